@@ -1,0 +1,1 @@
+"""One request to an OpenAI-compatible endpoint → one reply or one typed failure. Knows nothing of questions or runs."""

@@ -1,0 +1,72 @@
+"""What a request comes to: a finished `Reply`, or a `RequestFailed`. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.core.records import Timing, Usage
+
+FailureKind = Literal[
+    "connect",  # refused, reset before the reply, unreachable, DNS
+    "timeout",  # connect, first-token or idle deadline
+    "cut",  # the stream ended without a finish reason, or inside an event
+    "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
+    "server",  # 5xx, 408, an error event inside the stream
+    "rate_limited",  # 429
+    "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
+    "rejected",  # 400, 413, 422: this payload will never be accepted
+    "refused",  # 401, 403, 404: no request will be accepted; stops the run
+    "runaway",  # generation far past the asked budget; not retried
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A completion that the server finished: it carries a finish reason. text, reasoning: as sent, None = null."""
+
+    text: str | None
+    reasoning: str | None
+    finish_reason: str
+    usage: Usage
+    timing: Timing
+    server_model: str | None = None
+    fingerprint: str | None = None
+    request_id: str | None = None
+    notes: tuple[str, ...] = ()
+    """Oddities worth a line in the log, e.g. "no [DONE]"."""
+
+
+class RequestFailed(Exception):
+    """One request came to nothing. Data for the retry policy, never a crash, never a wrong answer.
+
+    status: HTTP status if there was one. message: the server's words or the cause, safe to print, keys redacted.
+    retry_after: seconds that the server asked for, already parsed; None if it did not (or wrote nonsense).
+    partial_text: what had come, for diagnosis only.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        partial_text: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after
+        self.partial_text = partial_text
+
+    @property
+    def retryable(self) -> bool:
+        """Asking again can help."""
+        return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
+
+    @property
+    def stops_run(self) -> bool:
+        """No other request of this run can succeed either."""
+        return self.kind == "refused"

@@ -1,0 +1,1 @@
+"""Records, identity, limits and exceptions that every other package shares. No I/O but `files`."""

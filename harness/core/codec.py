@@ -1,0 +1,53 @@
+"""JSON for files and wires: msgspec where it can, the standard library for what strict UTF-8 cannot carry.
+
+A model can send a lone surrogate (``"\\ud800"``). Strict encoders refuse it; here it is stored escaped and
+read back equal.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+
+
+class DecodeError(ValueError):
+    """The bytes are not JSON, or not of the expected shape."""
+
+
+def encode(value: Any) -> bytes:
+    """One line of JSON in UTF-8, without the newline."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]
+    """The value in `data`, checked against `type`. Raises `DecodeError`."""
+    try:
+        return msgspec.json.decode(data, type=type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if (
+            b"\\ud"
+            not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower()
+        ):
+            raise DecodeError(str(error)) from error
+    except RecursionError as error:
+        raise DecodeError("nested too deeply") from error
+    try:
+        return msgspec.convert(json.loads(data), type)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise DecodeError(str(error)) from error
+    except RecursionError as error:
+        raise DecodeError("nested too deeply") from error
+
+
+def pretty(value: Any) -> bytes:
+    """Indented JSON with a final newline, for files that people open."""
+    return msgspec.json.format(encode(value), indent=2) + b"\n"

@@ -1,0 +1,61 @@
+"""The exception tree. Each class names the boundary that failed; each carries its exit code.
+
+    HarnessError                 one sentence for the person at the keyboard
+    ├── UsageError        (2)    a flag, a configuration, a card, an input file
+    ├── ServerError       (2)    the server is unreachable or refuses (401, unknown model, context too small)
+    ├── StoreError        (3)    the run folder refused: identity, lock, damage, disk
+    ├── StoppedByRule     (4)    a budget or a canary ended the run
+    └── Interrupted   (128+n)    signal n ended the run
+
+A failed request is data, not an exception of this tree: see `harness.client`. A run that ends with
+samples owed exits with `EXIT_OWED`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+EXIT_COMPLETE = 0
+EXIT_OWED = 1
+
+
+class HarnessError(Exception):
+    """One clear sentence: what was found, where, what was expected, what to do."""
+
+    exit_code = 2
+
+
+class UsageError(HarnessError):
+    """A flag, a configuration, a card or an input file is wrong."""
+
+
+class ServerError(HarnessError):
+    """The server is unreachable, or refuses in a way that no retry can help."""
+
+
+class StoreError(HarnessError):
+    """The run folder cannot be used: other identity, locked, damaged, disk full."""
+
+    exit_code = 3
+
+
+class StoppedByRule(HarnessError):
+    """A rule that the user set (or the canary) ended the run before it was complete."""
+
+    exit_code = 4
+
+
+class Interrupted(HarnessError):
+    """A signal ended the run."""
+
+    def __init__(self, message: str, signum: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signum
+
+
+def near_names(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """` Did you mean a, b?` for a misspelt name, or an empty string."""
+    folded = {candidate.casefold(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=0.6)
+    return f" Did you mean {', '.join(folded[n] for n in near)}?" if near else ""

@@ -1,0 +1,56 @@
+"""Whole-file reads and writes that are never half done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from harness.core.errors import StoreError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: the old file or the new one, never half (temp, fsync, rename, fsync of the folder).
+
+    Raises `StoreError` with the path and the free space when the disk refuses.
+    """
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        raise disk_error(path, error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or a new file in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def disk_error(path: Path, error: OSError) -> StoreError:
+    """The sentence for a write that the file system refused."""
+    existing = path
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    try:
+        free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
+    except OSError:
+        free = "free space unknown"
+    return StoreError(f"cannot write {path}: {error.strerror or error} ({free} at {existing})")

@@ -1,0 +1,22 @@
+"""What makes a thing itself: digests, question ids' digests, seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+SEED_BITS = 31
+
+
+def digest(value: Any) -> str:
+    """SHA-256 (hex) of the canonical JSON of `value`: sorted keys, no spaces, ASCII escapes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def sample_seed(run_seed: int, question_id: str, sample_index: int) -> int:
+    """The seed of one sample: the same for every resume, 31 bits, never 0."""
+    text = f"{run_seed}\0{question_id}\0{sample_index}".encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
+    return number % (2**SEED_BITS - 1) + 1
