@@ -34,9 +34,7 @@ class Endpoint:
             return False
 
     @classmethod
-    def parse(
-        cls, url: str, api_key: str | None = None, headers: tuple[tuple[str, str], ...] = ()
-    ) -> Endpoint:
+    def parse(cls, url: str, api_key: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> Endpoint:
         """The endpoint at `url`: `http://host:port`, with or without `/v1`. Raises `UsageError`."""
         parts = urlsplit(url if "://" in url else f"http://{url}")
         try:

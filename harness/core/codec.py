@@ -33,10 +33,7 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if (
-            b"\\ud"
-            not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower()
-        ):
+        if b"\\ud" not in (data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")).lower():
             raise DecodeError(str(error)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-SEED_BITS = 31
+_SEED_RANGE = (1 << 31) - 1
 
 
 def digest(value: Any) -> str:
@@ -19,4 +19,4 @@ def sample_seed(run_seed: int, question_id: str, sample_index: int) -> int:
     """The seed of one sample: the same for every resume, 31 bits, never 0."""
     text = f"{run_seed}\0{question_id}\0{sample_index}".encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
-    return number % (2**SEED_BITS - 1) + 1
+    return number % _SEED_RANGE + 1

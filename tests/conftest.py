@@ -1,0 +1,20 @@
+"""Fixtures that every test package shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real benchmark files and recorded streams: beside the checkout, or where HARNESS_SHARED says."""
+    shared = Path(os.environ.get("HARNESS_SHARED", CHECKOUT.parent / "shared"))
+    data = shared / "data"
+    if not data.is_dir():
+        pytest.skip(f"no real benchmark data at {data}; set HARNESS_SHARED to the folder that holds data/")
+    return data
