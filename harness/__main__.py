@@ -1,0 +1,5 @@
+"""`python -m harness` is the command `harness`."""
+
+from harness.cli.main import main
+
+main()

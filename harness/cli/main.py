@@ -1,0 +1,80 @@
+"""The `harness` command: finds the subcommand, turns every foreseen failure into one sentence and an exit code.
+
+Exit codes: 0 complete · 1 ended with samples owed · 2 usage, configuration, server · 3 run folder refused ·
+4 stopped by a rule · 128+n stopped by signal n.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from harness import __version__
+from harness.core.errors import HarnessError, near_names
+
+# Loaded only when asked for: `harness --help` must not pay for the client or the grader.
+COMMANDS = {
+    "serve": "Start an inference server, list the running ones, or stop them.",
+    "run": "Sample completions for benchmarks from a server; resume by the same command.",
+    "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
+    "report": "Print one table for runs, and write Markdown and HTML.",
+    "benchmarks": "List the benchmark cards, or show one.",
+    "models": "List the small models for the embedded server, or fetch one.",
+    "grade": "Grade one response against one reference answer, and say why.",
+    "demo": "Start the embedded server, run, score and report the demo benchmark.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"harness.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}.{near_names(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="harness")
+def cli() -> None:
+    """Benchmark harness for reasoning models: start a server, run the client, score, report."""
+
+
+def main() -> NoReturn:
+    """Entry point. Never shows a traceback for a foreseen failure."""
+    try:
+        code = cli(standalone_mode=False, prog_name="harness")
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except HarnessError as error:
+        click.echo(f"harness: {error}", err=True)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output left (`harness … | head`): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 128 + 13
+    sys.exit(code if isinstance(code, int) else 0)

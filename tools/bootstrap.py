@@ -1,0 +1,78 @@
+"""Create a virtual environment and install into it, on a machine that has only Python, make and a package index.
+
+    python3 tools/bootstrap.py .venv -e '.[llama-cpp]'
+
+Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
+interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
+else is installed by pip, so every setting of pip is respected.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(folder: Path, wanted: list[str]) -> None:
+    """Make `folder` a virtual environment that holds `wanted` (arguments of `pip install`)."""
+    if sys.version_info < OLDEST:
+        sys.exit(
+            f"Python {sys.version.split()[0]} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`."
+        )
+    python = folder / "bin" / "python"
+    if not has_pip(python):
+        venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
+        give_pip(python)
+    done = subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], cwd=ROOT, check=False)
+    if done.returncode:
+        sys.exit(
+            f"pip could not install {' '.join(wanted)}: see its message above"
+            " (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
+        )
+
+
+def has_pip(python: Path) -> bool:
+    """Whether the environment exists, works and holds pip."""
+    if not python.exists():
+        return False
+    return subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0
+
+
+def give_pip(python: Path) -> None:
+    """Put pip into an environment: from ensurepip, from this interpreter's pip, or from the index."""
+    if importlib.util.find_spec("ensurepip") is not None:
+        done = subprocess.run([python, "-m", "ensurepip", "--default-pip"], capture_output=True, check=False)
+        if done.returncode == 0 and has_pip(python):
+            return
+    if importlib.util.find_spec("pip") is not None:
+        argv = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "pip"]
+        if subprocess.run(argv, check=False).returncode == 0:
+            return
+    sys.path.insert(0, str(ROOT))
+    from server_launchers import package_index
+
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            wheel = package_index.download_wheel("pip", None, Path(scratch))
+        except package_index.IndexError_ as error:
+            sys.exit(
+                f"this Python has neither ensurepip nor pip, and pip could not be had from the index ({error}):"
+                " install your system's python3-venv package, or set PIP_INDEX_URL."
+            )
+        # A wheel of pip runs straight from its archive.
+        argv = [str(python), f"{wheel}/pip", "install", "--quiet", "--no-index", str(wheel)]
+        subprocess.run(argv, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), sys.argv[2:])
