@@ -1,0 +1,202 @@
+"""How well the scheduler keeps servers busy: simulated makespan over a lower bound, no server needed.
+
+    python bench/schedule.py [--repeats 5]
+
+Lengths: lognormal, mean 8k tokens, cap 32k, question effect sigma 0.7, sample sigma 0.5. A server with k requests in
+flight takes 12 ms + 40 us * k a token (the slow one 2.5 times that). The lower bound is the larger of (all tokens at
+full speed) and (the longest sample alone). "clairvoyant" is longest-first with the true lengths known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from harness.core.records import Key
+from harness.generation.plan import Task, owed
+from harness.generation.schedule import Order, Scheduler
+
+CAP_TOKENS = 32_768
+MEAN_TOKENS = 8_000
+QUESTION_SIGMA = 0.7
+SAMPLE_SIGMA = 0.5
+
+ONE_SERVER = [(30, 64, 64), (30, 64, 256), (30, 64, 512), (198, 8, 128), (198, 8, 512), (500, 4, 256), (500, 4, 1024)]
+TWO_SERVERS = [(30, 64, 128), (30, 64, 512), (198, 8, 256), (500, 4, 512)]
+
+Lengths = list[list[int]]
+"""Tokens by question, then sample."""
+
+
+@dataclass
+class Server:
+    """`base` + `per_request` * k seconds a token with k in flight; at most `slots` in flight."""
+
+    base: float
+    per_request: float
+    slots: int
+    tokens: float = 0.0
+    """Tokens that each of its streams has received since the start."""
+    running: list[tuple[float, Task]] = field(default_factory=list)
+
+    def step(self, k: int) -> float:
+        return self.base + self.per_request * k
+
+
+class Policy(NamedTuple):
+    """pick(server index) → the next sample; done(sample, tokens)."""
+
+    pick: Callable[[int], Task | None]
+    done: Callable[[Task, int], None]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def draw_lengths(questions: int, samples: int, rng: random.Random) -> Lengths:
+    mu = math.log(MEAN_TOKENS) - (QUESTION_SIGMA**2 + SAMPLE_SIGMA**2) / 2
+    effects = [rng.gauss(0, QUESTION_SIGMA) for _ in range(questions)]
+    return [
+        [max(50, min(CAP_TOKENS, int(math.exp(mu + e + rng.gauss(0, SAMPLE_SIGMA))))) for _ in range(samples)]
+        for e in effects
+    ]
+
+
+def length(lengths: Lengths, task: Task) -> int:
+    return lengths[int(task.question_id)][task.sample_index]
+
+
+def makespan(lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock) -> float:
+    """Seconds until the last sample has finished. Checks that every sample was asked exactly once."""
+    asked: set[Task] = set()
+
+    def fill() -> None:
+        refused: set[int] = set()
+        while True:
+            free = [i for i, s in enumerate(servers) if len(s.running) < s.slots and i not in refused]
+            if not free:
+                return
+            index = min(free, key=lambda i: len(servers[i].running) / servers[i].slots)
+            task = policy.pick(index)
+            if task is None:
+                refused.add(index)
+                continue
+            assert task not in asked
+            asked.add(task)
+            server = servers[index]
+            heapq.heappush(server.running, (server.tokens + length(lengths, task), task))
+
+    fill()
+    while any(s.running for s in servers):
+        pace = [s.step(len(s.running)) for s in servers]
+        wait, index = min(((s.running[0][0] - s.tokens) * pace[i], i) for i, s in enumerate(servers) if s.running)
+        for i, server in enumerate(servers):
+            server.tokens += wait / pace[i]
+        server = servers[index]
+        server.tokens, task = heapq.heappop(server.running)
+        clock.now += wait
+        policy.done(task, length(lengths, task))
+        fill()
+    assert len(asked) == sum(map(len, lengths)), "samples were left out"
+    return clock.now
+
+
+def in_order(tasks: Sequence[Task]) -> Callable[[Clock], Policy]:
+    def make(_: Clock) -> Policy:
+        rest: Iterator[Task] = iter(tasks)
+        return Policy(lambda _: next(rest, None), lambda _task, _tokens: None)
+
+    return make
+
+
+def ours(
+    lengths: Lengths, servers: int = 1, order: Order = "longest", prior: dict[tuple[str, str], float] | None = None
+) -> Callable[[Clock], Policy]:
+    def make(clock: Clock) -> Policy:
+        nothing: set[Key] = set()
+        plan = owed("sim", [str(q) for q in range(len(lengths))], len(lengths[0]), nothing)
+        scheduler = Scheduler(plan, clock, order=order, n_endpoints=servers, prior=prior)
+        return Policy(scheduler.next, scheduler.finish)
+
+    return make
+
+
+def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
+    rate = sum(s.slots / s.step(s.slots) for s in servers)
+    return max(sum(map(sum, lengths)) / rate, max(map(max, lengths)) * min(s.step(1) for s in servers))
+
+
+def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, float]:
+    """Makespan over the lower bound by policy."""
+    questions, samples, slots = shape
+    rng = random.Random(seed)  # noqa: S311 - a simulation
+    lengths = draw_lengths(questions, samples, rng)
+    by_round = [Task("sim", str(q), i) for i in range(samples) for q in range(questions)]
+    longest = sorted(by_round, key=lambda t: -length(lengths, t))
+    prior = {("sim", str(q)): statistics.mean(x) * math.exp(rng.gauss(0, 0.35)) for q, x in enumerate(lengths)}
+
+    def servers() -> list[Server]:
+        if two:
+            return [Server(0.012, 0.00004, slots // 2), Server(0.030, 0.0001, slots // 2)]
+        return [Server(0.012, 0.00004, slots)]
+
+    n = 1 + two
+    policies = {
+        "least outstanding" if two else "fifo": in_order(by_round),
+        "rounds": ours(lengths, n, "rounds"),
+        "ours": ours(lengths, n),
+        "ours + prior": ours(lengths, n, prior=prior),
+        "clairvoyant": in_order(longest),
+    }
+    bound = lower_bound(lengths, servers())
+    spans = {}
+    for name, make in policies.items():
+        clock = Clock()
+        spans[name] = makespan(lengths, servers(), make(clock), clock) / bound
+    return spans
+
+
+def table(title: str, shapes: list[tuple[int, int, int]], repeats: int, two: bool, peer: str, limit: float) -> bool:
+    """Print one table; whether every row keeps ours/`peer` at or under `limit`."""
+    print(f"\n{title}: makespan / lower bound, mean of {repeats}")  # noqa: T201 - a program that prints
+    kept = True
+    for number, shape in enumerate(shapes):
+        runs = [simulate(shape, seed, two) for seed in range(repeats)]
+        means = {name: statistics.mean(r[name] for r in runs) for name in runs[0]}
+        if number == 0:
+            print(
+                "  "
+                + f"{'questions x samples, in flight':32}"
+                + "".join(f"{n:>19}" for n in means)
+                + f"{'ours/' + peer:>24}"
+            )  # noqa: T201
+        ratio = means["ours"] / means[peer]
+        kept &= ratio <= limit
+        row = f"{shape[0]} x {shape[1]}, {shape[2]}"
+        print("  " + f"{row:32}" + "".join(f"{v:19.3f}" for v in means.values()) + f"{ratio:24.3f}")  # noqa: T201
+    print(f"  ours/{peer} <= {limit} in every row: {'yes' if kept else 'NO'}")  # noqa: T201
+    return kept
+
+
+def main() -> int:
+    """Exit code 1 when a bound is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    one = table("One server", ONE_SERVER, repeats, False, "clairvoyant", 1.18)
+    two = table("Two servers, 71/29", TWO_SERVERS, repeats, True, "least outstanding", 0.88)
+    return 0 if one and two else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

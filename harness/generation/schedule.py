@@ -1,0 +1,349 @@
+"""Which sample is asked next, and by which endpoint. A state machine: no I/O, no threads, the clock is a parameter.
+
+One queue serves all benchmarks of a run. It is worked off in *waves*; within a wave the sample that is expected to
+be longest goes first, so that the run does not end in a tail of stragglers.
+
+- order "longest": wave 1 takes one sample of each question whose length nobody knows, wave 2 all the rest.
+- order "rounds": wave r holds sample r of every question. For runs that a budget or a target may end early: within a
+  round longest-first is harmless, across rounds it would leave the short questions out and bias the score.
+
+Guarantees: every owed sample is handed out exactly once, unless it was given back (then once more), dropped, or its
+round was refused. A faster endpoint takes the longest; a clearly slower one takes the shortest, and nothing that it
+would finish after the faster ones have drained the queue. Never is one sample asked twice at a time: keeping the first
+answer would favour short ones.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.generation.plan import Owed, Task
+
+Order = Literal["longest", "rounds"]
+
+UNKNOWN_LENGTH = 4096.0
+"""Tokens expected of a sample before the first one has finished."""
+
+SLOWER = 1.25
+"""An endpoint is slow when a token takes it so many times as long as the fastest one that is available."""
+
+REFRESH_FINISHES = 8
+"""The order is computed anew after so many finished samples, or a sixteenth of the open questions if that is more."""
+
+_CENSORED = 1.3
+"""A sample that already exceeds its estimate by running on is expected to reach so many times its present length."""
+
+_CURIOSITY = 1.0
+"""By how much an untried question counts as longer than its expectation; falls as 1/(1 + samples handed out)."""
+
+_PRUDENCE = 1.6
+"""A slow endpoint takes a sample only if even so many times its expected length would not make it the last to end."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """benchmark and id; `waiting`: indices not handed out; `wave`: those of the present wave among them."""
+
+    benchmark: str
+    question_id: str
+    waiting: deque[int]
+    prior: float | None
+    known_tokens: float = 0.0
+    n_known: int = 0
+    censored_tokens: float = 0.0
+    n_censored: int = 0
+    wave: int = 0
+    n_handed: int = 0
+
+
+@dataclass(slots=True)
+class _Running:
+    question: int
+    endpoint: int
+    started: float
+
+
+@dataclass(slots=True)
+class _Speed:
+    """Seconds per token of one endpoint, from its finished samples; recent ones count most."""
+
+    available: bool = True
+    seconds: float = 0.0
+    tokens: float = 0.0
+    running: set[Task] = field(default_factory=set)
+
+    @property
+    def seconds_per_token(self) -> float | None:
+        return self.seconds / self.tokens if self.tokens else None
+
+    def observe(self, seconds: float, tokens: float) -> None:
+        self.seconds = 0.98 * self.seconds + seconds
+        self.tokens = 0.98 * self.tokens + tokens
+
+
+class Scheduler:
+    """Hands out the owed samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
+
+    prior: expected length per (benchmark, question_id), e.g. means of a former run; such questions need no first wave.
+    may_start_round: asked before each round of order "rounds" but the first; False ends the run cleanly there.
+    """
+
+    def __init__(
+        self,
+        owed: Sequence[Owed],
+        clock: Callable[[], float],
+        *,
+        order: Order = "longest",
+        n_endpoints: int = 1,
+        prior: Mapping[tuple[str, str], float] | None = None,
+        may_start_round: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._prior = prior or {}
+        self._questions = [
+            _Question(
+                o.benchmark, o.question_id, deque(sorted(o.indices)), self._prior.get((o.benchmark, o.question_id))
+            )
+            for o in owed
+        ]
+        self._place = {(q.benchmark, q.question_id): i for i, q in enumerate(self._questions)}
+        if len(self._place) != len(self._questions):
+            raise ValueError("a question stands in the plan twice")
+        self._endpoints = [_Speed() for _ in range(n_endpoints)]
+        self._running: dict[Task, _Running] = {}
+        self._returned: deque[Task] = deque()
+        self._n_waiting = sum(len(q.waiting) for q in self._questions)
+        self._known = {b: [0.0, 0] for b in {q.benchmark for q in self._questions}}
+        self._finishes = 0
+        self._waves = self._rounds(may_start_round) if order == "rounds" else self._longest()
+        self._long: list[tuple[float, int, int]] = []
+        self._short: list[tuple[float, int, int]] = []
+
+    # ---- what the workers call
+
+    @property
+    def n_waiting(self) -> int:
+        """Samples that can still be handed out (an ended budget makes it 0)."""
+        return self._n_waiting + len(self._returned)
+
+    @property
+    def n_running(self) -> int:
+        """Samples handed out and neither finished, given back nor dropped."""
+        return len(self._running)
+
+    def next(self, endpoint: int = 0) -> Task | None:
+        """The next sample for `endpoint`; None if there is nothing for it now (another one may still get something)."""
+        task = self._returned.popleft() if self._returned else self._from_wave(endpoint)
+        if task is not None:
+            self._running[task] = _Running(self._place[task.benchmark, task.question_id], endpoint, self._clock())
+            self._endpoints[endpoint].running.add(task)
+        return task
+
+    def finish(self, task: Task, tokens: float) -> None:
+        """`task` is done with `tokens` completion tokens."""
+        running = self._end(task)
+        self._endpoints[running.endpoint].observe(self._clock() - running.started, tokens)
+        question = self._questions[running.question]
+        question.known_tokens += tokens
+        question.n_known += 1
+        total = self._known[question.benchmark]
+        total[0] += tokens
+        total[1] += 1
+        self._finishes += 1
+        if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 16):
+            self._refresh()
+
+    def give_back(self, task: Task) -> None:
+        """The request for `task` came to nothing: it is handed out again, before anything else."""
+        self._end(task)
+        self._returned.append(task)
+
+    def drop(self, task: Task) -> None:
+        """`task` is not asked again in this run; it stays owed."""
+        self._end(task)
+
+    def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
+        """No further sample of this question is handed out; returns those that were waiting."""
+        question = self._questions[self._place[benchmark, question_id]]
+        mine = [t for t in self._returned if (t.benchmark, t.question_id) == (benchmark, question_id)]
+        for task in mine:
+            self._returned.remove(task)
+        mine += [Task(benchmark, question_id, i) for i in question.waiting]
+        self._n_waiting -= len(question.waiting)
+        question.waiting.clear()
+        question.wave = 0
+        return mine
+
+    def set_available(self, endpoint: int, available: bool) -> None:
+        """An endpoint that is set aside or paused no longer counts as one that will drain the queue."""
+        self._endpoints[endpoint].available = available
+
+    def expected_tokens_left(self) -> float:
+        """Tokens still to come: of the waiting samples and of what remains of the running ones."""
+        waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
+        waiting += sum(self._expected(self._place[t.benchmark, t.question_id]) for t in self._returned)
+        return waiting + sum(self._residual(r) for r in self._running.values())
+
+    # ---- waves
+
+    def _longest(self) -> Iterator[None]:
+        unknown = [q for q in self._questions if q.prior is None and q.waiting]
+        for question in unknown:
+            question.wave = 1
+        if unknown:
+            yield
+        for question in self._questions:
+            question.wave = len(question.waiting)
+        yield
+
+    def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[None]:
+        started = False
+        while pending := [q for q in self._questions if q.waiting]:
+            number = min(q.waiting[0] for q in pending)
+            if started and may_start is not None and not may_start(number):
+                self._n_waiting = 0
+                for question in pending:
+                    question.waiting.clear()
+                return
+            started = True
+            for question in pending:
+                question.wave = int(question.waiting[0] == number)
+            yield
+
+    def _from_wave(self, endpoint: int) -> Task | None:
+        while self._n_waiting:
+            slow = self._slow(endpoint)
+            place = self._pop(self._short if slow else self._long)
+            if place is None:
+                if not self._open_wave():
+                    return None
+                continue
+            question = self._questions[place]
+            if slow and self._would_end_last(endpoint, place):
+                heapq.heappush(self._short, (self._expected(place), question.n_handed, place))
+                return None
+            question.wave -= 1
+            question.n_handed += 1
+            self._n_waiting -= 1
+            task = Task(question.benchmark, question.question_id, question.waiting.popleft())
+            if question.wave:
+                self._push(place)
+            return task
+        return None
+
+    def _open_wave(self) -> bool:
+        if any(q.wave for q in self._questions):
+            self._refresh()
+            return True
+        if next(self._waves, self) is self:
+            return False
+        self._refresh()
+        return True
+
+    def _refresh(self) -> None:
+        self._finishes = 0
+        self._count_running()
+        self._long = []
+        self._short = []
+        for place, question in enumerate(self._questions):
+            if question.wave:
+                self._long.append((-self._urgency(place), question.n_handed, place))
+                self._short.append((self._expected(place), question.n_handed, place))
+        heapq.heapify(self._long)
+        heapq.heapify(self._short)
+
+    def _push(self, place: int) -> None:
+        handed = self._questions[place].n_handed
+        heapq.heappush(self._long, (-self._urgency(place), handed, place))
+        heapq.heappush(self._short, (self._expected(place), handed, place))
+
+    def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
+        """The place of the best question of the wave; entries that a later one replaced are skipped."""
+        while heap:
+            _, handed, place = heapq.heappop(heap)
+            question = self._questions[place]
+            if question.wave and question.n_handed == handed:
+                return place
+        return None
+
+    # ---- expected lengths
+
+    def _expected(self, place: int) -> float:
+        """Mean of the question's finished samples and of one imagined sample of prior length, tokens.
+
+        Samples that run longer than that already are counted in by a multiple of their present length: without
+        them the first to finish, the short ones, would make every long question look short.
+        """
+        question = self._questions[place]
+        prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
+        weight = 2.0 if question.prior is not None else 1.0
+        tokens = weight * prior + question.known_tokens + question.censored_tokens
+        return tokens / (weight + question.n_known + question.n_censored)
+
+    def _count_running(self) -> None:
+        for question in self._questions:
+            question.censored_tokens, question.n_censored = 0.0, 0
+        late = [
+            (r.question, done)
+            for r in self._running.values()
+            if (done := self._progress(r)) > self._expected(r.question)
+        ]
+        for place, done in late:
+            self._questions[place].censored_tokens += _CENSORED * done
+            self._questions[place].n_censored += 1
+
+    def _urgency(self, place: int) -> float:
+        """What "longest" orders by: the expected length, raised while the question has been tried little.
+
+        A question wrongly taken for short must not be found out with its last samples (bench/schedule.py measures it).
+        """
+        return self._expected(place) * (1 + _CURIOSITY / (1 + self._questions[place].n_handed))
+
+    def _benchmark_mean(self, benchmark: str) -> float:
+        tokens, n = self._known[benchmark]
+        if n < 4:
+            totals = list(self._known.values())
+            tokens, n = sum(t for t, _ in totals), sum(k for _, k in totals)
+        return tokens / n if n >= 4 else UNKNOWN_LENGTH
+
+    def _progress(self, running: _Running) -> float:
+        """Tokens that a running sample has by now, from its endpoint's speed; 0 while that is unknown."""
+        pace = self._endpoints[running.endpoint].seconds_per_token
+        return (self._clock() - running.started) / pace if pace else 0.0
+
+    def _residual(self, running: _Running) -> float:
+        expected, done = self._expected(running.question), self._progress(running)
+        return max(expected - done, (_CENSORED - 1) * done)
+
+    # ---- endpoints
+
+    def _slow(self, endpoint: int) -> bool:
+        mine = self._endpoints[endpoint].seconds_per_token
+        paces = [e.seconds_per_token for e in self._endpoints if e.available]
+        known = [p for p in paces if p is not None]
+        return mine is not None and bool(known) and mine > SLOWER * min(known)
+
+    def _would_end_last(self, endpoint: int, place: int) -> bool:
+        """Whether `endpoint` would still be busy with this sample after faster endpoints drained everything else."""
+        mine = self._endpoints[endpoint].seconds_per_token
+        assert mine is not None
+        faster = [
+            (e, p)
+            for e in self._endpoints
+            if e.available and e.running and (p := e.seconds_per_token) is not None and mine > SLOWER * p
+        ]
+        if not faster:
+            return False
+        waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
+        drain = waiting / sum(len(e.running) / p for e, p in faster)
+        tail = max(self._residual(self._running[t]) * p for e, p in faster for t in e.running)
+        return self._expected(place) * _PRUDENCE * mine > drain + tail
+
+    def _end(self, task: Task) -> _Running:
+        running = self._running.pop(task)
+        self._endpoints[running.endpoint].running.discard(task)
+        return running
