@@ -1,0 +1,177 @@
+"""The formulas, on plain numbers: pass@k, maj@k, the two errors of an accuracy. `docs/statistics.md` explains them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.core.errors import UsageError
+
+MAX_EXACT_VOTES = 128
+"""Largest k for which maj@k is summed exactly (milliseconds a question); above it is estimated, k = n excepted."""
+
+ESTIMATE_DRAWS = 4000
+"""Subsets drawn for an estimated maj@k: a standard error of at most 0.8 points a question."""
+
+
+class VoteGroup(NamedTuple):
+    """All samples of one question that gave the same answer, and how many of them were graded correct.
+
+    The two differ only where the canonical form is coarser than the grader; such a group's win counts its share.
+    """
+
+    size: int
+    correct: int
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Chance that at least one of k samples, drawn from n of which c are correct, is correct.
+
+    Unbiased estimator of Chen et al. 2021 (arXiv:2107.03374), in its product form 1 − Π(1 − k/i), i = n−c+1 … n.
+    Raises `UsageError` when k is below 1 or above the n samples present.
+    """
+    _check_k("pass", n, k)
+    assert 0 <= c <= n
+    if n - c < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+
+
+def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0) -> float:
+    """Expected correctness of the majority answer among k samples drawn without replacement.
+
+    groups: the answers given; silent: samples that gave none and do not vote. Tied answers share the vote; k samples
+    that are all silent score 0. Exact (see `_win_chance`) up to k = `MAX_EXACT_VOTES` and at k = n; above, the mean of
+    `ESTIMATE_DRAWS` seeded draws (`is_estimated` says which). Raises `UsageError` when k is below 1 or above n.
+    """
+    sizes = tuple(sorted((group.size for group in groups), reverse=True))
+    n = sum(sizes) + silent
+    _check_k("maj", n, k)
+    if not any(group.correct for group in groups):
+        return 0.0
+    if k == n:
+        winners = [group for group in groups if group.size == sizes[0]]
+        return sum(group.correct / group.size for group in winners) / len(winners)
+    if is_estimated(n, k):
+        return _estimated_majority(groups, silent, k, seed)
+    # Groups of one size have the same chance to win; what differs is the share of them that is correct.
+    correct_share: dict[int, float] = {}
+    for group in groups:
+        correct_share[group.size] = correct_share.get(group.size, 0.0) + group.correct / group.size
+    total = math.fsum(share * _win_chance(sizes, n, size, k) for size, share in correct_share.items() if share)
+    return min(1.0, total)
+
+
+def is_estimated(n: int, k: int) -> bool:
+    """True when maj@k of n samples is drawn at random rather than summed exactly."""
+    return MAX_EXACT_VOTES < k < n
+
+
+def sampling_variance(p: float, n: int) -> float:
+    """Unbiased variance of one sample's correctness, from n ≥ 2 samples with fraction p correct."""
+    assert n >= 2
+    return p * (1.0 - p) * n / (n - 1)
+
+
+class SamplingError(NamedTuple):
+    """error: None when no question has two samples. bound: its largest value. imputed: questions with one sample."""
+
+    error: float | None
+    bound: float
+    imputed: int
+
+
+def sampling_error(rates: Sequence[float], counts: Sequence[int]) -> SamplingError:
+    """How far the accuracy moves when the same questions are run again: √(Σ p(1−p)/(n−1)) / Q.
+
+    rates: fraction correct of each question; counts: its samples, each ≥ 1. A question with one sample shows no spread:
+    the mean variance of the others stands in. With one sample everywhere the error is unknown and only bounded by
+    √(p̄(1−p̄)/Q), which is reached when every question has the same chance.
+    """
+    assert len(rates) == len(counts) > 0
+    assert min(counts) >= 1
+    total = len(rates)
+    mean = math.fsum(rates) / total
+    bound = math.sqrt(max(0.0, mean * (1.0 - mean)) / total)
+    known = [sampling_variance(p, n) for p, n in zip(rates, counts, strict=True) if n >= 2]
+    imputed = total - len(known)
+    if not known:
+        return SamplingError(None, bound, imputed)
+    typical = math.fsum(known) / len(known)
+    variances = ((sampling_variance(p, n) if n >= 2 else typical) / n for p, n in zip(rates, counts, strict=True))
+    return SamplingError(math.sqrt(math.fsum(variances)) / total, bound, imputed)
+
+
+def question_error(rates: Sequence[float]) -> float | None:
+    """How far the accuracy moves with other questions of the kind, sampled anew: sd(p)/√Q; None for one question.
+
+    It contains the sampling error: the two are never added.
+    """
+    if len(rates) < 2:
+        return None
+    mean = math.fsum(rates) / len(rates)
+    variance = math.fsum((p - mean) ** 2 for p in rates) / (len(rates) - 1)
+    return math.sqrt(variance / len(rates))
+
+
+def _check_k(name: str, n: int, k: int) -> None:
+    if k < 1:
+        raise UsageError(f"{name}@{k}: k must be at least 1")
+    if k > n:
+        raise UsageError(f"{name}@{k} needs {k} samples of every question, and one has {n}; ask for k ≤ {n}")
+
+
+def _win_chance(sizes: Sequence[int], n: int, own: int, k: int) -> float:
+    """Chance that one given group of `own` samples has the most votes among k drawn of n; a tie of t counts 1/t.
+
+    Drawing k of n without replacement equals taking each sample with chance k/n, given that k were taken: so counts
+    of groups multiply as polynomials (binomial weights, degree = samples taken) and nothing overflows. For each own
+    count v, rivals of fewer than v samples cannot win and merge with the silent ones into one binomial; the others
+    keep at most v, and a second axis counts those that reach v.
+    """
+    p = k / n
+    rivals = list(sizes)
+    rivals.remove(own)
+    own_weights = _binomial(own, p, k)
+    chance = 0.0
+    for v in range(1, min(own, k) + 1):
+        strong = [size for size in rivals if size >= v]
+        rest = n - own - sum(strong)
+        degree = k - v
+        by_ties = [_binomial(rest, p, degree)]
+        for size in strong:
+            weights = _binomial(size, p, v)
+            fewer = weights[:v]
+            grown = [np.convolve(row, fewer)[: degree + 1] for row in by_ties]
+            grown.append(np.zeros(degree + 1))
+            for ties, row in enumerate(by_ties):
+                if degree >= v:
+                    grown[ties + 1][v:] += weights[v] * row[: degree + 1 - v]
+            by_ties = grown[: degree // v + 1]
+        exact = sum(float(row[degree]) / (1 + ties) for ties, row in enumerate(by_ties))
+        chance += float(own_weights[v]) * exact
+    return chance / float(_binomial(n, p, k)[k])
+
+
+def _binomial(trials: int, p: float, degree: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Chances of 0 … degree successes in `trials`; zero beyond `trials`."""
+    log_p, log_q = math.log(p), math.log1p(-p)
+    weights = np.zeros(degree + 1)
+    for x in range(min(trials, degree) + 1):
+        log_choose = math.lgamma(trials + 1) - math.lgamma(x + 1) - math.lgamma(trials - x + 1)
+        weights[x] = math.exp(log_choose + x * log_p + (trials - x) * log_q)
+    return weights
+
+
+def _estimated_majority(groups: Sequence[VoteGroup], silent: int, k: int, seed: int) -> float:
+    generator = np.random.default_rng(seed)
+    sizes = np.array([group.size for group in groups] + [silent], dtype=np.int64)
+    share = np.array([group.correct / group.size for group in groups])
+    drawn = generator.multivariate_hypergeometric(sizes, k, size=ESTIMATE_DRAWS, method="marginals")[:, :-1]
+    most = drawn.max(axis=1, keepdims=True)
+    winners = (drawn == most) & (most > 0)
+    scores = (winners * share).sum(axis=1) / np.maximum(winners.sum(axis=1), 1)
+    return float(scores.mean())

@@ -1,0 +1,233 @@
+"""Grades of one benchmark → its score, the object of `scores.json`. Fractions throughout, not percent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.records import SCHEMA_VERSION, Grade, Question
+from harness.scoring.estimators import is_estimated, maj_at_k, pass_at_k, question_error, sampling_error
+from harness.scoring.tally import QuestionTally, Tallies, tally
+
+MAX_TRUNCATED_SHARE = 0.01
+"""Above this share of samples cut by max_tokens the score carries a warning."""
+
+MAX_GROUPS = 20
+"""A metadata field with more values than this is no breakdown."""
+
+MAX_BREAKDOWNS = 8
+"""Metadata fields by which a score is broken down, at most."""
+
+MAX_LABEL_CHARS = 80
+"""Longest metadata field name or value that stands in a score."""
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Range of the accuracy: every missing or undecided sample wrong … every one right."""
+
+    low: float
+    high: float
+
+
+class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
+    """The score of the questions that share one metadata value. None: no sample, or too few to tell an error."""
+
+    accuracy: float | None
+    sampling_error: float | None
+    question_error: float | None
+    n_questions: int
+    n_samples: int
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """One benchmark's score.
+
+    accuracy: mean over questions of the fraction correct; None without any sample.
+    sampling_error: one standard error if the same questions were run again; None when no question has two samples,
+    and then at most sampling_error_bound. n_imputed: questions with one sample, whose spread was taken from the others.
+    question_error: one standard error over other questions of the kind; contains the sampling error.
+    n_samples: samples covered; samples_per_question: planned (None: what is there); rounds: covered of each question.
+    n_missing: planned samples without a grade. partial: some are missing inside what is covered, so that the accuracy
+    leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: the grader ran
+    out of time or memory; wrong in the accuracy. n_unextracted: the right answer stood in the text but was not given
+    as the answer. pass_at, maj_at: k → value; maj_at_estimated: the k that were drawn at random, the others are exact.
+    mean_completion_tokens: over the n_tokens_known samples whose server stated them.
+    breakdowns: metadata field → value → score.
+    """
+
+    benchmark: str
+    accuracy: float | None
+    sampling_error: float | None
+    question_error: float | None
+    n_questions: int
+    n_samples: int
+    n_missing: int
+    n_truncated: int
+    n_undecided: int
+    pass_at: dict[int, float]
+    maj_at: dict[int, float]
+    mean_completion_tokens: float | None
+    bounds: Bounds
+    partial: bool = False
+    rounds: int
+    samples_per_question: int | None
+    sampling_error_bound: float | None = None
+    n_imputed: int = 0
+    n_correct: int = 0
+    n_no_answer: int = 0
+    n_unextracted: int = 0
+    n_tokens_known: int = 0
+    maj_at_estimated: tuple[int, ...] = ()
+    breakdowns: dict[str, dict[str, GroupScore]] = {}
+    graders: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    schema: int = SCHEMA_VERSION
+
+
+def score_benchmark(
+    questions: Sequence[Question],
+    grades: Iterable[Grade],
+    samples_per_question: int | None,
+    *,
+    ks: Sequence[int] | None = None,
+    warnings: Iterable[str] = (),
+) -> Score:
+    """The score of one benchmark over the planned `questions`.
+
+    samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
+    with unequal counts). ks: the k of pass@k and maj@k, default powers of two up to the samples that every question
+    has; a k above them raises `UsageError`. warnings: sentences of the stages before, handed on.
+    """
+    tallies = tally(questions, grades, samples_per_question)
+    covered = tallies.questions
+    all_grades = [grade for item in covered for grade in item.grades]
+    present = [item for item in covered if item.n]
+    fewest = min(item.n for item in covered)
+    chosen = _powers_of_two(fewest) if ks is None else sorted(set(ks))
+    if chosen and chosen[-1] > fewest:
+        raise UsageError(f"pass@{chosen[-1]} needs {chosen[-1]} samples of every question, and one has {fewest}")
+    votes = [item.votes() for item in covered]
+    tokens = [grade.completion_tokens for grade in all_grades if grade.completion_tokens is not None]
+    whole = _group_score(covered)
+    spread = (
+        sampling_error([item.correct / item.n for item in present], [item.n for item in present]) if present else None
+    )
+    score = Score(
+        benchmark=questions[0].benchmark,
+        accuracy=whole.accuracy,
+        sampling_error=whole.sampling_error,
+        question_error=whole.question_error,
+        n_questions=whole.n_questions,
+        n_samples=whole.n_samples,
+        n_missing=tallies.missing,
+        n_truncated=sum(grade.truncated for grade in all_grades),
+        n_undecided=sum(item.undecided for item in covered),
+        pass_at={k: _mean([pass_at_k(item.n, item.correct, k) for item in covered]) for k in chosen},
+        maj_at={k: _mean([maj_at_k(groups, silent, k) for groups, silent in votes]) for k in chosen},
+        mean_completion_tokens=_mean(tokens) if tokens else None,
+        bounds=_bounds(covered),
+        partial=tallies.partial,
+        rounds=tallies.covered,
+        samples_per_question=samples_per_question,
+        sampling_error_bound=spread.bound if spread else None,
+        n_imputed=spread.imputed if spread and spread.error is not None else 0,
+        n_correct=sum(item.correct for item in covered),
+        n_no_answer=sum(grade.verdict == "no_answer" for grade in all_grades),
+        n_unextracted=sum(grade.unextracted for grade in all_grades),
+        n_tokens_known=len(tokens),
+        maj_at_estimated=tuple(k for k in chosen if any(is_estimated(item.n, k) for item in covered)),
+        breakdowns=_breakdowns(covered),
+        graders=tuple(sorted({grade.grader for grade in all_grades})),
+    )
+    return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies)))
+
+
+def _warnings(score: Score, tallies: Tallies) -> list[str]:
+    found = list(tallies.warnings)
+    if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
+        share = score.n_truncated / score.n_samples
+        found.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")
+    if score.n_missing and score.partial:
+        low, high = 100 * score.bounds.low, 100 * score.bounds.high
+        found.append(
+            f"partial: {score.n_missing} samples are missing; the accuracy of all of them "
+            f"lies between {low:.1f} and {high:.1f} %"
+        )
+    elif score.n_missing:
+        found.append(
+            f"unfinished: covers {score.rounds} of {score.samples_per_question} rounds, those complete for all "
+            f"questions; "
+            f"{score.n_missing} samples are missing"
+        )
+    if score.n_undecided:
+        found.append(
+            f"{score.n_undecided} samples are undecided (the grader ran out of time or memory) and count as wrong"
+        )
+    if score.accuracy is not None and score.sampling_error is None:
+        found.append("one sample per question: the sampling error is unknown, only its upper bound")
+    if score.n_imputed:
+        found.append(f"{score.n_imputed} questions have one sample; their spread is taken from the others")
+    if len(score.graders) > 1:
+        found.append(f"graded by {len(score.graders)} graders: {', '.join(visible(g, 60) for g in score.graders[:4])}")
+    return found
+
+
+def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
+    rates = [item.correct / item.n for item in items if item.n]
+    counts = [item.n for item in items if item.n]
+    return GroupScore(
+        accuracy=_mean(rates) if rates else None,
+        sampling_error=sampling_error(rates, counts).error if rates else None,
+        question_error=question_error(rates),
+        n_questions=len(items),
+        n_samples=sum(counts),
+    )
+
+
+def _bounds(items: Sequence[QuestionTally]) -> Bounds:
+    """Each question's share of its planned samples; a question planned at 0 (another tool's) may be anything."""
+    low = [item.correct / item.planned if item.planned else 0.0 for item in items]
+    high = [
+        (item.correct + item.undecided + item.planned - item.n) / item.planned if item.planned else 1.0
+        for item in items
+    ]
+    return Bounds(_mean(low), _mean(high))
+
+
+def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScore]]:
+    fields: dict[str, dict[str, list[QuestionTally]]] = {}
+    for item in items:
+        for field, value in item.question.metadata.items():
+            label = _label(value)
+            if label is not None:
+                fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
+    kept = [field for field, groups in fields.items() if 2 <= len(groups) <= min(MAX_GROUPS, len(items) - 1)]
+    return {
+        field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
+        for field in sorted(kept)[:MAX_BREAKDOWNS]
+    }
+
+
+def _label(value: Any) -> str | None:
+    if isinstance(value, bool | int | str) and value != "":
+        return visible(str(value), MAX_LABEL_CHARS) if isinstance(value, bool | str) or abs(value) < 10**18 else None
+    return None
+
+
+def _natural(label: str) -> tuple[int, float, str]:
+    return (0, float(label), "") if label.isascii() and label.isdigit() else (1, 0.0, label)
+
+
+def _powers_of_two(limit: int) -> list[int]:
+    """1, 2, 4 … and `limit` itself, none above it."""
+    powers = [1 << exponent for exponent in range(limit.bit_length())] if limit else []
+    return powers if not powers or powers[-1] == limit else [*powers, limit]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

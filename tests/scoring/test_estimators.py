@@ -1,0 +1,158 @@
+"""The formulas against hand-worked values, brute force and simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.errors import UsageError
+from harness.scoring.estimators import VoteGroup, maj_at_k, pass_at_k, question_error, sampling_error
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "expected"),
+    [
+        (4, 1, 1, 0.25),
+        (4, 1, 2, 0.5),  # 3 of the 6 pairs hold the one right sample
+        (5, 2, 3, 0.9),  # 1 − C(3,3)/C(5,3)
+        (10, 3, 5, 1 - 21 / 252),
+        (4, 2, 3, 1.0),
+        (4, 0, 4, 0.0),
+        (4, 4, 1, 1.0),
+    ],
+)
+def test_pass_at_k_equals_the_hand_worked_value(n: int, c: int, k: int, expected: float) -> None:
+    assert pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [5, 0, -1])
+def test_k_outside_the_samples_present_is_an_error(k: int) -> None:
+    with pytest.raises(UsageError, match=f"pass@{k}"):
+        pass_at_k(4, 1, k)
+    with pytest.raises(UsageError, match=f"maj@{k}"):
+        maj_at_k([VoteGroup(3, 3)], 1, k)
+
+
+@given(st.integers(1, 200), st.data())
+def test_pass_at_k_starts_at_the_fraction_correct_and_never_falls(n: int, data: st.DataObject) -> None:
+    c = data.draw(st.integers(0, n))
+    curve = [pass_at_k(n, c, k) for k in range(1, n + 1)]
+    assert curve[0] == pytest.approx(c / n)
+    assert all(later >= earlier - 1e-12 for earlier, later in itertools.pairwise(curve))
+    assert curve[-1] == (1.0 if c else 0.0)
+
+
+def brute_majority(groups: list[VoteGroup], silent: int, k: int) -> float:
+    """maj@k over every subset, vote by vote."""
+    ballots = [(place, member < group.correct) for place, group in enumerate(groups) for member in range(group.size)]
+    ballots += [(-1, False)] * silent
+    total = subsets = 0.0
+    for subset in itertools.combinations(ballots, k):
+        by_vote: dict[int, list[bool]] = {}
+        for vote, right in subset:
+            if vote >= 0:
+                by_vote.setdefault(vote, []).append(right)
+        most = max(map(len, by_vote.values()), default=0)
+        winners = [members for members in by_vote.values() if len(members) == most]
+        total += sum(sum(members) / len(members) for members in winners) / len(winners) if winners else 0.0
+        subsets += 1
+    return total / subsets
+
+
+group_lists = st.lists(
+    st.integers(1, 4).flatmap(lambda size: st.builds(VoteGroup, st.just(size), st.integers(0, size))), max_size=4
+)
+
+
+@given(group_lists, st.integers(0, 2), st.data())
+def test_maj_at_k_equals_the_mean_over_every_subset(groups: list[VoteGroup], silent: int, data: st.DataObject) -> None:
+    n = sum(group.size for group in groups) + silent
+    if not 1 <= n <= 11:
+        return
+    k = data.draw(st.integers(1, n))
+    assert maj_at_k(groups, silent, k) == pytest.approx(brute_majority(groups, silent, k), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("groups", "silent", "k", "expected"),
+    [
+        ([VoteGroup(3, 3), VoteGroup(2, 0)], 0, 5, 1.0),
+        ([VoteGroup(2, 2), VoteGroup(2, 0)], 0, 4, 0.5),  # a tie counts its right share
+        ([VoteGroup(2, 2), VoteGroup(2, 0), VoteGroup(2, 0)], 0, 6, 1 / 3),
+        ([VoteGroup(1, 1)], 9, 10, 1.0),  # "no answer" does not vote
+        ([VoteGroup(1, 1)], 9, 1, 0.1),
+        ([], 3, 2, 0.0),
+        ([VoteGroup(2, 2), VoteGroup(1, 0)], 0, 2, 1 / 3 + 2 / 3 * 0.5),
+    ],
+)
+def test_maj_at_k_equals_the_hand_worked_value(groups: list[VoteGroup], silent: int, k: int, expected: float) -> None:
+    assert maj_at_k(groups, silent, k) == pytest.approx(expected, abs=1e-12)
+
+
+def test_maj_at_one_is_the_fraction_correct() -> None:
+    assert maj_at_k([VoteGroup(20, 20), VoteGroup(30, 0)], 14, 1) == pytest.approx(20 / 64)
+
+
+def test_the_exact_sum_stays_exact_where_binomials_are_large() -> None:
+    """By symmetry two equal groups share every vote, whatever k."""
+    groups = [VoteGroup(600, 600), VoteGroup(600, 0)]
+    assert maj_at_k(groups, 0, 101) == pytest.approx(0.5, abs=1e-10)
+
+
+def test_a_k_too_large_to_sum_is_estimated_close_to_the_truth_and_repeatably() -> None:
+    groups = [VoteGroup(600, 600), VoteGroup(600, 0)]
+    first = maj_at_k(groups, 10, 500)
+    assert first == pytest.approx(0.5, abs=0.04)
+    assert maj_at_k(groups, 10, 500) == first
+
+
+def test_sampling_error_equals_the_hand_worked_value() -> None:
+    # variances of the means: 0.5·0.5/3 and 0.25·0.75/3; root of their sum, over two questions
+    expected = math.sqrt(0.25 / 3 + 0.1875 / 3) / 2
+    result = sampling_error([0.5, 0.25], [4, 4])
+    assert result.error == pytest.approx(expected)
+    assert result.imputed == 0
+
+
+def test_a_question_with_one_sample_takes_the_others_spread_and_is_counted() -> None:
+    # sample variances 1/3 (of 4 at ½) and the same imputed, undivided, for the single sample
+    result = sampling_error([0.5, 1.0], [4, 1])
+    assert result.error == pytest.approx(math.sqrt(1 / 3 / 4 + 1 / 3) / 2)
+    assert result.imputed == 1
+
+
+def test_one_sample_everywhere_leaves_the_sampling_error_unknown_but_bounded() -> None:
+    result = sampling_error([1.0, 0.0, 0.0, 0.0], [1, 1, 1, 1])
+    assert result.error is None
+    assert result.bound == pytest.approx(math.sqrt(0.25 * 0.75 / 4))
+
+
+def test_question_error_is_the_deviation_of_the_rates_over_root_q() -> None:
+    assert question_error([0.0, 1.0, 0.5]) == pytest.approx(0.5 / math.sqrt(3))
+    assert question_error([0.4]) is None
+
+
+def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulated() -> None:
+    """An AIME-like set: some questions always right, many never, the rest between; 400 simulated runs of it."""
+    generator = random.Random(7)
+    chances = [0.95, 0.88, 0.84, 0.78, 0.7, 0.62, 0.56, 0.5, 0.46, 0.42, 0.38, 0.34, 0.3, 0.27, 0.24, 0.21, 0.18]
+    chances += [0.15, 0.13, 0.11, 0.09, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0]
+    means, errors, question_errors = [], [], []
+    for _ in range(400):
+        rates = [sum(generator.random() < chance for _ in range(64)) / 64 for chance in chances]
+        result = sampling_error(rates, [64] * 30)
+        assert result.error is not None
+        means.append(sum(rates) / 30)
+        errors.append(result.error)
+        question_errors.append(question_error(rates) or 0.0)
+    mean = sum(means) / len(means)
+    spread_of_runs = math.sqrt(sum((value - mean) ** 2 for value in means) / (len(means) - 1))
+    assert mean == pytest.approx(0.31, abs=0.01)
+    assert 100 * spread_of_runs == pytest.approx(0.8, abs=0.08)
+    assert 100 * sum(errors) / len(errors) == pytest.approx(100 * spread_of_runs, rel=0.1)
+    assert 100 * sum(question_errors) / len(question_errors) == pytest.approx(5.2, abs=0.15)
