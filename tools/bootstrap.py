@@ -10,7 +10,6 @@ else is installed by pip, so every setting of pip is respected.
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,15 +17,15 @@ import venv
 from pathlib import Path
 
 OLDEST = (3, 11)
+PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(folder: Path, wanted: list[str]) -> None:
     """Make `folder` a virtual environment that holds `wanted` (arguments of `pip install`)."""
     if sys.version_info < OLDEST:
-        sys.exit(
-            f"Python {sys.version.split()[0]} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`."
-        )
+        found = sys.version.split()[0]
+        sys.exit(f"Python {found} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
     python = folder / "bin" / "python"
     if not has_pip(python):
         venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
@@ -57,19 +56,20 @@ def give_pip(python: Path) -> None:
         if subprocess.run(argv, check=False).returncode == 0:
             return
     sys.path.insert(0, str(ROOT))
-    from server_launchers import package_index
+    from server_launchers import errors, package_index
 
     with tempfile.TemporaryDirectory() as scratch:
+        wheel = Path(scratch) / PIP_WHEEL
         try:
-            wheel = package_index.download_wheel("pip", None, Path(scratch))
-        except package_index.IndexError_ as error:
+            with wheel.open("w+b") as target:
+                package_index.download("pip", PIP_WHEEL, target, package_index.IndexConfig.read(), lambda *_: None)
+        except errors.DownloadError as error:
             sys.exit(
-                f"this Python has neither ensurepip nor pip, and pip could not be had from the index ({error}):"
-                " install your system's python3-venv package, or set PIP_INDEX_URL."
+                f"this Python has neither ensurepip nor pip, and pip could not be had from the index: {error}"
+                " Or install your system's python3-venv package."
             )
         # A wheel of pip runs straight from its archive.
-        argv = [str(python), f"{wheel}/pip", "install", "--quiet", "--no-index", str(wheel)]
-        subprocess.run(argv, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+        subprocess.run([str(python), f"{wheel}/pip", "install", "--quiet", "--no-index", str(wheel)], check=True)
 
 
 if __name__ == "__main__":
