@@ -140,7 +140,7 @@ def test_question_error_is_the_deviation_of_the_rates_over_root_q() -> None:
 def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulated() -> None:
     """An AIME-like set: some questions always right, many never, the rest between; 400 simulated runs of it."""
     generator = random.Random(7)
-    chances = [0.95, 0.88, 0.84, 0.78, 0.7, 0.62, 0.56, 0.5, 0.46, 0.42, 0.38, 0.34, 0.3, 0.27, 0.24, 0.21, 0.18]
+    chances = [0.9, 0.84, 0.8, 0.76, 0.7, 0.62, 0.56, 0.5, 0.46, 0.42, 0.38, 0.34, 0.3, 0.27, 0.24, 0.21, 0.18]
     chances += [0.15, 0.13, 0.11, 0.09, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.0, 0.0]
     means, errors, question_errors = [], [], []
     for _ in range(400):
@@ -155,4 +155,4 @@ def test_errors_of_thirty_questions_of_64_samples_near_31_percent_are_as_simulat
     assert mean == pytest.approx(0.31, abs=0.01)
     assert 100 * spread_of_runs == pytest.approx(0.8, abs=0.08)
     assert 100 * sum(errors) / len(errors) == pytest.approx(100 * spread_of_runs, rel=0.1)
-    assert 100 * sum(question_errors) / len(question_errors) == pytest.approx(5.2, abs=0.15)
+    assert 100 * sum(question_errors) / len(question_errors) == pytest.approx(5.2, abs=0.1)

@@ -1,0 +1,127 @@
+"""Scores that papers and repositories report, with their source: `results/published/*.yaml`, one file a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+import yaml
+
+import harness
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+
+MAX_FILE_BYTES = 1024 * 1024
+"""A published file is a short table; a larger one is not one."""
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Strict):
+    """Where the scores stand. by: "authors" of the model, or "others" who measured it."""
+
+    title: str
+    url: str = pydantic.Field(pattern=r"^https://")
+    by: Literal["authors", "others"]
+    note: str = ""
+
+
+class _Row(_Strict):
+    model: str
+    benchmark: str
+    metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
+    percent: float = pydantic.Field(ge=0, le=100)
+    samples: int | None = pydantic.Field(default=None, ge=1)
+    run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
+    settings: dict[str, str | int | float | bool] = {}
+
+
+class _File(_Strict):
+    schema_: Literal[1] = pydantic.Field(alias="schema")
+    source: Source
+    settings: dict[str, str | int | float | bool] = {}
+    questions: dict[str, int]
+    scores: list[_Row] = pydantic.Field(min_length=1)
+
+    @pydantic.model_validator(mode="after")
+    def _every_benchmark_has_its_size(self) -> _File:
+        for row in self.scores:
+            if row.benchmark not in self.questions:
+                raise ValueError(f"`questions` does not say how many questions {row.benchmark} has")
+        return self
+
+
+class PublishedScore(_Strict):
+    """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
+
+    samples: of each question, None where the source does not say. run_deviation: deviation of one run's accuracy over
+    the `samples` runs, where the source gives it. settings: the file's, overridden by the row's.
+    """
+
+    model: str
+    benchmark: str
+    metric: str
+    value: float
+    n_questions: int
+    samples: int | None
+    run_deviation: float | None
+    settings: dict[str, str | int | float | bool]
+    source: Source
+
+
+def published_folder() -> Path:
+    """The scores shipped with the project: in the checkout, or inside the installed package."""
+    package = Path(harness.__file__).resolve().parent
+    installed = package / "_data" / "published"
+    return installed if installed.is_dir() else package.parent / "results" / "published"
+
+
+def load_published(folder: Path | None = None) -> list[PublishedScore]:
+    """Every score of every YAML file in `folder`, files in order of name. Raises `UsageError` naming file and field."""
+    return [score for path in sorted((folder or published_folder()).glob("*.yaml")) for score in _load_file(path)]
+
+
+def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> list[PublishedScore]:
+    """The scores of this benchmark and this model; `org/name`, `name` and a path that ends in it are the same model."""
+    name = _short(model)
+    return [score for score in scores if score.benchmark == benchmark and _short(score.model) == name]
+
+
+def _short(model: str) -> str:
+    return model.rstrip("/").rsplit("/", 1)[-1].casefold()
+
+
+def _load_file(path: Path) -> list[PublishedScore]:
+    try:
+        data = path.read_bytes()
+        if len(data) > MAX_FILE_BYTES:
+            raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; not a table of published scores")
+        content = yaml.safe_load(data)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: not YAML: {quoted(str(error))}") from error
+    try:
+        file = _File.model_validate(content)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "top level"
+        raise UsageError(f"{path}: {quoted(place)}: {quoted(first['msg'])}") from error
+    return [
+        PublishedScore(
+            model=row.model,
+            benchmark=row.benchmark,
+            metric=row.metric,
+            value=row.percent / 100,
+            n_questions=file.questions[row.benchmark],
+            samples=row.samples,
+            run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
+            settings={**file.settings, **row.settings},
+            source=file.source,
+        )
+        for row in file.scores
+    ]

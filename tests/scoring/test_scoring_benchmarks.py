@@ -1,0 +1,207 @@
+"""Scores of small hand-graded benchmarks, complete and unfinished."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from graded import grade, graded, question
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.codec import decode, encode
+from harness.core.errors import UsageError
+from harness.core.records import Grade, Question
+from harness.scoring import Score, score_benchmark
+
+
+def test_a_complete_run_has_the_hand_worked_numbers() -> None:
+    score = score_benchmark(*graded(q1="cccw", q2="cwwv", q3="wwnn"), 4)
+    assert score.accuracy == pytest.approx((0.75 + 0.25 + 0) / 3)
+    assert score.sampling_error == pytest.approx(math.sqrt(2 * 0.75 * 0.25 / 3) / 3)
+    deviation = math.sqrt(((0.75 - 1 / 3) ** 2 + (0.25 - 1 / 3) ** 2 + (1 / 3) ** 2) / 2)
+    assert score.question_error == pytest.approx(deviation / math.sqrt(3))
+    assert (score.n_questions, score.n_samples, score.n_missing, score.n_correct, score.n_no_answer) == (3, 12, 0, 4, 2)
+    assert score.pass_at == pytest.approx({1: 1 / 3, 2: (1 + 0.5 + 0) / 3, 4: 2 / 3})
+    assert score.maj_at == pytest.approx({1: 1 / 3, 2: (0.75 + 0.25) / 3, 4: 1 / 3})
+    assert score.maj_at_estimated == ()
+    assert (score.bounds.low, score.bounds.high) == (score.accuracy, score.accuracy)
+    assert not score.partial
+    assert score.warnings == ()
+
+
+def test_accuracy_is_the_mean_over_questions_not_over_rows() -> None:
+    score = score_benchmark(*graded(q1="cccc", q2="w"), None)
+    assert score.accuracy == 0.5
+    assert score.n_imputed == 1
+    assert any("one sample" in warning for warning in score.warnings)
+
+
+def test_one_sample_everywhere_says_that_the_sampling_error_is_unknown() -> None:
+    score = score_benchmark(*graded(q1="c", q2="w", q3="w", q4="w"), 1)
+    assert score.sampling_error is None
+    assert score.sampling_error_bound == pytest.approx(math.sqrt(0.25 * 0.75 / 4))
+    assert score.question_error == pytest.approx(0.25)
+
+
+def test_an_unfinished_run_is_scored_on_the_rounds_that_every_question_has() -> None:
+    score = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4)
+    assert score.rounds == 1
+    assert score.accuracy == pytest.approx(2 / 3)
+    assert (score.n_samples, score.n_missing, score.partial) == (3, 6, False)
+    assert any("1 of 4 rounds" in warning for warning in score.warnings)
+
+
+def test_without_a_complete_round_the_score_is_partial_and_bounded() -> None:
+    score = score_benchmark(*graded(q1="c...", q2=".wcc", q3="...."), 4)
+    assert score.partial
+    assert score.accuracy == pytest.approx((1 + 2 / 3) / 2)
+    assert score.bounds.low == pytest.approx((1 / 4 + 2 / 4 + 0) / 3)
+    assert score.bounds.high == pytest.approx((4 / 4 + 3 / 4 + 4 / 4) / 3)
+    assert score.pass_at == {}
+    assert score.n_missing == 8
+
+
+def test_a_handful_of_lost_samples_keeps_all_the_others_and_prints_bounds() -> None:
+    score = score_benchmark(*graded(q1="c" * 150, q2="w" * 149 + "."), 150)
+    assert score.partial
+    assert score.n_samples == 299
+    assert score.accuracy == 0.5
+    assert (score.bounds.low, score.bounds.high) == pytest.approx((0.5, 0.5 + 1 / 300))
+
+
+def test_undecided_counts_as_wrong_and_stands_inside_the_bounds() -> None:
+    score = score_benchmark(*graded(q1="cu", q2="cc"), 2)
+    assert score.accuracy == 0.75
+    assert (score.bounds.low, score.bounds.high) == (0.75, 1.0)
+    assert score.n_undecided == 1
+
+
+def test_no_sample_at_all_is_no_accuracy_but_a_range() -> None:
+    score = score_benchmark(*graded(q1=".", q2="."), 1)
+    assert score.accuracy is None
+    assert score.sampling_error is None
+    assert (score.bounds.low, score.bounds.high, score.n_missing) == (0.0, 1.0, 2)
+    assert score.mean_completion_tokens is None
+
+
+def test_k_above_the_samples_present_is_an_error_not_a_number() -> None:
+    with pytest.raises(UsageError, match="pass@4 needs 4 samples"):
+        score_benchmark(*graded(q1="cc", q2="cw"), 2, ks=[1, 4])
+    assert score_benchmark(*graded(q1="ccw", q2="cww"), 3).pass_at.keys() == {1, 2, 3}
+
+
+def test_more_than_one_percent_truncated_is_a_warning() -> None:
+    questions, grades = graded(q1="c" * 99, q2="c" * 100)
+    grades.append(grade("q1", 99, "n", truncated=True))
+    assert score_benchmark(questions, grades, 100).warnings == ()
+    grades[0] = grade("q1", 0, "c", truncated=True)
+    grades[1] = grade("q1", 1, "c", truncated=True)
+    score = score_benchmark(questions, grades, 100)
+    assert score.n_truncated == 3
+    assert score.warnings == ("3 of 200 samples (1.5%) were cut by max_tokens",)
+
+
+def test_token_mean_is_over_the_samples_whose_server_counted() -> None:
+    questions, _ = graded(q1="")
+    grades = [grade("q1", index, "c", completion_tokens=count) for index, count in enumerate([10, 30, None])]
+    score = score_benchmark(questions, grades, 3)
+    assert (score.mean_completion_tokens, score.n_tokens_known) == (20, 2)
+
+
+def test_repeated_keys_count_once_and_are_named() -> None:
+    questions, grades = graded(q1="cc", q2="ww")
+    score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
+    assert score.accuracy == 0.5
+    assert score.warnings == ("2 grades of keys already graded left out: q2 #1, q2 #0",)
+
+
+def test_samples_beyond_a_lowered_plan_and_foreign_questions_are_left_out_aloud() -> None:
+    questions, grades = graded(q1="wwc", q2="wwc")
+    score = score_benchmark(questions, [*grades, grade("other", 0, "c")], 2)
+    assert score.accuracy == 0
+    assert len(score.warnings) == 2
+
+
+def test_scores_are_broken_down_by_level_in_natural_order() -> None:
+    questions = [question(f"q{n}", level=level, source_id=n) for n, level in enumerate([10, 2, 2])]
+    grades = [grade("q0", 0, "c"), grade("q0", 1, "c"), grade("q1", 0, "w"), grade("q1", 1, "c")]
+    grades += [grade("q2", 0, "w"), grade("q2", 1, "w")]
+    score = score_benchmark(questions, grades, 2)
+    assert list(score.breakdowns) == ["level"]
+    assert list(score.breakdowns["level"]) == ["2", "10"]
+    assert score.breakdowns["level"]["2"].accuracy == 0.25
+    assert score.breakdowns["level"]["2"].sampling_error == pytest.approx(math.sqrt(0.25) / 2)
+    assert score.breakdowns["level"]["10"].question_error is None
+
+
+def test_votes_are_by_canonical_form_and_a_mixed_group_counts_its_share() -> None:
+    questions, _ = graded(q1="")
+    grades = [grade("q1", 0, "c", vote="x"), grade("q1", 1, "w", vote="x"), grade("q1", 2, "w", vote="y")]
+    assert score_benchmark(questions, grades, 3).maj_at[3] == 0.5
+
+
+def test_a_question_without_planned_samples_and_no_questions_are_refused() -> None:
+    with pytest.raises(UsageError, match="no questions"):
+        score_benchmark([], [], 4)
+    with pytest.raises(UsageError, match="at least 1"):
+        score_benchmark(*graded(q1="c"), 0)
+    questions, grades = graded(q1="c")
+    with pytest.raises(UsageError, match="occurs twice"):
+        score_benchmark(questions * 2, grades, 1)
+
+
+letters = st.lists(st.text("cwvnu.", min_size=1, max_size=6), min_size=1, max_size=5)
+
+
+def _benchmark(rows: list[str]) -> tuple[list[Question], list[Grade]]:
+    return graded(**{f"q{place}": row for place, row in enumerate(rows)})
+
+
+@given(letters, st.randoms(use_true_random=False))
+def test_the_order_of_grades_and_questions_does_not_matter(rows: list[str], shuffler: random.Random) -> None:
+    questions, grades = _benchmark(rows)
+    before = score_benchmark(questions, grades, 6)
+    shuffler.shuffle(questions)
+    shuffler.shuffle(grades)
+    assert score_benchmark(questions, grades, 6) == before
+
+
+@given(letters)
+def test_the_bounds_contain_the_score(rows: list[str]) -> None:
+    score = score_benchmark(*_benchmark(rows), 6)
+    assert 0 <= score.bounds.low <= score.bounds.high <= 1
+    if score.accuracy is not None:
+        assert score.bounds.low - 1e-12 <= score.accuracy <= score.bounds.high + 1e-12
+
+
+@given(letters, st.randoms(use_true_random=False))
+def test_whatever_is_still_missing_the_final_accuracy_lies_in_a_partial_scores_bounds(
+    rows: list[str], chooser: random.Random
+) -> None:
+    now = score_benchmark(*_benchmark(rows), 6)
+    filled = [
+        "".join(chooser.choice("cw") if letter in ".u" else letter for letter in row.ljust(6, ".")) for row in rows
+    ]
+    final = score_benchmark(*_benchmark(filled), 6)
+    assert final.accuracy is not None
+    if now.partial or not now.n_missing:
+        assert now.bounds.low - 1e-12 <= final.accuracy <= now.bounds.high + 1e-12
+
+
+@given(letters)
+def test_pass_at_k_never_falls_and_all_at_one_agree_with_the_accuracy(rows: list[str]) -> None:
+    score = score_benchmark(*_benchmark(rows), None)
+    values = [score.pass_at[k] for k in sorted(score.pass_at)]
+    assert values == pytest.approx(sorted(values))
+    if score.pass_at:
+        assert score.pass_at[1] == pytest.approx(score.accuracy)
+        assert score.maj_at[1] == pytest.approx(score.accuracy)
+        assert all(score.maj_at[k] <= score.pass_at[k] + 1e-9 for k in score.maj_at)
+
+
+@given(letters)
+def test_a_score_survives_its_file(rows: list[str]) -> None:
+    score = score_benchmark(*_benchmark(rows), 6)
+    assert decode(encode(score), Score) == score
