@@ -1,1 +1,21 @@
-""""""
+"""The checkpoint store: a run's folder, manifest, journal of samples, questions, grades, lock and log."""
+
+from harness.runs.journal import Journal, JournalReport, read_samples
+from harness.runs.layout import BenchmarkFolder, RunFolder
+from harness.runs.lock import RunLock
+from harness.runs.log import RunLog
+from harness.runs.manifest import BenchmarkRecord, Difference, Manifest, Plan
+
+__all__ = [
+    "BenchmarkFolder",
+    "BenchmarkRecord",
+    "Difference",
+    "Journal",
+    "JournalReport",
+    "Manifest",
+    "Plan",
+    "RunFolder",
+    "RunLock",
+    "RunLog",
+    "read_samples",
+]

@@ -1,0 +1,21 @@
+"""The file `grades.jsonl`: one verdict a sample, replaced as a whole by each grading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.core.records import Grade
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.lines import read_lines, write_lines
+
+_REMEDY = "Give `harness score` again to grade anew."
+
+
+def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
+    """Replace the file atomically. Raises `StoreError` when the disk refuses or a link stands in its place."""
+    write_lines(folder.grades, grades)
+
+
+def read(folder: BenchmarkFolder) -> list[Grade]:
+    """The grades in file order. Raises `StoreError` for a missing or damaged file."""
+    return read_lines(folder.grades, Grade, _REMEDY)

@@ -1,0 +1,67 @@
+"""The sidecar `samples.index`: where each line of the journal stands, so that a resume need not read it all.
+
+A header, then one entry a line: offset and length in bytes, checksum (CRC-32) as little-endian integers of 8, 8 and
+4 bytes. It holds no keys and is never believed: every entry is checked against the data. Checksum 0 says: read the
+whole line. It is written after the data is on disk, is not synced itself, and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from harness.core.records import SCHEMA_VERSION
+from harness.runs.layout import BenchmarkFolder
+
+_ENTRY = struct.Struct("<QQI")
+_HEADER = struct.pack("<16sI", b"samples.index 1\n", SCHEMA_VERSION)
+
+
+class Entry(NamedTuple):
+    """One line of the journal. length: with its newline. crc: 0 = not known to be intact by head and tail alone."""
+
+    offset: int
+    length: int
+    crc: int
+
+
+def read_entries(folder: BenchmarkFolder) -> Iterator[Entry]:
+    """The entries in the index; none when it is missing, unreadable, or of another version."""
+    try:
+        data = folder.index.read_bytes()
+    except OSError:
+        return iter(())
+    if not data.startswith(_HEADER):
+        return iter(())
+    whole = (len(data) - len(_HEADER)) // _ENTRY.size * _ENTRY.size
+    return map(Entry._make, _ENTRY.iter_unpack(memoryview(data)[len(_HEADER) : len(_HEADER) + whole]))
+
+
+def restart(descriptor: int, n_kept: int, entries: Iterable[Entry]) -> None:
+    """Keep the first `n_kept` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
+    if n_kept == 0:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, _HEADER)
+    else:
+        os.ftruncate(descriptor, len(_HEADER) + n_kept * _ENTRY.size)
+    extend(descriptor, entries)
+
+
+def extend(descriptor: int, entries: Iterable[Entry]) -> None:
+    """Append `entries`. Raises `OSError`; a torn entry may then stand at the end."""
+    data = b"".join(_ENTRY.pack(*entry) for entry in entries)
+    if data and os.write(descriptor, data) < len(data):
+        raise OSError(errno.ENOSPC, "short write")
+
+
+def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
+    """Remove the index if it calls line `number` (from 1) at `offset` intact; the next resume then reads everything."""
+    with contextlib.suppress(OSError), folder.index.open("rb") as file:
+        file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
+        data = file.read(_ENTRY.size)
+        if len(data) == _ENTRY.size and Entry._make(_ENTRY.unpack(data))[::2] != (offset, 0):
+            folder.index.unlink()

@@ -1,0 +1,349 @@
+"""The writer of `samples.jsonl`: append-only, one line a sample, acknowledged once on disk.
+
+Guarantees:
+- a sample whose future succeeded survives kill -9 and power loss, as far as the disk keeps its word on a sync;
+- one sync serves all that arrived within `WINDOW_SECONDS`; the caller of `append` never waits for the disk;
+- a torn tail is moved aside, kept and logged before anything is appended, so that lines are never glued;
+- at the first failing write or sync the journal stops for good: nothing more is written or acknowledged.
+Not covered: two writers (hold `harness.runs.lock.RunLock`), and disks that acknowledge a sync before it is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import NamedTuple
+
+from harness.core.errors import StoreError
+from harness.core.files import disk_error, sync_folder
+from harness.core.records import Key, Sample
+from harness.runs import index, record
+from harness.runs.index import Entry
+from harness.runs.inside import open_for_writing
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.log import RunLog
+from harness.runs.reading import SampleReader, read_samples
+from harness.runs.survey import DamagedLine, JournalReport, survey
+
+__all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
+
+WINDOW_SECONDS = 0.03
+"""Least time between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
+
+CHUNK_BYTES = 256 * 1024
+"""Lines are gathered up to about this size for one write."""
+
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+
+
+class _Item(NamedTuple):
+    """A sample to store, or (None) a place in the queue to be reached."""
+
+    sample: Sample | None
+    done: Future[None]
+
+
+class Journal:
+    """The open journal of one benchmark. Threads may share it. Use `Journal.open`."""
+
+    def __init__(
+        self,
+        folder: BenchmarkFolder,
+        descriptor: int,
+        index_descriptor: int | None,
+        size: int,
+        keys: set[Key],
+        report: JournalReport,
+        on_failure: Callable[[StoreError], None] | None,
+    ) -> None:
+        self.folder = folder
+        self.report = report
+        """What `open` found on disk."""
+        self._descriptor = descriptor
+        self._index_descriptor = index_descriptor
+        self._size = size
+        self._keys = keys
+        self._on_failure = on_failure
+        self._failure: StoreError | None = None
+        self._closed = False
+        self._lock = threading.Lock()  # guards _keys, _failure and _closed
+        self._queue: SimpleQueue[_Item | None] = SimpleQueue()
+        self._hurry = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"journal {folder.path.name}", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def open(
+        cls,
+        folder: BenchmarkFolder,
+        *,
+        log: RunLog | None = None,
+        on_failure: Callable[[StoreError], None] | None = None,
+        trust_index: bool = True,
+    ) -> Journal:
+        """Open for appending, after moving a torn tail aside; damage and oddities go to `log` and `.report`.
+
+        on_failure: called once from the writer's thread when the journal stops. trust_index: False reads and
+        verifies every record instead of each one's head and tail.
+        Raises `StoreError` when the folder cannot be written, is a link, or holds a newer schema.
+        """
+        folder.create()
+        with contextlib.ExitStack() as opened:
+            descriptor = open_for_writing(folder.samples, os.O_RDWR | os.O_APPEND)
+            opened.callback(os.close, descriptor)
+            index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
+            opened.callback(os.close, index_descriptor)
+            found = survey(descriptor, folder, trust_index=trust_index)
+            try:
+                if found.report.torn_tail:
+                    _move_aside(descriptor, folder, found.end)
+                # What an earlier process wrote but did not live to sync counts from here on.
+                _sync_data(descriptor)
+                sync_folder(folder.path)
+                sync_folder(folder.path.parent)
+                index.restart(index_descriptor, found.n_listed, found.unlisted)
+            except OSError as error:
+                raise disk_error(folder.samples, error) from error
+            opened.pop_all()
+        if log is not None:
+            _log_findings(log, folder, found.report)
+        return cls(folder, descriptor, index_descriptor, found.end, found.keys, found.report, on_failure)
+
+    @property
+    def keys(self) -> set[Key]:
+        """The keys on disk, these moments' acknowledged ones included: a copy."""
+        with self._lock:
+            return set(self._keys)
+
+    def append(self, sample: Sample) -> Future[None]:
+        """Hand over `sample` without waiting. The future succeeds once it is on disk.
+
+        It fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
+        stopped. Raises `StoreError` when it has stopped already or is closed.
+        """
+        return self._put(sample)
+
+    def flush(self) -> None:
+        """Return when everything appended so far is on disk. Raises `StoreError` when the journal has stopped."""
+        done = self._put(None)
+        self._hurry.set()
+        done.result()
+
+    def close(self) -> None:
+        """Store what was appended, stop the writer, close the files. Raises `StoreError` when the journal stopped."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+        if not first:
+            return
+        self._queue.put(None)
+        self._hurry.set()
+        self._thread.join()
+        os.close(self._descriptor)
+        self._drop_index()
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(*([StoreError] if error is not None else [])):
+            self.close()
+
+    def _put(self, sample: Sample | None) -> Future[None]:
+        item = _Item(sample, Future())
+        item.done.set_running_or_notify_cancel()  # a waiter that gives up must not trip the writer
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if self._closed:
+                raise StoreError(f"{self.folder.samples} is closed; nothing more can be appended.")
+            self._queue.put(item)
+        return item.done
+
+    # From here on: the writer's thread.
+
+    def _run(self) -> None:
+        last_sync = -WINDOW_SECONDS
+        while (item := self._queue.get()) is not None:
+            self._hurry.wait(last_sync + WINDOW_SECONDS - time.monotonic())
+            self._hurry.clear()
+            batch, ended = self._gather(item)
+            last_sync = time.monotonic()
+            try:
+                self._commit(batch)
+            except StoreError as failure:
+                self._stop(failure, batch)
+            except BaseException as error:  # noqa: BLE001 - a bug here must fail the samples, not strand who waits
+                self._stop(StoreError(f"the writer of {self.folder.samples} stopped: {error!r}"), batch)
+            if ended or self._failure is not None:
+                return
+
+    def _gather(self, item: _Item) -> tuple[list[_Item], bool]:
+        """Everything that has arrived, and whether the end has."""
+        batch = [item]
+        with contextlib.suppress(Empty):
+            while (more := self._queue.get_nowait()) is not None:
+                batch.append(more)
+            return batch, True
+        return batch, False
+
+    def _commit(self, batch: list[_Item]) -> None:
+        """Write, sync, list, acknowledge. Raises `StoreError`."""
+        self._check_unchanged()
+        stored: list[_Item] = []
+        entries: list[Entry] = []
+        chunk: list[bytes] = []
+        end = self._size
+        for item in batch:
+            if item.sample is None:
+                continue
+            try:
+                line, crc = record.encode(item.sample)
+            except record.RecordRefused as refused:
+                item.done.set_exception(refused)
+                continue
+            stored.append(item)
+            entries.append(Entry(end, len(line), crc))
+            chunk.append(line)
+            end += len(line)
+            if end - self._size >= CHUNK_BYTES:
+                self._write(chunk)
+                chunk = []
+        self._write(chunk)
+        if stored:
+            self._sync(entries[0].offset)
+            self._list(entries)
+            with self._lock:
+                self._keys.update(item.sample.key for item in stored if item.sample is not None)
+        for item in batch:
+            if not item.done.done():
+                item.done.set_result(None)
+
+    def _check_unchanged(self) -> None:
+        """Raises `StoreError` when someone else removed, shortened or lengthened the file."""
+        path = self.folder.samples
+        try:
+            state = os.fstat(self._descriptor)
+        except OSError as error:
+            raise disk_error(path, error) from error
+        if state.st_nlink == 0:
+            raise StoreError(f"{path} was removed while the run was writing to it.")
+        if state.st_size != self._size:
+            raise StoreError(
+                f"{path} was changed by another program while the run was writing to it: "
+                f"{state.st_size} bytes long instead of {self._size}."
+            )
+
+    def _write(self, chunk: list[bytes]) -> None:
+        """Append whole lines; on failure take an incomplete last one back. Raises `StoreError`."""
+        data = memoryview(b"".join(chunk))
+        written = 0
+        try:
+            while written < len(data):
+                n = os.write(self._descriptor, data[written:])
+                if n == 0:
+                    raise OSError(0, "the disk took no bytes")
+                written += n
+        except OSError as error:
+            whole = 0
+            for line in chunk:
+                if whole + len(line) > written:
+                    break
+                whole += len(line)
+            with contextlib.suppress(OSError):  # a tail that stays is moved aside by the next `open`
+                os.ftruncate(self._descriptor, self._size + whole)
+            raise disk_error(self.folder.samples, error) from error
+        self._size += written
+
+    def _sync(self, durable_size: int) -> None:
+        """Sync the data. A failure is final: the kernel forgets it, so a second sync would succeed and mean nothing.
+
+        The lines it was for may read well from memory and be gone after a power loss, so they are taken back.
+        """
+        try:
+            _sync_data(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, durable_size)
+            raise disk_error(self.folder.samples, error) from error
+
+    def _list(self, entries: list[Entry]) -> None:
+        """Add to the index. Going without costs the next resume time and nothing else."""
+        if self._index_descriptor is None:
+            return
+        try:
+            index.extend(self._index_descriptor, entries)
+        except OSError:
+            self._drop_index()
+
+    def _drop_index(self) -> None:
+        if self._index_descriptor is not None:
+            os.close(self._index_descriptor)
+            self._index_descriptor = None
+
+    def _stop(self, failure: StoreError, batch: list[_Item]) -> None:
+        with self._lock:
+            self._failure = failure
+            with contextlib.suppress(Empty):
+                while True:
+                    left = self._queue.get_nowait()
+                    if left is not None:
+                        batch.append(left)
+        for item in batch:
+            if not item.done.done():
+                item.done.set_exception(failure)
+        if self._on_failure is not None:
+            self._on_failure(failure)
+
+
+def _move_aside(descriptor: int, folder: BenchmarkFolder, end: int) -> None:
+    """Copy what follows `end` to the kept file and cut it off: sync the copy first, so that it is never in neither.
+
+    A crash in between leaves it in both; the copy is then not made again.
+    """
+    tail_bytes = os.fstat(descriptor).st_size - end
+    kept = open_for_writing(folder.set_aside, os.O_RDWR | os.O_APPEND)
+    try:
+        begin = os.fstat(kept).st_size - tail_bytes - 1
+        if begin < 0 or not _equal(descriptor, end, kept, begin, tail_bytes):
+            for offset in range(end, end + tail_bytes, CHUNK_BYTES):
+                _write_all(kept, os.pread(descriptor, CHUNK_BYTES, offset))
+            _write_all(kept, b"\n")
+        os.fsync(kept)
+        sync_folder(folder.path)
+    finally:
+        os.close(kept)
+    os.ftruncate(descriptor, end)
+
+
+def _equal(left: int, left_offset: int, right: int, right_offset: int, length: int) -> bool:
+    return all(
+        os.pread(left, CHUNK_BYTES, left_offset + step)
+        == os.pread(right, min(CHUNK_BYTES, length - step), right_offset + step)
+        for step in range(0, length, CHUNK_BYTES)
+    )
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _log_findings(log: RunLog, folder: BenchmarkFolder, report: JournalReport) -> None:
+    if report.torn_tail:
+        log.write("torn_tail", benchmark=folder.name, bytes=report.torn_tail, kept=str(folder.set_aside))
+    for line in report.damaged:
+        log.write("damaged_line", benchmark=folder.name, line=line.number, offset=line.offset, reason=line.reason)
+    if report.n_duplicates:
+        log.write("duplicate_samples", benchmark=folder.name, count=report.n_duplicates)
+    for warning in report.warnings:
+        log.write("warning", benchmark=folder.name, message=warning)

@@ -1,0 +1,146 @@
+"""Where the files of a run stand.
+
+results/<run>/manifest.json  run.lock  log.jsonl  report.html
+results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
+                          inflight.jsonl  grades.jsonl  scores.json
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.core.errors import StoreError, near_names
+from harness.core.files import disk_error
+from harness.core.inert import safe_name
+from harness.runs.inside import make_folder
+from harness.runs.manifest import Manifest, missing_manifest
+
+MAX_TEMPORARY_AGE = 3600.0
+"""Seconds after which another program's unfinished temporary file counts as left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFolder:
+    """The files of one benchmark within a run. name: the benchmark's true name; path: its folder."""
+
+    name: str
+    path: Path
+
+    @property
+    def questions(self) -> Path:
+        return self.path / "questions.jsonl"
+
+    @property
+    def samples(self) -> Path:
+        return self.path / "samples.jsonl"
+
+    @property
+    def index(self) -> Path:
+        return self.path / "samples.index"
+
+    @property
+    def inflight(self) -> Path:
+        return self.path / "inflight.jsonl"
+
+    @property
+    def grades(self) -> Path:
+        return self.path / "grades.jsonl"
+
+    @property
+    def scores(self) -> Path:
+        return self.path / "scores.json"
+
+    @property
+    def set_aside(self) -> Path:
+        """Torn tails of `samples`, kept: each one's bytes, then a newline."""
+        return self.path / "samples.set-aside"
+
+    def create(self) -> None:
+        """Make the folder. Raises `StoreError` when it cannot, or when a link or a file stands in its place."""
+        make_folder(self.path)
+
+
+class RunFolder:
+    """A run's folder by its path; making the object touches no disk."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).absolute()
+        """Resolved once, so that a later change of directory means nothing."""
+
+    @classmethod
+    def default(cls, model: str, results: Path = Path("results")) -> RunFolder:
+        """The folder that a run of `model` gets without a name of its own."""
+        return cls(results / safe_name(model))
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunFolder:
+        """An existing run's folder. Raises `StoreError` when there is no run at `path`."""
+        folder = cls(path)
+        if folder.manifest.is_file():
+            return folder
+        if folder.has_samples():
+            raise missing_manifest(folder)
+        if folder.path.is_dir():
+            raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
+        siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []
+        raise StoreError(f"there is no run at {folder.path}.{near_names(folder.path.name, siblings)}")
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "run.lock"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def benchmark(self, name: str) -> BenchmarkFolder:
+        """Where the benchmark of this true name keeps its files."""
+        return BenchmarkFolder(name, self.path / safe_name(name))
+
+    def benchmarks(self) -> list[str]:
+        """True names of the run's benchmarks, from the manifest. Raises `StoreError` when that cannot be read."""
+        return list(Manifest.load(self).benchmarks)
+
+    def create(self) -> None:
+        """Make the folder and those above it. Raises `StoreError` when the disk refuses."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self.path, error) from error
+
+    def has_samples(self) -> bool:
+        """Whether any benchmark folder below holds samples, manifest or none."""
+        if not self.path.is_dir():
+            return False
+        return any(p.stat().st_size > 0 for p in self.path.glob("*/samples.jsonl") if p.is_file())
+
+    def remove_temporaries(self) -> list[Path]:
+        """Remove what interrupted atomic writes left behind; only the holder of the run's lock may call this.
+
+        Files that only the lock's holder writes go at once. A scorer needs no lock, so its temporaries
+        go after `MAX_TEMPORARY_AGE`. Returns what was removed.
+        """
+        removed: list[Path] = []
+        folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
+        for temporary in (p for folder in folders for p in folder.glob(".*.tmp")):
+            ours = temporary.name.startswith((".manifest.json.", ".questions.jsonl."))
+            try:
+                if ours or time.time() - temporary.lstat().st_mtime > MAX_TEMPORARY_AGE:
+                    temporary.unlink()
+                    removed.append(temporary)
+            except OSError:
+                continue  # its writer was faster
+        return removed

@@ -1,0 +1,191 @@
+"""One writer a run: an operating-system lock on an open descriptor.
+
+The lock dies with its holder, whatever kills it; the file's content only says who holds it. On a file system whose
+locks do not lock (found by a test at each start) the exclusive creation of a second file stands in: there a dead
+process of this host is noticed by its start time, and another host's leftover is taken away by `break_lock` only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.inert import visible
+from harness.runs.inside import open_for_writing
+from harness.runs.layout import RunFolder
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+MAX_HOLDER_BYTES = 4096
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds a run. started: UTC, ISO 8601. process_start: the kernel's start time of the process, to tell a
+    reused number; empty where the system does not say."""
+
+    host: str
+    pid: int
+    started: str
+    process_start: str = ""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
+
+
+class RunLock:
+    """Holds a run for the length of a `with` block. `warning`: set when the file system has no working locks."""
+
+    def __init__(self, folder: RunFolder, *, break_lock: bool = False) -> None:
+        self.warning: str | None = None
+        self._folder = folder
+        self._break_lock = break_lock
+        self._descriptor = -1
+        self._stand_in: Path | None = None
+
+    def __enter__(self) -> RunLock:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def acquire(self) -> None:
+        """Take the run, making its folder if need be, and clear what interrupted writes left in it.
+
+        Raises `StoreError` naming the holder's host and process when it is taken.
+        """
+        self._folder.create()
+        self._descriptor = open_for_writing(self._folder.lock, os.O_RDWR)
+        try:
+            if not _lock(self._descriptor):
+                raise self._taken(_holder(self._folder.lock))
+            if not _locks_work(self._folder.lock):
+                self._create_stand_in()
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, codec.encode(_ourselves()) + b"\n", 0)
+            self._folder.remove_temporaries()
+        except OSError as error:
+            self.release()
+            raise StoreError(f"cannot lock {self._folder.path}: {error.strerror or error}.") from error
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the run back; a second call does nothing. The lock's file stays: removing it could free two holders."""
+        if self._stand_in is not None:
+            self._stand_in.unlink(missing_ok=True)
+            self._stand_in = None
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _taken(self, holder: Holder | None, hint: str = "") -> StoreError:
+        who = str(holder) if holder else "another process"
+        return StoreError(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
+
+    def _create_stand_in(self) -> None:
+        path = self._folder.path / "run.lock.held"
+        self.warning = f"{self._folder.path} is on a file system without working locks; {path.name} stands in"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        for _ in range(2):
+            try:
+                descriptor = os.open(path, flags, 0o644)
+            except FileExistsError:
+                self._remove_stale(path)
+                continue
+            os.write(descriptor, codec.encode(_ourselves()) + b"\n")
+            os.close(descriptor)
+            self._stand_in = path
+            return
+        raise self._taken(_holder(path))
+
+    def _remove_stale(self, path: Path) -> None:
+        """Take away a dead holder's stand-in. Raises `StoreError` when it lives, or may."""
+        holder = _holder(path)
+        if holder is not None and holder.host == socket.gethostname():
+            if _alive(holder):
+                raise self._taken(holder)
+        elif not self._break_lock:
+            raise self._taken(holder, " If that process is gone for certain, give --break-lock.")
+        aside = path.with_name(f"{path.name}.{os.getpid()}")
+        path.rename(aside)
+        if _holder(aside) != holder:  # another process was faster, and this is its lock
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, path)
+            aside.unlink()
+            raise self._taken(_holder(path))
+        aside.unlink()
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether the lock is ours now; also where there are no locks to be had. Raises `OSError`."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+def _locks_work(path: Path) -> bool:
+    """Whether a second descriptor is refused the lock that the first one holds."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _holder(path: Path) -> Holder | None:
+    try:
+        with path.open("rb") as file:
+            return codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
+    except (OSError, codec.DecodeError):
+        return None
+
+
+def _ourselves() -> Holder:
+    return Holder(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        process_start=_process_start(os.getpid()),
+    )
+
+
+def _alive(holder: Holder) -> bool:
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return not holder.process_start or _process_start(holder.pid) in ("", holder.process_start)
+
+
+def _process_start(pid: int) -> str:
+    """Clock ticks from boot to the start of `pid` (field 22 of its stat), or empty where there is no /proc."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,77 @@
+"""The file `log.jsonl`: what happened during a run, one event a line, inert.
+
+A line is plain ASCII without control characters: foreign text in it cannot begin a line, drive a terminal, or hide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+from harness.core.files import disk_error
+from harness.core.inert import visible
+from harness.runs.inside import open_for_writing
+from harness.runs.layout import RunFolder
+
+MAX_FIELD_CHARS = 2000
+"""Characters of one string in an event; the rest is cut off, and shown to be."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class RunLog:
+    """Append-only events of a run. Threads and processes may share the file: each event is one write."""
+
+    def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
+        """Raises `StoreError` when the file cannot be opened."""
+        folder.create()
+        self._path = folder.log
+        self._now = now
+        self._descriptor = open_for_writing(folder.log, os.O_RDWR | os.O_APPEND)
+        size = os.fstat(self._descriptor).st_size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            self._append(b"\n")  # a killed process left half a line
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Add `event` with its fields and the time (UTC). Raises `StoreError` when the disk refuses."""
+        entry = {"time": self._now().isoformat(timespec="milliseconds"), "event": event, **fields}
+        line = json.dumps({_inert(k): _inert(v) for k, v in entry.items()}, separators=(",", ":"), ensure_ascii=True)
+        self._append(line.encode("ascii") + b"\n")
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> RunLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError as error:
+            raise disk_error(self._path, error) from error
+
+
+def _inert(value: Any) -> Any:
+    """`value` with every string in it made visible and bounded; what JSON lacks becomes such a string."""
+    if isinstance(value, dict):
+        return {_inert(str(key)): _inert(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_inert(inner) for inner in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return visible(str(value), MAX_FIELD_CHARS)

@@ -1,0 +1,191 @@
+"""What makes a run itself, and the refusal to mix two.
+
+`identity` is compared field by field on every resume; `settings` may change; `plan` may grow or shrink.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import write_atomically
+from harness.core.inert import quoted, safe_name, visible
+from harness.core.records import SCHEMA_VERSION
+from harness.runs.inside import refuse_link
+
+if TYPE_CHECKING:
+    from harness.runs.layout import RunFolder
+
+MAX_SHOWN_VALUE = 200
+"""Characters of a field's value in a refusal."""
+
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+"""A larger manifest is refused before it is read."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is expected. samples: samples a question; question_ids: a chosen subset in order, None = all."""
+
+    samples: int
+    question_ids: list[str] | None = None
+
+
+class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One benchmark of a run.
+
+    identity: what makes its samples comparable (model, api, sampling, max_tokens, seed, prompts' and data's
+    digests, thinking switch, …). settings: what may differ between resumes (endpoints without secrets,
+    concurrency, the server's context, …); the last ones stand.
+    """
+
+    identity: dict[str, Any]
+    plan: Plan
+    settings: dict[str, Any] = {}
+
+
+class Difference(NamedTuple):
+    """One field of an identity that is not as it was. field: dotted path; old, new: None when not set."""
+
+    field: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        return f"{visible(self.field, MAX_SHOWN_VALUE)}: {_shown(self.old)} → {_shown(self.new)}"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The file `manifest.json`. created: UTC, ISO 8601. benchmarks: by true name."""
+
+    schema: int = SCHEMA_VERSION
+    harness_version: str
+    created: str
+    model: str
+    benchmarks: dict[str, BenchmarkRecord] = {}
+    environment: dict[str, Any] = {}
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> Manifest:
+        """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
+        path = folder.manifest
+        try:
+            if path.stat().st_size > MAX_MANIFEST_BYTES:
+                raise StoreError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: it is no manifest of ours.")
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            if folder.has_samples():
+                raise missing_manifest(folder) from error
+            raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json.") from error
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+        try:
+            head = codec.decode(data, _Versioned)
+            if head.schema <= SCHEMA_VERSION:
+                return codec.decode(data, Manifest)
+        except codec.DecodeError as error:
+            raise StoreError(
+                f"{path} is damaged ({quoted(str(error))}), so nothing says under which settings its samples "
+                "were made. Put an intact copy back, or use another run folder."
+            ) from error
+        raise StoreError(
+            f"{path} has schema {head.schema}, written by harness {visible(head.harness_version, 40)}; this harness "
+            f"reads schemas up to {SCHEMA_VERSION}. Use that version or a newer one."
+        )
+
+    @classmethod
+    def start(
+        cls, folder: RunFolder, *, model: str, harness_version: str, environment: dict[str, Any] | None = None
+    ) -> Manifest:
+        """The run's manifest, or a new one (not yet saved) where there is no run yet.
+
+        Raises `StoreError` when samples stand there without a readable manifest: nobody guesses whose they are.
+        """
+        if folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples():
+            return cls.load(folder)
+        return cls(
+            harness_version=harness_version,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            model=model,
+            environment=environment or {},
+        )
+
+    def save(self, folder: RunFolder) -> None:
+        """Write atomically. Raises `StoreError` when the disk refuses or a link stands in its place."""
+        refuse_link(folder.manifest)
+        write_atomically(folder.manifest, codec.pretty(self))
+
+    def extend(self, benchmark: str, record: BenchmarkRecord) -> Manifest:
+        """This manifest with `record` added, or with its plan and settings where the benchmark is known.
+
+        Raises `StoreError` listing every field in which the identity differs from the one on disk.
+        """
+        model = record.identity.get("model", self.model)
+        if model != self.model:
+            raise refusal(benchmark, [Difference("model", self.model, model)])
+        known = self.benchmarks.get(benchmark)
+        if known is not None:
+            found = differences(known.identity, record.identity)
+            if found:
+                raise refusal(benchmark, found)
+        twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]
+        if twins:
+            raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")
+        return msgspec.structs.replace(self, benchmarks={**self.benchmarks, benchmark: record})
+
+
+class _Versioned(msgspec.Struct):
+    """What every past and future manifest states."""
+
+    schema: int
+    harness_version: str = "unknown"
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
+    """Every field, by dotted path, in which two identities differ once written as JSON; order of keys is nothing.
+
+    A field that one of them lacks differs from any value but null. `true` is not 1; 1 is 1.0.
+    """
+    return list(_compare("", codec.decode(codec.encode(old)), codec.decode(codec.encode(new))))
+
+
+def _compare(path: str, old: Any, new: Any) -> list[Difference]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            difference
+            for name in [*old, *(name for name in new if name not in old)]
+            for difference in _compare(f"{path}.{name}" if path else name, old.get(name), new.get(name))
+        ]
+    return [] if _same(old, new) else [Difference(path, old, new)]
+
+
+def _same(old: Any, new: Any) -> bool:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return not _compare("", old, new)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(_same(a, b) for a, b in zip(old, new, strict=True))
+    return isinstance(old, bool) == isinstance(new, bool) and bool(old == new)
+
+
+def refusal(benchmark: str, found: list[Difference]) -> StoreError:
+    """The refusal to mix samples, one line a field."""
+    lines = "\n".join(f"  {difference}" for difference in found)
+    return StoreError(
+        f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
+        "Use the old settings, or another run folder."
+    )
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else visible(codec.encode(value).decode(), MAX_SHOWN_VALUE)
+
+
+def missing_manifest(folder: RunFolder) -> StoreError:
+    """Samples stand there, and nothing says under which settings they were made."""
+    return StoreError(
+        f"{folder.path} holds samples but no manifest.json, so nothing says under which settings they were made. "
+        "Put the manifest back, or use another run folder."
+    )

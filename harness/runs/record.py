@@ -1,0 +1,117 @@
+"""One line of `samples.jsonl`: a sample's JSON, key first, checksum last. Pure.
+
+    {"benchmark":"aime24","question_id":"2024-I-1","sample_index":0,…,"schema":1,"crc":"89abcdef"}⏎
+
+The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader verifies without encoding anew, and
+one that knows nothing of it sees one more field. A key can be read from the head and the checksum from the tail.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from typing import NamedTuple
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.limits import MAX_RECORD_BYTES
+from harness.core.records import SCHEMA_VERSION, Key, Sample
+
+TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?\Z')
+TAIL_BYTES = len(b',"crc":"89abcdef"}\n')
+
+_STRING = rb'("[^"\\]*(?:\\.[^"\\]*)*")'
+_HEAD = re.compile(rb'\{"benchmark":' + _STRING + rb',"question_id":' + _STRING + rb',"sample_index":(\d{1,18}),')
+
+
+class RecordRefused(StoreError):
+    """This one sample cannot be stored; the journal itself is well."""
+
+
+class Damaged(ValueError):
+    """This line is no intact record of the benchmark; the message says why."""
+
+
+class NewerSchema(ValueError):
+    """An intact line of a schema that this version cannot read. `schema`: its version."""
+
+    def __init__(self, schema: int) -> None:
+        super().__init__(f"schema {schema}; this harness reads schemas up to {SCHEMA_VERSION}")
+        self.schema = schema
+
+
+class Record(NamedTuple):
+    """An encoded sample. line: with its newline."""
+
+    line: bytes
+    crc: int
+
+
+def encode(sample: Sample) -> Record:
+    """The line of `sample`. Raises `RecordRefused` when it is too long or could not be read back."""
+    name = f"sample {sample.sample_index} of question {sample.question_id!a}"
+    if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
+        raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
+    body = codec.encode(sample)[:-1]
+    if len(body) + TAIL_BYTES > MAX_RECORD_BYTES:
+        raise RecordRefused(f"{name} takes {len(body)} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes.")
+    crc = zlib.crc32(body)
+    return Record(b'%b,"crc":"%08x"}\n' % (body, crc), crc)
+
+
+def decode(line: bytes, benchmark: str) -> Sample:
+    """The sample in a line (without its newline). Raises `Damaged` or `NewerSchema`."""
+    checksum(line)
+    try:
+        sample = codec.decode(line, Sample)
+    except codec.DecodeError as error:
+        _refuse_newer(line)
+        raise Damaged(f"not a sample: {error}") from error
+    if sample.schema > SCHEMA_VERSION:
+        raise NewerSchema(sample.schema)
+    if sample.benchmark != benchmark:
+        raise Damaged(f"a sample of another benchmark, {sample.benchmark!a}")
+    return sample
+
+
+def checksum(line: bytes) -> int:
+    """The line's checksum, verified. Raises `Damaged`."""
+    tail = TAIL.search(line, max(0, len(line) - TAIL_BYTES))
+    if tail is None:
+        raise Damaged("no checksum")
+    stated = int(tail[1], 16)
+    if zlib.crc32(memoryview(line)[: tail.start()]) != stated:
+        raise Damaged("checksum differs")
+    return stated
+
+
+def head_key(head: bytes, benchmark: str) -> Key | None:
+    """The key in a line's first bytes, None when they hold none of `benchmark`."""
+    found = _HEAD.match(head)
+    if found is None or _text(found[1]) != benchmark:
+        return None
+    question_id = _text(found[2])
+    return None if question_id is None else Key(question_id, int(found[3]))
+
+
+def _text(quoted: bytes) -> str | None:
+    try:
+        return codec.decode(quoted, str)
+    except codec.DecodeError:
+        return None
+
+
+class _Versioned(msgspec.Struct):
+    schema: int
+
+
+def _refuse_newer(line: bytes) -> None:
+    try:
+        schema = codec.decode(line, _Versioned).schema
+    except codec.DecodeError:
+        return
+    if schema > SCHEMA_VERSION:
+        raise NewerSchema(schema)

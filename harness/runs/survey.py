@@ -1,0 +1,211 @@
+"""What stands in a `samples.jsonl`: its lines, its keys, its damage, and where the intact part ends. Read only.
+
+Guarantees: a line counts if it ends in a newline, its checksum holds and it decodes; a damaged line costs its own
+key only; memory stays within one record. Not covered: damage in the middle of a record that the index lists is not
+seen by `survey`, which looks at each record's head and tail; `read_samples` and `survey(trust_index=False)` see it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO, NamedTuple
+
+from harness.core.errors import StoreError
+from harness.core.inert import visible
+from harness.core.limits import MAX_RECORD_BYTES
+from harness.core.records import Key, Sample
+from harness.runs import record
+from harness.runs.index import Entry, read_entries
+from harness.runs.layout import BenchmarkFolder
+
+HEAD_BYTES = 256
+"""Enough of a record to hold its key, as a rule; `LONG_HEAD_BYTES` are read where it is not."""
+
+LONG_HEAD_BYTES = 64 * 1024
+BUFFER_BYTES = 1024 * 1024
+BOM = b"\xef\xbb\xbf"
+_LINE_LIMIT = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
+
+
+class DamagedLine(NamedTuple):
+    """A line that does not count. number: from 1; offset: in bytes; reason: safe to print."""
+
+    number: int
+    offset: int
+    reason: str
+
+
+@dataclass(slots=True)
+class JournalReport:
+    """What was found in a journal.
+
+    n_records: intact lines. n_duplicates: intact lines whose key had come before. conflicts: keys whose later
+    line holds another text (known to `read_samples` only). torn_tail: bytes after the last newline.
+    """
+
+    n_records: int = 0
+    n_duplicates: int = 0
+    conflicts: list[Key] = field(default_factory=list)
+    damaged: list[DamagedLine] = field(default_factory=list)
+    torn_tail: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    def warn(self, warning: str) -> None:
+        """Keep `warning`, once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+
+class Line(NamedTuple):
+    """A stretch of the file up to and including its newline. data: without the newline; None when over the bound."""
+
+    number: int
+    offset: int
+    length: int
+    data: bytes | None
+    complete: bool
+
+
+def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
+    """The lines from `offset`, split at `\\n` only; the last may be incomplete. No line is held over its bound."""
+    file.seek(offset)
+    while data := file.readline(_LINE_LIMIT):
+        length, complete = len(data), data.endswith(b"\n")
+        kept: bytes | None = data[:-1] if complete else data
+        if length == _LINE_LIMIT and not complete:
+            kept = None
+            while not complete and (data := file.readline(BUFFER_BYTES)):
+                length, complete = length + len(data), data.endswith(b"\n")
+        yield Line(number, offset, length, kept, complete)
+        offset += length
+        number += 1
+
+
+def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample | None:
+    """The sample in a complete line, or None, with what is odd about it told to `report`. A blank line is nothing.
+
+    Raises `StoreError` for an intact line of a newer schema.
+    """
+    try:
+        if line.data is None:
+            raise record.Damaged(f"{line.length} bytes long; the bound is {MAX_RECORD_BYTES}")
+        data, oddities = _plain(line)
+        if not data:
+            return None
+        sample = record.decode(data, folder.name)
+    except record.NewerSchema as newer:
+        raise StoreError(f"{folder.samples}, line {line.number}: {newer}. Use a newer harness.") from newer
+    except record.Damaged as damage:
+        report.damaged.append(DamagedLine(line.number, line.offset, visible(str(damage), 200)))
+        return None
+    for oddity in oddities:
+        report.warn(f"{folder.samples} has {oddity}, as an editor adds them; the samples are read all the same")
+    report.n_records += 1
+    return sample
+
+
+def _plain(line: Line) -> tuple[bytes, list[str]]:
+    """The line's bytes without what an editor adds, and the names of what it added."""
+    data, oddities = line.data or b"", []
+    if line.offset == 0 and data.startswith(BOM):
+        data, oddities = data[len(BOM) :], ["a byte order mark"]
+    if data.endswith(b"\r"):
+        data, oddities = data[:-1], [*oddities, "CRLF line ends"]
+    return data, oddities
+
+
+@dataclass(slots=True)
+class Survey:
+    """A journal's state. end: offset after the last newline. n_listed: index entries that proved right;
+    unlisted: entries for the lines after those."""
+
+    keys: set[Key]
+    report: JournalReport
+    end: int
+    n_listed: int
+    unlisted: list[Entry]
+
+
+def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True) -> Survey:
+    """What stands in the journal open at `descriptor`. Raises `StoreError` on a newer schema or a failing read.
+
+    The index only says where to look: keys come from the data, each listed record's head and tail is checked, and
+    at the first entry that does not fit everything from there on is read and verified whole.
+    """
+    result = Survey(set(), JournalReport(), 0, 0, [])
+    try:
+        with open(descriptor, "rb", buffering=BUFFER_BYTES, closefd=False) as file:
+            if trust_index:
+                _follow_index(file, folder, result)
+            _advise(descriptor, "POSIX_FADV_SEQUENTIAL")
+            for line in lines(file, result.end, result.n_listed + 1):
+                if not line.complete:
+                    result.report.torn_tail = line.length
+                    break
+                result.unlisted.append(_take(line, folder, result))
+                result.end += line.length
+    except OSError as error:
+        raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
+    return result
+
+
+def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> Entry:
+    """Count a verified line. The entry's checksum is 0 where head and tail alone would not do."""
+    sample = parse(line, folder, result.report)
+    if sample is None:
+        return Entry(line.offset, line.length, 0)
+    _count(sample.key, result)
+    assert line.data is not None
+    plain = _plain(line)[0] is line.data and record.head_key(line.data, folder.name) == sample.key
+    return Entry(line.offset, line.length, record.checksum(line.data) if plain else 0)
+
+
+def _count(key: Key, result: Survey) -> None:
+    if key in result.keys:
+        result.report.n_duplicates += 1
+    result.keys.add(key)
+
+
+def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
+    """Take what the index lists, up to the first entry that the data does not bear out."""
+    descriptor = file.fileno()
+    size = os.fstat(descriptor).st_size
+    _advise(descriptor, "POSIX_FADV_RANDOM")
+    head = os.pread(descriptor, HEAD_BYTES, 0)
+    for entry in read_entries(folder):
+        after = entry.offset + entry.length
+        if entry.offset != result.end or entry.length < 1 or after > size:
+            return
+        if entry.crc == 0:
+            line = next(lines(file, entry.offset, result.n_listed + 1))
+            if not line.complete or line.length != entry.length:
+                return
+            _take(line, folder, result)
+            head = os.pread(descriptor, HEAD_BYTES, after)
+        else:
+            if entry.length < record.TAIL_BYTES:
+                return
+            # One read for this record's tail and the next one's head.
+            seam = os.pread(descriptor, record.TAIL_BYTES + HEAD_BYTES, after - record.TAIL_BYTES)
+            if not seam.startswith(b',"crc":"%08x"}\n' % entry.crc):
+                return
+            key = record.head_key(head, folder.name)
+            if key is None:
+                key = record.head_key(
+                    os.pread(descriptor, min(entry.length, LONG_HEAD_BYTES), entry.offset), folder.name
+                )
+            if key is None:
+                return
+            _count(key, result)
+            result.report.n_records += 1
+            head = seam[record.TAIL_BYTES :]
+        result.end = after
+        result.n_listed += 1
+
+
+def _advise(descriptor: int, advice: str) -> None:
+    """Tell the kernel how we shall read, where it can be told."""
+    if hasattr(os, advice):
+        os.posix_fadvise(descriptor, 0, 0, getattr(os, advice))
