@@ -14,7 +14,8 @@ from typing import NoReturn
 import click
 
 from harness import __version__
-from harness.core.errors import HarnessError, near_names
+from harness.core.errors import HarnessError, UsageError, near_names
+from server_launchers.errors import LaunchError
 
 # Loaded only when asked for: `harness --help` must not pay for the client or the grader.
 COMMANDS = {
@@ -71,6 +72,9 @@ def main() -> NoReturn:
     except HarnessError as error:
         click.echo(f"harness: {error}", err=True)
         code = error.exit_code
+    except LaunchError as error:
+        click.echo(f"harness: {error}", err=True)
+        code = UsageError.exit_code
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
