@@ -1,0 +1,263 @@
+"""The transport on aiohttp: https, private certificate authorities, IPv6, proxies.
+
+Guarantees: no redirect is followed; the key goes to the endpoint's own host only; loopback and private hosts bypass
+proxies; every wait has a deadline, and the idle one counts from the last token, not the last byte.
+Stamps are the loop's clock at the read ("user"): TLS hides the kernel's receive stamps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+
+from harness.client.endpoint import Endpoint
+from harness.client.events import ReplyParser
+from harness.client.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.redact import host_and_port, redacted, secrets_of
+from harness.client.reply import Reply, RequestFailed
+from harness.client.transport import Deadlines
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+
+ERROR_BODY_S = 10.0
+"""How long the body of an error is read."""
+
+DRAIN_S = 1.0
+"""How long the end of the body is awaited after `[DONE]`, so that the connection can be kept."""
+
+
+class AiohttpTransport:
+    """See `harness.client.transport.Transport`. Made on any thread, used on one loop.
+
+    ca_file: PEM file of the certificate authorities to trust instead of the system's. insecure: certificates are
+    not checked; the caller says so loudly and records it.
+    """
+
+    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
+        self._ssl: ssl.SSLContext | bool = not insecure
+        if ca_file is not None:
+            try:
+                self._ssl = ssl.create_default_context(cafile=str(ca_file))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
+        self._session: aiohttp.ClientSession | None = None
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        session = self._open_session()
+        proxy = proxy_for(endpoint)
+        clock = asyncio.get_running_loop().time
+        secrets = secrets_of(endpoint)
+        parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
+        watch = Watch(parser, deadlines, parser.started)
+        try:
+            async with (
+                watch,
+                session.post(
+                    endpoint.base_url + path,
+                    data=body,
+                    headers=request_headers(endpoint),
+                    proxy=proxy,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
+                ) as response,
+            ):
+                if response.status != 200:
+                    raise await _refusal(response, secrets)
+                encoding = response.headers.get("Content-Encoding", "identity").lower()
+                if encoding != "identity":
+                    raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                parser.request_id = response.headers.get("x-request-id")
+                cut = await _read(response, parser, watch, clock)
+                return parser.finish(clock(), cut)
+        except TimeoutError as error:
+            if parser.finished:  # a complete reply is not lost because its last bytes are late
+                return parser.finish(clock(), cut="" if parser.done else "no end of the body")
+            if watch.expired:
+                raise parser.failed("timeout", watch.why()) from None
+            raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
+        except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+            raise _connection_failure(error, endpoint, proxy, secrets) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return self._session
+
+
+class Watch:
+    """The first-token and idle deadlines of one reply, as one timer that is moved only when it rings.
+
+    An async context; on expiry it cancels the body and raises `TimeoutError`.
+    """
+
+    def __init__(self, parser: ReplyParser, deadlines: Deadlines, started: float) -> None:
+        self._parser = parser
+        self._deadlines = deadlines
+        self._started = started
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def expired(self) -> bool:
+        """A deadline passed."""
+        return self._timeout.expired()
+
+    def why(self) -> str:
+        """The deadline that passed, in words."""
+        if self._parser.last_token_at is None:
+            return f"no token within {self._deadlines.first_token:g} s of the request"
+        return f"no token for {self._deadlines.idle:g} s"
+
+    def drain(self) -> None:
+        """`[DONE]` came: only the end of the body is awaited, for a moment."""
+        self._timeout.reschedule(self._loop.time() + DRAIN_S)
+
+    async def __aenter__(self) -> Watch:
+        await self._timeout.__aenter__()
+        self._look()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def _look(self) -> None:
+        last = self._parser.last_token_at
+        due = self._started + self._deadlines.first_token if last is None else last + self._deadlines.idle
+        if due > self._loop.time():
+            self._timer = self._loop.call_at(due, self._look)
+        elif not self._timeout.expired():
+            self._timeout.reschedule(due)
+
+
+def request_headers(endpoint: Endpoint) -> dict[str, str]:
+    """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream, application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "reasoning-harness",
+    }
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    headers.update(endpoint.headers)
+    return headers
+
+
+def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] | None = None) -> str | None:
+    """The proxy that the environment names for `endpoint`; None for loopback and private hosts."""
+    if endpoint.local:
+        return None
+    parts = urlsplit(endpoint.base_url)
+    proxies = getproxies_environment() if environ is None else _proxies(environ)
+    if proxy_bypass_environment(parts.netloc, proxies):
+        return None
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy.startswith(("http://", "https://")):
+        if "://" in proxy:
+            raise UsageError(
+                f"the environment names the proxy {redacted(proxy)}; only http:// proxies are supported: "
+                f"set {parts.scheme.upper()}_PROXY or NO_PROXY"
+            )
+        proxy = f"http://{proxy}"
+    return proxy
+
+
+def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    found = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy") and value}
+    return {name.removesuffix("_proxy"): value for name, value in found.items()}
+
+
+async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:
+    """Feed the body to `parser`; returns why the body ended, if not cleanly."""
+    try:
+        async for data in response.content.iter_any():
+            parser.feed(data, clock())
+            if parser.done:
+                watch.drain()
+    except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+        if isinstance(error, TimeoutError):
+            raise
+        return _cause(error)
+    return ""
+
+
+async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -> RequestFailed:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_BODY_S):
+            while len(body) < MAX_ERROR_BODY_BYTES and (data := await response.content.readany()):
+                body += data
+    except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError):
+        pass  # what came is explanation enough
+    headers = response.headers
+    return failed_status(
+        response.status,
+        bytes(body[:MAX_ERROR_BODY_BYTES]),
+        content_encoding=headers.get("Content-Encoding", ""),
+        retry_after=headers.get("Retry-After"),
+        retry_after_ms=headers.get("retry-after-ms"),
+        location=headers.get("Location"),
+        secrets=secrets,
+    )
+
+
+def _connection_failure(
+    error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[str, ...]
+) -> RequestFailed:
+    place = host_and_port(endpoint.base_url)
+    if proxy:
+        place += f" through the proxy {host_and_port(proxy)}"
+    cause = quoted(redacted(_cause(error), secrets))
+    if isinstance(error, aiohttp.ClientSSLError):
+        return RequestFailed(
+            "refused", f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
+        )
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return RequestFailed("refused", f"{place}: the proxy answered HTTP {error.status}", status=error.status)
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return RequestFailed("connect", f"{place} closed the connection before replying")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return RequestFailed("connect", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return RequestFailed("connect", f"cannot connect to {place}: {cause}")
+    if isinstance(error, HttpProcessingError | aiohttp.ClientResponseError):
+        return RequestFailed("malformed", f"{place} does not answer in HTTP: {cause}")
+    if isinstance(error, ValueError) and not isinstance(error, aiohttp.ClientError):
+        return RequestFailed("refused", f"the request to {place} cannot be made: {cause}")
+    return RequestFailed("connect", f"the connection to {place} broke before the reply: {cause}")
+
+
+def _cause(error: Exception) -> str:
+    """The reason in an exception, without the library's decoration."""
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror
+    return str(inner) or type(inner).__name__

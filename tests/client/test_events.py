@@ -1,0 +1,399 @@
+"""Bytes → one reply or one typed failure, whatever the bytes and however they are split."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from harness.client import events
+from harness.client.events import ReplyParser
+from harness.client.reply import Reply, RequestFailed
+
+MAX_BYTES = 64 * 1024 * 1024
+
+
+def parse(*pieces: bytes, cut: str = "", max_bytes: int = MAX_BYTES) -> Reply | RequestFailed:
+    """The outcome of a body that arrives in `pieces`, one second apart."""
+    parser = ReplyParser(started=0.0, started_utc=1e9, max_body_bytes=max_bytes)
+    try:
+        for second, piece in enumerate(pieces, 1):
+            parser.feed(piece, float(second))
+        return parser.finish(cut=cut)
+    except RequestFailed as failure:
+        return failure
+
+
+def reply(*pieces: bytes, **options: Any) -> Reply:
+    outcome = parse(*pieces, **options)
+    assert isinstance(outcome, Reply), outcome
+    return outcome
+
+
+def failure(*pieces: bytes, **options: Any) -> RequestFailed:
+    outcome = parse(*pieces, **options)
+    assert isinstance(outcome, RequestFailed), outcome
+    return outcome
+
+
+def facts(outcome: Reply | RequestFailed) -> tuple[Any, ...]:
+    """All of an outcome but its times."""
+    if isinstance(outcome, RequestFailed):
+        return outcome.kind, outcome.message, outcome.status, outcome.partial_text
+    return (
+        outcome.text,
+        outcome.reasoning,
+        outcome.finish_reason,
+        outcome.usage,
+        outcome.server_model,
+        outcome.fingerprint,
+        outcome.request_id,
+        outcome.notes,
+        outcome.timing.events,
+    )
+
+
+def event(value: Any, line_end: bytes = b"\n") -> bytes:
+    return b"data: " + (value if isinstance(value, bytes) else json.dumps(value).encode()) + line_end * 2
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"id": "r1", "model": "m", "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+DONE = b"data: [DONE]\n\n"
+STREAM = (
+    event(delta(role="assistant", content=""))
+    + b": ping\n\n"
+    + event(delta(reasoning_content="Let ∑ be"))
+    + event(delta(content="4"))
+    + event(delta(content="2 🌱", finish="stop"))
+    + event({"id": "r1", "model": "m", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}})
+    + DONE
+)
+
+
+def test_a_stream_of_every_ordinary_shape_is_one_reply() -> None:
+    got = reply(STREAM)
+    assert (got.text, got.reasoning, got.finish_reason) == ("42 🌱", "Let ∑ be", "stop")
+    assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (9, 3)
+    assert (got.server_model, got.request_id, got.notes) == ("m", "r1", ())
+    assert got.timing.events == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_splits_and_line_ends_never_change_the_reply(size: int, line_end: bytes) -> None:
+    stream = b"\xef\xbb\xbf" + STREAM.replace(b"\n", line_end)
+    whole = parse(stream)
+    assert isinstance(whole, Reply)
+    assert facts(parse(*(stream[i : i + size] for i in range(0, len(stream), size)))) == facts(whole)
+
+
+def test_a_body_cut_at_any_byte_is_the_whole_reply_or_a_cut() -> None:
+    whole = reply(STREAM)
+    finished_at = STREAM.index(b'"finish_reason": "stop"}]}') + len(b'"finish_reason": "stop"}]}')
+    for end in range(len(STREAM)):
+        outcome = parse(STREAM[:end], cut="reset")
+        if end < finished_at:
+            assert isinstance(outcome, RequestFailed), end
+            assert outcome.kind == "cut", end
+        else:
+            assert isinstance(outcome, Reply), end
+            assert outcome.text == whole.text, end
+
+
+def test_a_finish_reason_without_done_is_a_reply_and_noted() -> None:
+    assert reply(event(delta(content="x", finish="length"))).notes == ("no [DONE]",)
+
+
+def test_done_without_a_finish_reason_is_a_failure() -> None:
+    got = failure(event(delta(content="x")) + DONE)
+    assert got.kind == "cut"
+    assert got.partial_text == "x"
+    assert got.retryable
+
+
+def test_an_empty_body_is_a_failure() -> None:
+    assert failure().kind == "cut"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (
+            event({"error": {"message": "EngineCore died", "type": "InternalServerError", "code": 500}}),
+            "server",
+            "died",
+        ),
+        (event({"error": "Unauthorized"}), "server", "Unauthorized"),
+        (event({"object": "error", "message": "aborted", "code": 503}), "server", "aborted"),
+        (event({"detail": "worker gone"}), "server", "worker gone"),
+        (b'event: error\ndata: {"message": "boom"}\n\n', "server", "boom"),
+        (b"event: error\ndata: plain words\n\n", "server", "plain words"),
+        (b'error: {"code": 500, "message": "old llama"}\n\n', "server", "old llama"),
+        (event({"error": {"message": "slow down", "code": 429}}), "rate_limited", "slow down"),
+        (event({"error": {"message": "slow down", "code": "429"}}), "rate_limited", "slow down"),
+        (event({"error": {"message": "the maximum context length is 8", "code": 400}}), "too_long", "maximum context"),
+    ],
+)
+def test_an_error_inside_the_stream_fails_in_the_servers_words(error: bytes, kind: str, words: str) -> None:
+    got = failure(event(delta(content="so far")) + error + DONE)
+    assert got.kind == kind
+    assert words in got.message
+    assert got.partial_text == "so far"
+
+
+@pytest.mark.parametrize("reason", ["abort", "error"])
+def test_a_finish_reason_by_which_the_server_gives_up_is_a_failure(reason: str) -> None:
+    assert failure(event(delta(content="x", finish=reason)) + DONE).kind == "server"
+
+
+@pytest.mark.parametrize(
+    ("deltas", "text", "reasoning"),
+    [
+        ([{"role": "assistant"}], None, None),
+        ([{"content": None}, {"content": None}], None, None),
+        ([{"content": ""}], "", None),
+        ([{"reasoning": "a"}, {"reasoning": "b"}], None, "ab"),
+        ([{"reasoning_content": "a", "content": None}, {"reasoning_content": None, "content": "b"}], "b", "a"),
+        ([{"reasoning_content": "a", "reasoning": "a"}], None, "a"),
+        ([{"reasoning_content": None, "reasoning": "a"}], None, "a"),
+        ([{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}, {"text": "x"}]}], "x", "t"),
+        ([{"content": "<think>a</think>b"}], "<think>a</think>b", None),
+        ([{"content": "\ud83d"}, {"content": "\ude00"}], "😀", None),
+        ([{"content": "lone \ud83d half"}], "lone \ud83d half", None),
+    ],
+)
+def test_text_and_reasoning_are_kept_apart_and_as_sent(
+    deltas: list[dict[str, Any]], text: str | None, reasoning: str | None
+) -> None:
+    got = reply(b"".join(event(delta(**fields)) for fields in deltas) + event(delta(finish="length")) + DONE)
+    assert (got.text, got.reasoning) == (text, reasoning)
+
+
+def test_only_the_first_choice_of_several_is_read() -> None:
+    def of(index: int, **fields: Any) -> bytes:
+        return event({"choices": [{"index": index, **fields}]})
+
+    got = reply(
+        of(1, delta={"content": "no"}) + of(0, delta={"content": "yes"}, finish_reason="stop") + of(2, delta={}) + DONE
+    )
+    assert got.text == "yes"
+
+
+def test_raw_completions_are_read() -> None:
+    choice = {"index": 0, "text": "4"}
+    got = reply(
+        event({"choices": [choice]}) + event({"choices": [choice | {"text": "2", "finish_reason": "stop"}]}) + DONE
+    )
+    assert got.text == "42"
+
+
+def test_whole_json_bodies_are_read_in_any_pieces() -> None:
+    body = json.dumps(
+        {
+            "id": "r",
+            "model": "m",
+            "choices": [{"index": 0, "message": {"content": "42", "reasoning": "r∑"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        },
+        ensure_ascii=False,
+    ).encode()
+    got = reply(b"\n" + body)
+    assert (got.text, got.reasoning, got.usage.completion_tokens) == ("42", "r∑", 2)
+    assert facts(parse(*(body[i : i + 1] for i in range(len(body))))) == facts(got)
+    for end in range(1, len(body)):
+        assert failure(body[:end], cut="reset").kind == "cut"
+
+
+@pytest.mark.parametrize(
+    "page", [b"<html><body>Sign in to the proxy</body></html>", b"OK", b"\x16\x03\x01 binary \xff\xfe"]
+)
+def test_what_is_no_event_stream_is_said_with_its_first_words(page: bytes) -> None:
+    got = failure(page)
+    assert got.kind == "malformed"
+    assert "not an event stream" in got.message
+    assert "\xff" not in got.message
+
+
+@pytest.mark.parametrize(
+    "bad", [b"{broken", b'{"choices": [}', b'"a string"', b"17", b'{"choices": "\xff"}', b"[" * 9999]
+)
+def test_broken_events_fail_as_malformed(bad: bytes) -> None:
+    assert failure(event(delta(content="x")) + event(bad) + DONE).kind == "malformed"
+
+
+def test_a_character_split_between_packets_is_whole() -> None:
+    stream = event('{"choices":[{"delta":{"content":"∑"},"finish_reason":"stop"}]}'.encode()) + DONE
+    at = stream.index("∑".encode()) + 1
+    assert reply(stream[:at], stream[at:]).text == "∑"
+
+
+@pytest.mark.parametrize(
+    ("usage", "completion"),
+    [
+        (None, None),
+        ({}, None),
+        ({"completion_tokens": 0}, None),
+        ({"completion_tokens": -1}, None),
+        ({"completion_tokens": 10**12}, None),
+        ({"completion_tokens": 3.0}, None),
+        ({"completion_tokens": True}, None),
+        ({"completion_tokens": "3"}, None),
+        ({"completion_tokens": 3}, 3),
+        ("nonsense", None),
+    ],
+)
+def test_usage_that_cannot_be_true_is_unknown(usage: Any, completion: int | None) -> None:
+    got = reply(event(delta(content="x", finish="stop") | {"usage": usage}) + DONE)
+    assert got.usage.completion_tokens == completion
+
+
+def test_the_last_usage_counts_wherever_it_stands() -> None:
+    counts = [event(delta(content="x") | {"usage": {"completion_tokens": n}}) for n in (1, 2)]
+    got = reply(b"".join(counts) + event(delta(finish="stop") | {"usage": {"completion_tokens": 3}}) + DONE)
+    assert got.usage.completion_tokens == 3
+
+
+def test_reasoning_tokens_are_unknown_when_the_server_says_none_beside_a_reasoning() -> None:
+    usage = {"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 0}}
+    got = reply(event(delta(reasoning="hm", finish="stop") | {"usage": usage}) + DONE)
+    assert got.usage.reasoning_tokens is None
+
+
+def test_stamps_give_first_and_last_token_and_the_quantiles_of_the_gaps() -> None:
+    got = reply(event(delta(role="assistant")), *[event(delta(content="x"))] * 4, event(delta(finish="stop")) + DONE)
+    timing = got.timing
+    assert (timing.first_token, timing.last_token, timing.gap_p50, timing.gap_p99, timing.events) == (2, 5, 1, 1, 4)
+
+
+def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:
+    got = failure(*[event(delta(content="more"))] * 100, max_bytes=2000)
+    assert got.kind == "runaway"
+    assert not got.retryable
+    assert "more" in got.partial_text
+
+
+def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MAX_EVENT_BYTES", 1000)
+    long = event(delta(content="x" * 2000))
+    assert failure(long).kind == "malformed"
+    assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"
+    assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
+
+
+def test_no_secret_reaches_a_message_or_the_partial_text() -> None:
+    parser = ReplyParser(started=0, started_utc=0, max_body_bytes=MAX_BYTES, secrets=["sk-canary-1"])
+    parser.feed(event(delta(content="your key is sk-canary-1")), 1.0)
+    with pytest.raises(RequestFailed) as caught:
+        parser.feed(event({"error": {"message": "key sk-canary-1 is wrong"}}), 2.0)
+    assert "canary" not in caught.value.message + caught.value.partial_text
+
+
+# -- properties ----------------------------------------------------------------------------------------------------
+
+FIELDS = (
+    *("choices", "delta", "message", "content", "reasoning", "reasoning_content", "text", "finish_reason", "index"),
+    *("usage", "completion_tokens", "error", "object", "detail", "code", "msg", "loc", "type", "id", "model"),
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(FIELDS),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+stream_parts = st.one_of(
+    json_values.map(event),
+    st.builds(
+        lambda text, finish: event(delta(content=text, finish=finish)),
+        st.text(max_size=6),
+        st.sampled_from([None, None, "stop", "length", "", 3]),
+    ),
+    st.builds(lambda value: b"event: error\n" + event(value), json_values),
+    st.sampled_from([DONE, b"\n", b"\r\n", b": ping\n", b"event: x\n", b"data:\n", b"data: {\n", b"<html>", b"\xff"]),
+    st.binary(max_size=20),
+)
+
+
+@given(st.lists(stream_parts, max_size=6).map(b"".join), st.data())
+@settings(max_examples=400, deadline=None)
+def test_any_bytes_give_a_reply_or_a_typed_failure_alike_for_all_splits(stream: bytes, data: st.DataObject) -> None:
+    whole = parse(stream)
+    assert facts(parse(*(stream[i : i + 1] for i in range(len(stream))))) == facts(whole)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert facts(parse(*pieces)) == facts(whole)
+
+
+@given(json_values)
+@example({"choices": [{"message": [], "delta": 3, "index": None}]})
+@settings(max_examples=300, deadline=None)
+def test_any_json_body_gives_a_reply_or_a_typed_failure(value: Any) -> None:
+    parse(json.dumps(value).encode())
+
+
+# -- recordings of real servers --------------------------------------------------------------------------------------
+
+
+def body_of(recording: Path) -> bytes:
+    """The body without the recorder's comment lines, or without the raw HTTP head."""
+    raw = recording.read_bytes()
+    if raw.startswith(b"HTTP/1.1"):
+        return raw.split(b"\n\n", 1)[1]
+    while raw.startswith(b"# "):
+        raw = raw.split(b"\n", 1)[1]
+    before, clipped, after = raw.partition(b"\n...\n")  # the recorder's mark for the middle that it left out
+    return before[: before.rindex(b"data:")] + after.split(b"\n\n", 1)[1] if clipped else raw
+
+
+def refused(recording: Path) -> bool:
+    head = recording.read_bytes()[:3000]
+    return b"# status: 4" in head or b"# status: None" in head
+
+
+def joined_by_hand(body: bytes) -> tuple[str, str]:
+    """Text and reasoning of choice 0, the slow and obvious way."""
+    text = reasoning = ""
+    lines = [line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")] or [body]
+    for line in lines:
+        for choice in json.loads(line)["choices"]:
+            if choice["index"] == 0:
+                part = choice.get("delta") or choice.get("message") or {}
+                text += part.get("content") or choice.get("text") or ""
+                reasoning += part.get("reasoning_content") or part.get("reasoning") or ""
+    return text, reasoning
+
+
+def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
+    recordings = sorted((shared_data / "sse").glob("*.sse")) + sorted((shared_data / "sse").glob("*.json"))
+    assert len(recordings) > 150
+    for recording in recordings:
+        if refused(recording):
+            continue
+        body = body_of(recording)
+        name = recording.name
+        whole = parse(body)
+        if "midstream" in name or "-cut_of" in name or (not body and "too_long" in name):
+            assert isinstance(whole, RequestFailed), name
+            assert whole.kind == ("server" if "vllm" in name else "cut"), (name, whole)
+        elif "garbage" in name:
+            assert isinstance(whole, RequestFailed), name
+            assert whole.kind == "malformed", (name, whole)
+        elif isinstance(whole, RequestFailed):
+            assert whole.kind == "cut", (name, whole)
+            assert "llama-cpp-python" in name, (name, whole)  # there a new request interrupts a running one
+        else:
+            assert (whole.text or "", whole.reasoning or "") == joined_by_hand(body), name
+            if name.endswith(".sse"):
+                assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
