@@ -1,0 +1,25 @@
+"""Where launchers keep things between calls: caches, and the state of running servers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """`$HARNESS_CACHE`, else `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`. Not created here."""
+    return _folder("HARNESS_CACHE", "XDG_CACHE_HOME", ".cache")
+
+
+def state_folder() -> Path:
+    """`$HARNESS_STATE`, else `reasoning-harness` in `$XDG_STATE_HOME` or `~/.local/state`. Not created here."""
+    return _folder("HARNESS_STATE", "XDG_STATE_HOME", ".local/state")
+
+
+def _folder(own: str, xdg: str, fallback: str) -> Path:
+    if value := os.environ.get(own):
+        return Path(value).expanduser().absolute()
+    base = os.environ.get(xdg, "")
+    # The XDG rule: a relative path there is to be ignored.
+    root = Path(base) if Path(base).is_absolute() else Path.home() / fallback
+    return root / "reasoning-harness"

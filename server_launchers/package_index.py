@@ -1,0 +1,270 @@
+"""One file from the user's package index, by pip's configuration but without pip.
+
+Reads what pip reads (its configuration files and `PIP_*` variables: index-url, extra-index-url, find-links,
+no-index, cert, trusted-host, proxy) and speaks the simple repository API (PEP 503 HTML and PEP 691 JSON) over
+urllib. Not covered: keyring and netrc passwords, client certificates; where pip is importable the caller can
+fall back to it.
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import json
+import os
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.request import pathname2url, url2pathname
+
+from server_launchers.errors import DownloadError
+
+DEFAULT_INDEX = "https://pypi.org/simple"
+TIMEOUT_SECONDS = 60.0
+MAX_PAGE_BYTES = 32 << 20
+CHUNK_BYTES = 1 << 18
+_ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class IndexConfig:
+    """Where packages come from; `indexes` in the order in which they are asked."""
+
+    indexes: tuple[str, ...] = (DEFAULT_INDEX,)
+    find_links: tuple[str, ...] = ()
+    cert: str | None = None
+    trusted_hosts: tuple[str, ...] = ()
+    proxy: str | None = None
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None, files: list[Path] | None = None) -> IndexConfig:
+        """The configuration that pip would use: later files win over earlier ones, `PIP_*` variables over files."""
+        environ = os.environ if environ is None else environ
+        found: dict[str, str] = {}
+        for path in config_files(environ) if files is None else files:
+            parser = configparser.RawConfigParser()
+            try:
+                parser.read(path, encoding="utf-8")
+            except (configparser.Error, UnicodeDecodeError, OSError) as error:
+                raise DownloadError(f"cannot read pip's configuration {path}: {error}; repair or remove it") from None
+            for section in ("global", "download"):
+                if parser.has_section(section):
+                    found |= {key.replace("_", "-"): value for key, value in parser.items(section)}
+        for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert", "trusted-host", "proxy"):
+            if value := environ.get("PIP_" + name.upper().replace("-", "_")):
+                found[name] = value
+        cert = found.get("cert") or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+        indexes = (found.get("index-url") or DEFAULT_INDEX, *found.get("extra-index-url", "").split())
+        if found.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+            indexes = ()
+        return cls(
+            indexes=indexes,
+            find_links=tuple(found.get("find-links", "").split()),
+            cert=cert or None,
+            trusted_hosts=tuple(found.get("trusted-host", "").split()),
+            proxy=found.get("proxy") or None,
+        )
+
+
+def config_files(environ: Mapping[str, str]) -> list[Path]:
+    """pip's configuration files in the order in which it loads them: global, user, site, `PIP_CONFIG_FILE`."""
+    override = environ.get("PIP_CONFIG_FILE")
+    if override == os.devnull:
+        return []
+    home = Path(environ.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        system = [Path("/Library/Application Support/pip/pip.conf")]
+        library = home / "Library/Application Support/pip"
+        user = library if library.is_dir() else home / ".config/pip"
+    else:
+        folders = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
+        system = [Path(folder) / "pip/pip.conf" for folder in folders.split(":") if folder] + [Path("/etc/pip.conf")]
+        user = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip"
+    return [
+        *system,
+        home / ".pip/pip.conf",
+        user / "pip.conf",
+        Path(sys.prefix) / "pip.conf",
+        *([Path(override)] if override else []),
+    ]
+
+
+def download(project: str, filename: str, target: IO[bytes], config: IndexConfig, progress: Progress) -> None:
+    """Write the file `filename` of `project` to `target`; `progress(bytes so far, total or None)` as it comes.
+
+    Every index is asked in turn until one has the file and hands it over whole: a checksum in the index's link
+    must fit. Raises DownloadError with what each place answered; passwords in addresses are not shown.
+    """
+    session = _Session(config)
+    answers: list[str] = []
+    pages = [*config.find_links, *(f"{index.rstrip('/')}/{project}/" for index in config.indexes)]
+    for page in pages:
+        try:
+            link = session.find(page, filename)
+            if link is None:
+                answers.append(f"{_shown(page)} has no {filename}")
+                continue
+            target.seek(0)
+            target.truncate()
+            session.copy(link, target, progress)
+        except (OSError, HTTPException, ValueError) as error:
+            answers.append(f"{_shown(page)}: {_reason(error)}")
+            continue
+        return
+    places = "; ".join(answers) or "no index is configured"
+    raise DownloadError(f"could not download {filename}: {places}. Check the network, PIP_INDEX_URL and pip.conf.")
+
+
+class _Session:
+    """urllib with pip's proxy, certificate, trusted hosts and the password that stands in an address."""
+
+    def __init__(self, config: IndexConfig) -> None:
+        self._passwords = urllib.request.HTTPPasswordMgrWithPriorAuth()
+        proxies = {"http": config.proxy, "https": config.proxy} if config.proxy else None
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler(proxies),
+            urllib.request.HTTPBasicAuthHandler(self._passwords),
+            _Https(config),
+        )
+
+    def find(self, page: str, filename: str) -> str | None:
+        """The absolute address of `filename` among the links of `page` (a folder, an HTML or a JSON page)."""
+        url = page if "://" in page else "file://" + pathname2url(str(Path(page).expanduser().absolute()))
+        local = _local_path(url)
+        if local is not None and local.is_dir():
+            if (local / filename).is_file():
+                return (local / filename).as_uri()
+            if not (local / "index.html").is_file():
+                return None
+            url = (local / "index.html").as_uri()
+        elif local is not None and not local.exists():
+            return None
+        if _name_of(url) == filename:
+            return url
+        try:
+            response = self._open(url, {"Accept": _ACCEPT})
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 404:
+                    return None
+                raise
+        with response:
+            body = response.read(MAX_PAGE_BYTES + 1)
+            if len(body) > MAX_PAGE_BYTES:
+                raise ValueError(f"the page is larger than {MAX_PAGE_BYTES >> 20} MiB")
+            if "json" in (response.headers.get("Content-Type") or ""):
+                links = _json_links(body)
+            else:
+                parser = _Links()
+                parser.feed(body.decode("utf-8", "replace"))
+                links = parser.links
+            return next((urljoin(response.url, link) for link in links if _name_of(link) == filename), None)
+
+    def copy(self, link: str, target: IO[bytes], progress: Progress) -> None:
+        url, fragment = urldefrag(link)
+        algorithm, _, expected = fragment.partition("=")
+        digest = hashlib.new(algorithm) if algorithm in ("sha256", "sha384", "sha512") else None
+        with self._open(url, {}) as response:
+            length = response.headers.get("Content-Length")
+            total = int(length) if length and length.isdigit() else None
+            done = 0
+            while chunk := response.read(CHUNK_BYTES):
+                done += len(chunk)
+                target.write(chunk)
+                if digest is not None:
+                    digest.update(chunk)
+                progress(done, total)
+        if total is not None and done != total:
+            raise ValueError(f"the download ended after {done} of {total} bytes")
+        if digest is not None and digest.hexdigest() != expected:
+            raise ValueError(f"{algorithm} of the download differs from the index's")
+
+    def _open(self, url: str, headers: dict[str, str]) -> urllib.response.addinfourl:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https", "file"):
+            raise ValueError(f"addresses of kind {parts.scheme!r} are not supported")
+        if parts.username is not None:
+            host = parts.netloc.rpartition("@")[2]
+            url = urlunsplit(parts._replace(netloc=host))
+            self._passwords.add_password(
+                None, f"{parts.scheme}://{host}/", unquote(parts.username), unquote(parts.password or ""), True
+            )
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 (scheme checked above)
+        return self._opener.open(request, timeout=TIMEOUT_SECONDS)  # type: ignore[no-any-return]
+
+
+class _Https(urllib.request.HTTPSHandler):
+    """Checks certificates by pip's `cert`, and not at all for the hosts that the user calls trusted."""
+
+    def __init__(self, config: IndexConfig) -> None:
+        try:
+            checked = ssl.create_default_context(cafile=config.cert)
+        except OSError as error:
+            raise DownloadError(f"cannot read the certificates {config.cert}: {error}; correct PIP_CERT") from None
+        super().__init__(context=checked)
+        self._trusted = set(config.trusted_hosts)
+        self._unchecked = urllib.request.HTTPSHandler(context=_unverified())
+
+    def https_open(self, request: urllib.request.Request) -> object:  # type: ignore[override]
+        host = urlsplit(f"//{request.host}")
+        if host.hostname in self._trusted or host.netloc in self._trusted:
+            self._unchecked.parent = self.parent
+            return self._unchecked.https_open(request)
+        return super().https_open(request)
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.links += [value for name, value in attrs if name == "href" and value]
+
+
+def _json_links(body: bytes) -> list[str]:
+    """Links of a PEP 691 page, the checksum put where HTML pages have it."""
+    links = []
+    for file in json.loads(body).get("files", []):
+        sha256 = file.get("hashes", {}).get("sha256")
+        links.append(file["url"] + (f"#sha256={sha256}" if sha256 else ""))
+    return links
+
+
+def _name_of(link: str) -> str:
+    return unquote(urlsplit(link).path.rpartition("/")[2])
+
+
+def _local_path(url: str) -> Path | None:
+    parts = urlsplit(url)
+    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+
+
+def _shown(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP {error.code}"
+    inner = error.reason if isinstance(error, urllib.error.URLError) else error
+    return " ".join(str(inner).split()) or type(inner).__name__

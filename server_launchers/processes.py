@@ -1,0 +1,177 @@
+"""Facts about processes, so that only our own are ever signalled. Standard library only: the guard imports it.
+
+Linux answers from /proc; elsewhere `ps` is asked, and what it cannot tell (who owns a port) stays unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "REASONING_HARNESS_SERVER"
+"""Environment variable that every process of a server inherits; its value is unique to one start."""
+
+_PROC = Path("/proc")
+_LINUX = sys.platform == "linux"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process by number and start: the number alone may since belong to a stranger."""
+
+    pid: int
+    started: str
+
+    def alive(self) -> bool:
+        """Whether this very process still runs (a zombie does not)."""
+        return start_of(self.pid) == self.started
+
+    def signal(self, number: int) -> None:
+        """Send `number` unless the process is gone."""
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
+
+
+def start_of(pid: int) -> str | None:
+    """A text that no other process of that number shares; None where there is no such living process."""
+    if _LINUX:
+        fields = _stat(pid)
+        return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
+    found = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
+    return None if len(found) != 2 or found[0].startswith("Z") else found[1].strip()
+
+
+def process(pid: int) -> Process | None:
+    """The living process of number `pid`."""
+    started = start_of(pid)
+    return None if started is None else Process(pid, started)
+
+
+def descendants(pid: int) -> list[int]:
+    """Numbers of all living children of `pid`, theirs, and so on."""
+    children: dict[int, list[int]] = {}
+    for child, parent in _parents():
+        children.setdefault(parent, []).append(child)
+    found, todo = [], [pid]
+    while todo:
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def marked(mark: str) -> list[int]:
+    """Numbers of the living processes whose environment carries `MARK=mark` (Linux; elsewhere none is found)."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for pid in _pids():
+        try:
+            variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in variables and start_of(pid) is not None:
+            found.append(pid)
+    return found
+
+
+def group(pgid: int) -> list[int]:
+    """Numbers of the living processes of one process group."""
+    if _LINUX:
+        return [pid for pid in _pids() if (f := _stat(pid)) and f[0] not in "ZX" and int(f[2]) == pgid]
+    rows = (line.split() for line in _ps("-A", "-o", "pid=,pgid=,stat=").splitlines())
+    return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == pgid and not row[2].startswith("Z")]
+
+
+def end(processes: Iterable[Process], seconds: float) -> list[Process]:
+    """SIGKILL to each until it is gone; those still there after `seconds` (stuck in the kernel) are returned."""
+    left = [one for one in processes if one.alive()]
+    deadline = time.monotonic() + seconds
+    while left:
+        for one in left:
+            one.signal(signal.SIGKILL)
+        time.sleep(0.02)
+        left = [one for one in left if one.alive()]
+        if time.monotonic() > deadline:
+            break
+    return left
+
+
+def listeners(port: int) -> set[int] | None:
+    """Numbers of the processes that listen on TCP `port`; None where the system does not tell."""
+    if not _LINUX:
+        return None
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (_PROC / "net" / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{fields[9]}]")
+    owners = set()
+    for pid in _pids() if sockets else ():
+        with contextlib.suppress(OSError):
+            for descriptor in (_PROC / str(pid) / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if str(descriptor.readlink()) in sockets:
+                        owners.add(pid)
+    return owners if owners or not sockets else None
+
+
+def describe(pid: int) -> str:
+    """`pid` with its command line and memory, for a message."""
+    if not _LINUX:
+        return f"process {pid} ({_ps('-o', 'command=', '-p', str(pid)).strip()[:120] or 'unknown'})"
+    command, memory = "unknown", ""
+    with contextlib.suppress(OSError):
+        words = (_PROC / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        command = " ".join(words).strip()[:120] or "unknown"
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+        memory = f", {pages * os.sysconf('SC_PAGE_SIZE') >> 20} MiB"
+    return f"process {pid} ({command}{memory})"
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the state on: [0] state, [1] parent, [2] group, [19] start in ticks."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The command in parentheses may itself hold spaces and parentheses.
+    return text.rpartition(")")[2].split()
+
+
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
+    return "boot"
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _parents() -> list[tuple[int, int]]:
+    if _LINUX:
+        return [(pid, int(f[1])) for pid in _pids() if (f := _stat(pid)) and f[0] not in "ZX"]
+    rows = (line.split() for line in _ps("-A", "-o", "pid=,ppid=,stat=").splitlines())
+    return [(int(row[0]), int(row[1])) for row in rows if len(row) == 3 and not row[2].startswith("Z")]
+
+
+def _ps(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["ps", *arguments], capture_output=True, text=True, errors="replace", check=False)  # noqa: S607 (POSIX names no absolute path for ps)
+    except OSError:
+        return ""
+    return done.stdout

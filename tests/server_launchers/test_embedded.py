@@ -1,0 +1,68 @@
+"""The embedded server: a real llama.cpp answering through the OpenAI protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from server_launchers import supervisor
+from server_launchers.supervisor import RunningServer
+from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
+
+pytestmark = pytest.mark.server
+
+
+def ask(server: RunningServer, content: str, **fields: object) -> dict[str, object]:
+    body = {"model": server.model, "messages": [{"role": "user", "content": content}], "temperature": 0} | fields
+    answer = httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    choice: dict[str, object] = answer.json()["choices"][0]
+    return choice
+
+
+def test_an_embedded_server_lists_its_model_and_answers(embedded_server: RunningServer) -> None:
+    listed = httpx.get(f"{embedded_server.base_urls[0]}/v1/models").json()["data"][0]
+    choice = ask(embedded_server, "Write one sentence about the sea.", max_tokens=20)
+    assert listed["id"] == MODEL == embedded_server.model
+    assert listed["meta"]["n_ctx"] == CONTEXT
+    assert choice["message"]["content"]  # type: ignore[index]
+
+
+def test_every_slot_has_the_whole_context_and_refuses_a_longer_prompt_in_words(embedded_server: RunningServer) -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "word " * (CONTEXT + 1)}]}
+    answer = httpx.post(f"{embedded_server.base_urls[0]}/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["n_ctx"] == CONTEXT
+
+
+def test_a_thinking_server_keeps_reasoning_apart_from_the_answer(thinking_server: RunningServer) -> None:
+    message = ask(thinking_server, "What is 2+2?", max_tokens=200, grammar=THINKING_GRAMMAR)["message"]
+    assert message["reasoning_content"]  # type: ignore[index]
+    assert message["content"]  # type: ignore[index]
+    assert "</think>" not in message["content"]  # type: ignore[index]
+
+
+def test_thinking_can_be_switched_off_by_request(thinking_server: RunningServer) -> None:
+    switched_off = {"enable_thinking": False}
+    message = ask(thinking_server, "What is 2+2?", max_tokens=8, chat_template_kwargs=switched_off)["message"]
+    assert not message.get("reasoning_content")  # type: ignore[attr-defined]
+    assert message["content"]  # type: ignore[index]
+
+
+def test_the_api_key_is_asked_for_and_stands_in_no_file(
+    smollm2: Path, private_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "not-for-any-file-8f3a"
+    monkeypatch.setenv("TEST_SERVER_KEY", key)
+    with supervisor.launch(embedded_spec(smollm2, api_key_env="TEST_SERVER_KEY")) as server:
+        url = f"{server.base_urls[0]}/v1/models"
+        assert httpx.get(url).status_code == 401
+        assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+        written = [
+            path for path in private_state.rglob("*") if path.is_file() and key in path.read_text(errors="replace")
+        ]
+        command_line = Path(f"/proc/{server.state.members[0].pid}/cmdline").read_bytes()  # type: ignore[union-attr]
+    assert written == []
+    assert key.encode() not in command_line
