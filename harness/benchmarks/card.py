@@ -1,0 +1,317 @@
+"""The card: one short file that says what a benchmark is, where its data come from and how it is asked.
+
+Unknown keys are refused with the near name; every field that shapes a score stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from harness.benchmarks.prompts import PROMPTS, Prompt
+from harness.benchmarks.sampling import Sampling
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import quoted
+from harness.core.records import AnswerKind, GradeRules
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+def _as_rules(value: Any) -> Any:
+    if isinstance(value, GradeRules):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("must be `name: value` lines")
+    for key in value:
+        if key not in GradeRules.__struct_fields__:
+            raise ValueError(f"unknown rule {key!r}.{near_names(str(key), GradeRules.__struct_fields__)}")
+    try:
+        rules = msgspec.convert(value, GradeRules)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+    for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
+        if not (math.isfinite(tolerance) and tolerance >= 0):
+            raise ValueError("a tolerance must be a finite number of at least 0")
+    return rules
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+"""A column name, or several of which the first that the data have is read (copies of a set differ in names)."""
+
+_Rules = Annotated[
+    GradeRules,
+    BeforeValidator(_as_rules),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": msgspec.json.schema(GradeRules)["$defs"]["GradeRules"]["properties"],
+        }
+    ),
+]
+_Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Sentence = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+class HubSource(_Part):
+    """A data set on the Hugging Face hub.
+
+    revision: commit of the data set (40 hex digits); null = the newest, which the notes of a run then say.
+    files: paths inside the data set; without them the Parquet or JSONL files of config and split are looked up.
+    """
+
+    kind: Literal["hub"]
+    id: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    config: Names = ()
+    split: str = "test"
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    files: Names = ()
+
+
+class FileSource(_Part):
+    """A file, relative to the card: JSONL, JSON, CSV, Parquet, also .gz and .zst; or `hf://datasets/owner/name/…`."""
+
+    kind: Literal["file"]
+    path: Annotated[str, Field(min_length=1)]
+    split: str | None = None
+
+
+class GymSource(_Part):
+    """Questions made by a task of the `reasoning-gym` package: nobody can have trained on them.
+
+    size: number of questions; seed: of the generator; options: the task's own settings.
+    """
+
+    kind: Literal["reasoning_gym"]
+    task: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    size: Annotated[int, Field(ge=1, le=100_000)] = 50
+    seed: Annotated[int, Field(ge=0)] = 0
+    options: dict[str, Any] = {}
+
+
+class Columns(_Part):
+    """Which column holds what.
+
+    answer: the reference; more_answers: further accepted references (empty cells are skipped); context: text put
+    before the question; multiple: a true/false column, true = several answers; tolerance: absolute tolerance of the
+    row; unit: unit of the reference; metadata: columns by which scores can be broken down.
+    """
+
+    question: Names
+    answer: Names = ()
+    more_answers: Names = ()
+    id: Names = ()
+    context: Names = ()
+    multiple: Names = ()
+    tolerance: Names = ()
+    unit: Names = ()
+    metadata: Names = ()
+
+
+class Choices(_Part):
+    """Options of a multiple-choice question that stand in columns of their own.
+
+    Either `correct` and `incorrect` (columns with one option text each; the order is shuffled per question by
+    `shuffle_seed` and recorded), or `options` (a column with the list), of which the answer column names one by
+    letter, by index from 0, or by its text.
+    """
+
+    correct: str | None = None
+    incorrect: Names = ()
+    options: str | None = None
+    shuffle_seed: int | None = None
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> Choices:
+        if bool(self.options) == bool(self.correct and self.incorrect):
+            raise ValueError("give either `options`, or `correct` with `incorrect`")
+        if self.correct and self.shuffle_seed is None:
+            raise ValueError("`correct` needs a `shuffle_seed`: unshuffled, every answer would be A")
+        return self
+
+
+class Edition(_Part):
+    """A known copy of the data: `rows` = checksum of its rows, in any order."""
+
+    rows: _Checksum
+    questions: Annotated[int, Field(ge=1)]
+    of: _Sentence
+
+
+AnswerForm = Literal["plain", "after_hashes", "last_box", "single_item"]
+"""plain: the cell is the reference · after_hashes: what follows the last "####" (GSM8K) · last_box: the last \\boxed{}
+of the cell (a solution) · single_item: a list of exactly one text (OlympiadBench)."""
+
+IdRule = Literal["column", "checksum", "auto"]
+"""column: the id column must be there · checksum: of the row · auto: the column where there is one."""
+
+
+class Card(_Part):
+    """A benchmark. `kind: auto` decides by each reference: a bare letter is a choice, a list is multiple, words are
+    text, anything else an expression."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f:,]+$")]
+    title: _Sentence
+    measures: str = ""
+    aliases: Names = ()
+    licence: str = ""
+    citation: str = ""
+    language: Literal["en", "zh"] = "en"
+
+    source: Annotated[HubSource | FileSource | GymSource, Field(discriminator="kind")]
+    columns: Columns
+    choices: Choices | None = None
+    id_rule: IdRule = "auto"
+
+    kind: AnswerKind | Literal["auto"] = "expression"
+    answer_form: AnswerForm = "plain"
+    structured_answers: bool = False
+    """Lists and mappings of several answers are references too, not mistakes in the file."""
+    literal_line_breaks: bool = False
+    r"""A backslash and an n in a question stand for a line break, except where they begin a LaTeX command."""
+    rules: _Rules = GradeRules()
+
+    prompt: str = "boxed"
+    prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
+    samples: Annotated[int, Field(ge=1)] = 1
+    sampling: Sampling = Sampling()
+
+    questions: Annotated[int, Field(ge=1)] | None = None
+    checksum: _Checksum | None = None
+    answers_checksum: _Checksum | None = None
+    editions: Annotated[tuple[Edition, ...], Field(strict=False)] = ()
+    traps: str = ""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    _own_data: bool = PrivateAttr(default=True)
+
+    @field_validator("prompts", mode="after")
+    @classmethod
+    def _distinct(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
+        names = [prompt.name for prompt in prompts]
+        if len(set(names)) < len(names):
+            raise ValueError("two prompt variants have the same name")
+        return prompts
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Card:
+        known = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
+        if self.prompt not in known:
+            raise ValueError(f"prompt {self.prompt!r} is not known.{near_names(self.prompt, known)}")
+        if not isinstance(self.source, GymSource):
+            if not self.columns.answer and not (self.choices and self.choices.correct):
+                raise ValueError("`columns` names no answer")
+            if self.id_rule == "column" and not self.columns.id:
+                raise ValueError("`id_rule: column` needs `columns.id`")
+        return self
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder of the card's file, against which a file source is relative."""
+        return self._folder
+
+    @property
+    def own_data(self) -> bool:
+        """The data are the card's own, so its counts and checksums bind; false after `with_data`."""
+        return self._own_data
+
+    def with_data(self, path: str, split: str | None = None) -> Card:
+        """The same benchmark read from a file of the user's."""
+        card = self.model_copy(update={"source": FileSource(kind="file", path=str(Path(path).resolve()), split=split)})
+        card._own_data = False
+        return card
+
+
+def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) -> Card:
+    """The card in a mapping. Raises `UsageError`: one sentence with `where` and the field."""
+    try:
+        card = Card.model_validate(value)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {_first_problem(error)}") from error
+    card._folder = folder
+    return card
+
+
+QUESTION_COLUMNS = ("problem", "Problem", "question", "Question", "prompt", "Prompt")
+ANSWER_COLUMNS = ("answer", "Answer", "expected_answer", "final_answer", "gold", "target", "reference")
+
+
+def from_file(
+    path: str,
+    *,
+    question_key: str | None = None,
+    answer_key: str | None = None,
+    id_key: str | None = None,
+    split: str | None = None,
+    prompt: str = "boxed",
+) -> Card:
+    """A card for any file of questions and answers; without keys the usual column names are tried."""
+    name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
+    source: dict[str, Any] = {"kind": "file", "path": path if "://" in path else str(Path(path).resolve())}
+    if split is not None:
+        source["split"] = split
+    return from_mapping(
+        {
+            "name": "".join(c for c in name if c.isprintable())[:100] or "data",
+            "title": f"Questions of {Path(path).name}",
+            "source": source,
+            "columns": {
+                "question": question_key or list(QUESTION_COLUMNS),
+                "answer": answer_key or list(ANSWER_COLUMNS),
+                "id": [id_key] if id_key else [],
+            },
+            "id_rule": "column" if id_key else "checksum",
+            "kind": "auto",
+            "prompt": prompt,
+        },
+        where=path,
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a card, for editors."""
+    return Card.model_json_schema() | {
+        "title": "Benchmark card",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    }
+
+
+_FIELD_NAMES = {
+    name
+    for model in (Card, Columns, Choices, Edition, HubSource, FileSource, GymSource, Prompt, Sampling)
+    for name in model.model_fields
+}
+
+
+def _first_problem(error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    place = ".".join(str(part) for part in first["loc"])
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {place!r}.{near_names(str(first['loc'][-1]), _FIELD_NAMES)}{more}"
+    if first["type"] == "missing":
+        return f"the key {place!r} is missing{more}"
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    found = "" if isinstance(first["input"], dict) else f", found {quoted(repr(first['input']))}"
+    return f"{place + ': ' if place else ''}{message}{found}{more}"

@@ -1,0 +1,97 @@
+"""The cards that can be named: those that ship with the harness and those of the user's own folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import harness
+from harness.benchmarks import card, yaml_file
+from harness.benchmarks.card import Card
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+
+USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
+"""Environment variable: folder (or several, separated as in PATH) of the user's own cards; they come first."""
+
+
+def load(name_or_path: str) -> Card:
+    """The card of a name, an alias, or a path to a YAML file. Raises `UsageError` with the near names."""
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml"):
+        return load_file(path)
+    wanted = _folded(name_or_path)
+    for found in _card_files():
+        if _folded(found.stem) == wanted:
+            return load_file(found)
+    for found in _card_files():
+        candidate = _named_card(found)
+        if candidate and wanted in {_folded(candidate.name), *map(_folded, candidate.aliases)}:
+            return load_file(found)
+    known = names()
+    every = {*known, *(alias for c in cards() for alias in c.aliases)}
+    raise UsageError(
+        f"unknown benchmark {visible(name_or_path, 100)!r}; there are {', '.join(known)}, or give the path of a card "
+        f"(.yaml) or a file with --data.{near_names(name_or_path, every)}"
+    )
+
+
+def load_file(path: Path) -> Card:
+    """The card in a YAML file. Raises `UsageError` with the file and the field."""
+    value = yaml_file.read_mapping(path)
+    value.setdefault("name", path.stem)
+    return card.from_mapping(value, where=str(path), folder=path.resolve().parent)
+
+
+def names() -> list[str]:
+    """Names of all cards, sorted; a user's card hides a shipped one of the same name."""
+    return sorted({found.stem for found in _card_files()})
+
+
+def cards() -> list[Card]:
+    """All cards that can be read, by name. A broken card of the user's is left out; `load` says why."""
+    found = [_named_card(path) for path in _card_files()]
+    return sorted((c for c in found if c is not None), key=lambda c: c.name)
+
+
+def shipped_folder() -> Path:
+    """Folder of the shipped cards: inside the installed package, else in the checkout."""
+    package = Path(harness.__file__).resolve().parent
+    installed = package / "_data" / "datasets"
+    return installed if installed.is_dir() else package.parent / "datasets"
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "", name.casefold())
+
+
+def _folders() -> Iterable[Path]:
+    for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep):
+        if entry:
+            yield Path(entry).expanduser()
+    yield shipped_folder()
+
+
+def _card_files() -> list[Path]:
+    files: dict[str, Path] = {}
+    for folder in _folders():
+        if not folder.is_dir():
+            raise UsageError(f"the folder of cards {folder} does not exist (see {USER_FOLDER_VARIABLE})")
+        for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+            files.setdefault(path.stem, path)
+    return list(files.values())
+
+
+def _named_card(path: Path) -> Card | None:
+    try:
+        return _cached(path, path.stat().st_mtime_ns)
+    except (UsageError, OSError):
+        return None
+
+
+@cache
+def _cached(path: Path, _changed_ns: int) -> Card:
+    return load_file(path)

@@ -1,0 +1,18 @@
+"""Bounds on what is read from cards and data files, each with its unit."""
+
+from __future__ import annotations
+
+MAX_CARD_BYTES = 256 * 1024
+"""Longest card file."""
+
+MAX_DATA_BYTES = 4 * 1024**3
+"""Longest data file after decompression."""
+
+MAX_FIELD_CHARS = 2_000_000
+"""Longest text of one field of a row; a longer one is no question."""
+
+MAX_DEPTH = 200
+"""Deepest nesting of a row."""
+
+MAX_ROWS = 5_000_000
+"""Most rows of one data file."""

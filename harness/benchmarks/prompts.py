@@ -1,0 +1,267 @@
+"""Prompt templates: named fields only, substituted literally; the prompts that the field uses, by name.
+
+A template knows the fields `{question}` and `{choices}`; all other braces are text (LaTeX needs them). A field that
+is none of the two is refused unless it is the argument of a LaTeX command, as in `\\boxed{answer}`. Nothing in a row
+can act as a template: what is substituted is never scanned again.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from harness.core.errors import UsageError, near_names
+from harness.core.identity import digest
+from harness.core.inert import visible
+from harness.core.records import Api, Message
+
+FIELDS = ("question", "choices")
+
+_FIELD = re.compile(r"(\\[A-Za-z]+\s*)?\{([A-Za-z_][A-Za-z_0-9.!:\[\]]*)\}")
+_LAYOUT = {"\n", "\t"}
+
+
+def checked_text(text: str) -> str:
+    """`text` if it holds no control characters but newline and tab.
+
+    `"\\boxed"` in an ordinary Python string begins with a backspace; a published script asks its models for "oxed".
+    """
+    for place, char in enumerate(text):
+        if unicodedata.category(char) in ("Cc", "Cs") and char not in _LAYOUT:
+            hint = r" (was \b of \boxed meant? write it as text, with its backslash)" if char == "\b" else ""
+            raise ValueError(f"control character {visible(char)} at position {place} of the text{hint}")
+    return text
+
+
+def checked_template(text: str) -> str:
+    """`text` if all its fields are known."""
+    checked_text(text)
+    for command, name in _FIELD.findall(text):
+        if not command and name not in FIELDS:
+            raise ValueError(f"unknown field {{{name}}}; a template has {{question}} and {{choices}}")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(checked_text)]
+_Template = Annotated[str, AfterValidator(checked_template)]
+
+
+class Example(BaseModel):
+    """One worked example of a few-shot prompt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    question: _Text
+    answer: _Text
+
+
+class Prompt(BaseModel):
+    """How a question is asked.
+
+    template: the user's turn. system: the system turn, None = none is sent. examples: earlier turns (chat) or text
+    before the question (completions), each question rendered by the same template. used_by: who reports with it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: Annotated[str, Field(min_length=1)]
+    template: _Template = "{question}"
+    system: _Text | None = None
+    examples: Annotated[tuple[Example, ...], Field(strict=False)] = ()
+    used_by: str = ""
+
+    @property
+    def template_digest(self) -> str:
+        """SHA-256 of all that the prompt adds to a question."""
+        return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples]])
+
+    @property
+    def instructs(self) -> bool:
+        """The prompt says more than the bare question."""
+        return bool(self.system or self.examples or self.template.strip() != "{question}")
+
+
+def substitute(template: str, question: str, choices: str = "") -> str:
+    """The template with its fields replaced, each once and literally.
+
+    A template without `{choices}` gets them after the question.
+    """
+    if choices and "{choices}" not in template:
+        question = f"{question}\n\n{choices}"
+    return re.sub(r"\{(question|choices)\}", lambda m: question if m[1] == "question" else choices, template)
+
+
+def render(
+    prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None
+) -> tuple[tuple[Message, ...], str]:
+    """(messages, "") for chat, ((), text) for completions. `system` replaces the prompt's own; "" sends none.
+
+    Completions text: system, examples and question separated by blank lines, no chat template.
+    """
+    system = prompt.system if system is None else (system or None)
+    turns = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
+    asked = substitute(prompt.template, question, choices)
+    if api == "completions":
+        head = [system] if system else []
+        return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in turns), f"{asked}\n"])
+    messages = [Message("system", system)] if system else []
+    for q, a in turns:
+        messages += [Message("user", q), Message("assistant", a)]
+    return (*messages, Message("user", asked)), ""
+
+
+BOXED = r"Please reason step by step, and put your final answer within \boxed{}."
+BOXED_ZH = r"请逐步推理，并将最终答案放在 \boxed{} 中。"
+
+SYSTEM_PROMPTS: dict[str, str | None] = {
+    "none": None,
+    "default": "You are a helpful assistant.",
+    "qwen_boxed": BOXED,
+    "deepseek_r1": (
+        "A conversation between User and Assistant. The User asks a question, and the Assistant solves it. The "
+        "Assistant first thinks about the reasoning process in the mind and then provides the User with the answer. "
+        "The reasoning process is enclosed within <think> </think> and the answer is enclosed within "
+        "<answer> </answer>."
+    ),
+    "open_r1": (
+        "You are a helpful AI Assistant that provides well-reasoned and detailed responses. You first think about "
+        "the reasoning process as an internal monologue and then provide the user with the answer. Respond in the "
+        "following format: <think>\n...\n</think>\n<answer>\n...\n</answer>"
+    ),
+    "am_thinking": (
+        "You are a helpful assistant. To answer the user's question, you first think about the reasoning process and "
+        "then provide the user with the answer. The reasoning process and answer are enclosed within "
+        "<think> </think> and <answer> </answer> tags, respectively, i.e., <think> reasoning process here </think> "
+        "<answer> answer here </answer>."
+    ),
+}
+"""System prompts by name. deepseek_r1, open_r1, am_thinking: as LLMEval sends them. qwen_boxed: Qwen2.5-Math, LIMO."""
+
+_GPQA = (
+    "Answer the following multiple choice question. The last line of your response should be of the following "
+    "format: 'Answer: $LETTER' (without quotes) where LETTER is one of ABCD. Think step by step before answering.\n\n"
+    "{question}\n\n{choices}"
+)
+
+PROMPTS: dict[str, Prompt] = {
+    prompt.name: prompt
+    for prompt in (
+        Prompt(
+            name="boxed",
+            template="{question}\n" + BOXED,
+            used_by="DeepSeek-R1, Qwen3, SGLang's reasoning benchmark, LLMEval, SeerAttention",
+        ),
+        Prompt(name="boxed_prefix", template=BOXED + "\n{question}", used_by="scripts that put the instruction first"),
+        Prompt(name="none", used_by="data that carry their own instruction"),
+        Prompt(name="qwen_boxed", system=BOXED, used_by="Qwen2.5-Math, LIMO"),
+        Prompt(name="deepseek_r1", system=SYSTEM_PROMPTS["deepseek_r1"], used_by="DeepSeek-R1-Zero, LLMEval"),
+        Prompt(name="open_r1", system=SYSTEM_PROMPTS["open_r1"], used_by="Open-R1, LLMEval"),
+        Prompt(name="am_thinking", system=SYSTEM_PROMPTS["am_thinking"], used_by="AM-Thinking, LLMEval"),
+        Prompt(
+            name="boxed_letter",
+            template="{question}\n\n{choices}\n\nPlease reason step by step, and put the letter of the right choice, "
+            r"and nothing else, within \boxed{}.",
+            used_by="multiple choice with a boxed letter",
+        ),
+        Prompt(name="gpqa", template=_GPQA, used_by="OpenAI simple-evals"),
+        Prompt(name="boxed_zh", template="{question}\n" + BOXED_ZH, used_by="Chinese sets"),
+        Prompt(
+            name="boxed_integer",
+            template="{question}\nPlease reason step by step. The answer is an integer between 0 and 999; put it "
+            r"within \boxed{}.",
+            used_by="AIME with its range stated",
+        ),
+        Prompt(
+            name="answer_line",
+            template="Solve the following math problem step by step. The last line of your response should be of the "
+            "form Answer: $ANSWER (without quotes) where $ANSWER is the answer to the problem.\n\n{question}\n\n"
+            'Remember to put your answer on its own line after "Answer:".',
+            used_by="OpenAI simple-evals, DAPO",
+        ),
+        Prompt(
+            name="few_shot",
+            template="Problem:\n{question}\n\nSolution:",
+            examples=(
+                Example(
+                    question="A shop sells pens at 3 dollars each. How much do 14 pens cost?",
+                    answer=r"Each pen costs 3 dollars, so 14 pens cost $14 \cdot 3 = 42$ dollars. The final answer is "
+                    r"$\boxed{42}$.",
+                ),
+                Example(
+                    question=r"Simplify $\frac{18}{24}$.",
+                    answer=r"The greatest common divisor of 18 and 24 is 6, so $\frac{18}{24} = \frac{3}{4}$. "
+                    r"The final answer is $\boxed{\frac{3}{4}}$.",
+                ),
+                Example(
+                    question="Solve $2x + 7 = 31$ for $x$.",
+                    answer=r"Subtracting 7 gives $2x = 24$, and halving gives $x = 12$. The final answer is "
+                    r"$\boxed{12}$.",
+                ),
+                Example(
+                    question=r"Which integers $n$ satisfy $n^2 = 49$?",
+                    answer=r"$n^2 = 49$ holds for $n = 7$ and $n = -7$. The final answer is $\boxed{-7, 7}$.",
+                ),
+            ),
+            used_by="base models, in the layout of Minerva's four examples",
+        ),
+        Prompt(
+            name="long_thought",
+            template="{question}\n" + BOXED,
+            examples=(
+                Example(
+                    question="How many positive divisors does 360 have?",
+                    answer="<think>\nI need the number of positive divisors of 360. Let me factor it: 360 = 36 * 10, "
+                    "and 36 = 2^2 * 3^2, 10 = 2 * 5, so 360 = 2^3 * 3^2 * 5. Every divisor picks an exponent of 2 "
+                    "from 0 to 3, of 3 from 0 to 2, of 5 from 0 to 1. That gives 4 * 3 * 2 = 24.\n\nWait, let me "
+                    "check the factorization: 8 * 9 = 72 and 72 * 5 = 360. Yes. And a smaller case as a check of the "
+                    "rule: 12 = 2^2 * 3 should have 3 * 2 = 6 divisors: 1, 2, 3, 4, 6, 12. Right.\n\nSo 24.\n"
+                    "</think>\n\nSince $360 = 2^3 \\cdot 3^2 \\cdot 5$, a divisor is given by exponents "
+                    r"$0$ to $3$, $0$ to $2$ and $0$ to $1$: $4 \cdot 3 \cdot 2 = 24$ divisors. $\boxed{24}$",
+                ),
+            ),
+            used_by="one-shot long chain of thought, for base models",
+        ),
+    )
+}
+"""Prompts by name; a card may add its own."""
+
+INSTRUCTIONS: tuple[str, ...] = (
+    BOXED,
+    BOXED_ZH,
+    r"Please reason step by step, and put your final answer within \boxed{}",
+    r"Let's think step by step and output the final answer within \boxed{}.",
+    r"Let's think step by step and put the final answer within \boxed{}.",
+)
+"""Instructions that data carry at the end of their questions."""
+
+
+def without_instruction(question: str) -> tuple[str, bool]:
+    """The question without an instruction at its end (or start), and whether there was one."""
+    text = question.rstrip()
+    for instruction in INSTRUCTIONS:
+        if text.endswith(instruction) and len(text) > len(instruction):
+            return text[: -len(instruction)].rstrip(), True
+        if text.startswith(instruction) and len(text) > len(instruction):
+            return text[len(instruction) :].lstrip(), True
+    return question, False
+
+
+def named(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
+    """The prompt of that name: the card's own variants first. Raises `UsageError` with the near names."""
+    known = PROMPTS | {variant.name: variant for variant in variants}
+    if name not in known:
+        raise UsageError(f"unknown prompt {name!r}; there are {', '.join(known)}.{near_names(name, known)}")
+    return known[name]
+
+
+def system_prompt(name_or_text: str) -> str:
+    """A system prompt by its name, else the text itself; "" for the name `none`."""
+    if name_or_text in SYSTEM_PROMPTS:
+        return SYSTEM_PROMPTS[name_or_text] or ""
+    try:
+        return checked_text(name_or_text)
+    except ValueError as error:
+        raise UsageError(f"the system prompt holds a {error}") from error

@@ -1,0 +1,283 @@
+"""Rows out of one data file: JSONL, JSON, CSV, TSV, Parquet, plain or compressed by gzip or zstd.
+
+Guarantees: a row keeps its values and its place; whatever is wrong is one sentence with file and line. JSON Lines
+are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds are
+accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits, deep
+nesting, files and fields over the bounds of `limits`.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_ROWS
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import quoted, visible
+
+
+class Row(NamedTuple):
+    """One source row and where it stands, for messages."""
+
+    place: str
+    value: dict[str, Any]
+
+
+def read(path: Path, split: str | None = None, shown: str | None = None) -> list[Row]:
+    """All rows of the file. `shown`: the name for messages. Raises `UsageError`.
+
+    `split` chooses from a JSON file that is a mapping of lists, or from a folder that holds one file per split.
+    """
+    shown = visible(shown or str(path))
+    if path.is_dir():
+        return [row for part in _split_files(path, split) for row in read(part)]
+    suffix, compression = _suffixes(path)
+    if suffix == ".parquet":
+        rows = _parquet(path, shown)
+    else:
+        data = _bytes(path, compression, shown)
+        if suffix in (".csv", ".tsv"):
+            rows = _csv(_text(data, shown), shown, "\t" if suffix == ".tsv" else ",")
+        elif suffix == ".json":
+            rows = _json(data, shown, split)
+        else:
+            rows = _json_lines(data, shown)
+    if split is not None and suffix != ".json":
+        raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
+    result = []
+    for row in rows:
+        _check_fields(row)
+        result.append(row)
+        if len(result) > MAX_ROWS:
+            raise UsageError(f"{shown} has more than {MAX_ROWS} rows")
+    if not result:
+        raise UsageError(f"{shown} holds no rows")
+    return result
+
+
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
+_KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
+
+
+def _suffixes(path: Path) -> tuple[str, str]:
+    suffixes = [s.lower() for s in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else ""
+    return (suffixes[-1] if suffixes else ""), compression
+
+
+def _split_files(folder: Path, split: str | None) -> list[Path]:
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and _suffixes(p)[0] in _KNOWN[:-1]]
+    if split is not None:
+        chosen = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
+    else:
+        chosen = files if len(files) == 1 else []
+    if not chosen:
+        found = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20]) or "no data files"
+        wanted = f"no file for the split {visible(split)!r}" if split else "several data files, so a split is needed"
+        raise UsageError(f"{folder} has {wanted}; it holds {found}")
+    return chosen
+
+
+def _bytes(path: Path, compression: str, shown: str) -> bytes:
+    try:
+        with path.open("rb") as raw:
+            if compression in (".gz", ".gzip"):
+                with gzip.open(raw) as file:
+                    data = file.read(MAX_DATA_BYTES + 1)
+            elif compression:
+                data = _zstd(raw)
+            else:
+                data = raw.read(MAX_DATA_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(f"{shown} is damaged or no gzip file: {quoted(str(error))}") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {shown}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
+    if len(data) > MAX_DATA_BYTES:
+        raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
+    return data
+
+
+def _zstd(raw: Any) -> bytes:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise UsageError("reading .zst files needs the package zstandard: install reasoning-harness[hub]") from error
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
+            return bytes(reader.read(MAX_DATA_BYTES + 1))
+    except zstandard.ZstdError as error:
+        raise UsageError(f"{visible(raw.name)} is damaged or no zstd file: {quoted(str(error))}") from error
+
+
+def _text(data: bytes, shown: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); save the file as UTF-8") from error
+
+
+def _json_lines(data: bytes, shown: str) -> Iterator[Row]:
+    for number, line in enumerate(_text(data, shown).split("\n"), 1):
+        if line.strip():
+            yield _object(parse_json(line, f"{shown}:{number}"), f"{shown}:{number}")
+
+
+def _json(data: bytes, shown: str, split: str | None) -> Iterator[Row]:
+    text = _text(data, shown)
+    try:
+        value = parse_json(text, shown)
+    except UsageError:
+        first, _, rest = text.lstrip().partition("\n")
+        if not (rest.strip() and first.rstrip().endswith("}")):
+            raise
+        if split is not None:
+            raise UsageError(f"{shown} is one object a line and has no splits; leave out the split") from None
+        yield from _json_lines(data, shown)
+        return
+    if isinstance(value, dict):
+        lists = {key: item for key, item in value.items() if isinstance(item, list)}
+        if split is None and len(lists) == 1:
+            value = next(iter(lists.values()))
+        elif split in lists:
+            value = lists[split]
+        else:
+            near = near_names(split, lists) if split else ""
+            found = ", ".join(map(visible, lists)) or "none"
+            raise UsageError(f"{shown} is a mapping; its lists of rows are: {found}. Name one with --split.{near}")
+    elif split is not None:
+        raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
+    if not isinstance(value, list):
+        raise UsageError(f"{shown} must hold a list of objects, found {_kind(value)}")
+    for number, item in enumerate(value, 1):
+        yield _object(item, f"row {number} of {shown}")
+
+
+def _csv(text: str, shown: str, delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(MAX_FIELD_CHARS)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        repeated = {name for name in header if header.count(name) > 1}
+        if repeated:
+            raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
+        for cells in reader:
+            place = f"{shown}:{reader.line_num}"
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise UsageError(f"{place} has {len(cells)} cells, but the header names {len(header)} columns")
+            yield Row(place, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise UsageError(f"{shown}:{reader.line_num} is no valid CSV: {quoted(str(error))}") from error
+
+
+def _parquet(path: Path, shown: str) -> Iterator[Row]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError("reading Parquet needs the package pyarrow: install reasoning-harness[hub]") from error
+    if not path.is_file():
+        raise UsageError(f"there is no file {shown}")
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=1000):
+                for value in batch.to_pylist():
+                    number += 1
+                    place = f"row {number} of {shown}"
+                    yield Row(place, {key: _plain(item, place) for key, item in value.items()})
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UsageError(f"{shown} is damaged or no Parquet file: {quoted(str(error))}") from error
+
+
+def _plain(value: Any, place: str) -> Any:
+    """A Parquet cell as the JSON value that it stands for."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item, place) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, place) for item in value]
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+        return str(value)
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{place} holds {value}, which is no number of a reference or question")
+    return value
+
+
+def parse_json(text: str, place: str) -> Any:
+    """The JSON value in `text`, strictly. Raises `UsageError` that begins with `place`."""
+
+    def no_constant(name: str) -> NoReturn:
+        raise UsageError(f"{place} holds {name}, which JSON does not know")
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise UsageError(f"{place} has the key {visible(twice, 100)!r} twice")
+        return value
+
+    if len(text) > MAX_DATA_BYTES:
+        raise UsageError(f"{place} is longer than {MAX_DATA_BYTES} characters")
+    try:
+        return json.loads(text, parse_constant=no_constant, object_pairs_hook=distinct)
+    except json.JSONDecodeError as error:
+        where = f" (line {error.lineno})" if error.lineno > 1 else ""
+        raise UsageError(f"{place}{where} is broken JSON: {error.msg} at column {error.colno}") from error
+    except ValueError as error:  # an integer over Python's limit of 4,300 digits
+        raise UsageError(f"{place} holds a number that is too long: {quoted(str(error))}") from error
+    except RecursionError as error:
+        raise UsageError(f"{place} is nested too deeply") from error
+
+
+def _object(value: Any, place: str) -> Row:
+    if not isinstance(value, dict):
+        raise UsageError(f"{place} must be an object with named columns, found {_kind(value)}")
+    return Row(place, value)
+
+
+def _kind(value: Any) -> str:
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true/false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _check_fields(row: Row) -> None:
+    def walk(value: Any, depth: int, column: str) -> None:
+        if depth > MAX_DEPTH:
+            raise UsageError(f"{row.place}: the column {visible(column, 100)!r} is nested too deeply")
+        if isinstance(value, str):
+            if len(value) > MAX_FIELD_CHARS:
+                raise UsageError(
+                    f"{row.place}: the column {visible(column, 100)!r} has {len(value)} characters; "
+                    f"at most {MAX_FIELD_CHARS} are read"
+                )
+            if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+                raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds half a surrogate pair")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds a number that is out of range")
+        elif isinstance(value, dict):
+            for item in value.values():
+                walk(item, depth + 1, column)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item, depth + 1, column)
+
+    for column, value in row.value.items():
+        walk(value, 0, column)

@@ -1,0 +1,57 @@
+"""YAML that carries data and nothing else: no tags that build objects, no aliases, no repeated keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.benchmarks.limits import MAX_CARD_BYTES
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """`SafeLoader` that refuses aliases (a few lines of them unfold to gigabytes) and repeated keys."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = (key_node.tag, key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key_node.value!r} stands there twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in the YAML file. Raises `UsageError` with file and line."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the card {path}: {error.strerror}") from error
+    if len(data) > MAX_CARD_BYTES:
+        raise UsageError(f"{path} has {len(data)} bytes; a card has at most {MAX_CARD_BYTES}")
+    try:
+        value = yaml.load(data.decode("utf-8-sig"), Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{path}{line} is no plain YAML: {quoted(error.problem or str(error))}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UsageError(f"{path} is no plain YAML: {quoted(str(error))}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply for a card") from error
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise UsageError(f"{path} must hold `key: value` lines of a card, found {type(value).__name__}")
+    return value
