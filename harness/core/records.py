@@ -151,6 +151,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     ("numeric", "structural", …). grader: name and version of the grader. vote: canonical form of the
     extracted answer, by which maj@k counts; None does not vote. span: (start, end) of the answer in `text`,
     in characters. unextracted: a right answer stood in the text but was not given as the answer.
+    basis: short digest of the references and rules that it was graded by; another one means to grade again.
     """
 
     benchmark: str
@@ -165,6 +166,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     unextracted: bool = False
     truncated: bool = False
     completion_tokens: int | None = None
+    basis: str = ""
 
     @property
     def key(self) -> Key:

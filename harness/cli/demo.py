@@ -1,0 +1,41 @@
+"""`harness demo`: the whole path on a real model, by the commands that a user would type."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from harness.cli.serve import launch
+from harness.cli.server_options import spec_of
+
+MODEL = "smollm2-135m"
+
+
+@click.command("demo")
+@click.option("--samples", type=click.IntRange(1), default=4, show_default=True, help="Samples per question.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: results/demo-<date>-<time>.")
+def command(samples: int, out: Path | None) -> None:
+    """Start the embedded server, run the demo benchmark, score it in a separate process, report, stop the server.
+
+    Downloads 93 MB of weights once; needs no network afterwards.
+    """
+    folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    spec = spec_of("llama_cpp", MODEL, {}, (), None)
+    click.echo(f"$ harness serve llama_cpp {MODEL}")
+    with launch(spec, detach=False) as server:
+        url = server.base_urls[0]
+        code = _step("run", f"demo:{samples}", "--base-url", url, "--model", server.model, "--out", str(folder))
+        code = code or _step("score", str(folder))
+        code = code or _step("report", str(folder))
+    sys.exit(code)
+
+
+def _step(*argv: str) -> int:
+    """One command in a process of its own, shown as typed. Returns its exit code."""
+    click.echo(f"$ harness {shlex.join(argv)}")
+    return subprocess.run([sys.executable, "-m", "harness", *argv], check=False).returncode

@@ -1,0 +1,158 @@
+"""`harness serve`: start an engine and wait until it works; list what runs; show logs; stop."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli import terminal
+from harness.cli.server_options import ENGINES, server_options, spec_of
+from harness.core.errors import near_names
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from server_launchers.spec import ServerSpec
+    from server_launchers.supervisor import Progress, RunningServer
+
+POLL_SECONDS = 0.5
+SHOWN_LOG_LINES = 200
+
+
+class ServeGroup(click.Group):
+    """Engines and actions under one name, with near names for a typing mistake."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            near = near_names(args[0], self.commands)
+            ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group("serve", cls=ServeGroup)
+def command() -> None:
+    """Start an inference server and wait until it really answers; list, show the logs of, or stop servers.
+
+    \b
+    harness serve ENGINE MODEL [options] [-- engine flags]
+    harness serve status | logs [NAME] | stop [NAME | --all]
+    """
+
+
+def _engine_command(engine: str, summary: str) -> click.Command:
+    @click.command(engine, help=f"{summary} Flags after `--` go to the engine as they stand.")
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[MODEL] [-- ENGINE FLAGS]")
+    @click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model.")
+    @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `harness serve stop`.")
+    @click.option("--dry-run", is_flag=True, help="Print the command line and environment, start nothing.")
+    @server_options
+    def start(words: tuple[str, ...], name: str | None, detach: bool, dry_run: bool, **flags: Any) -> None:
+        model, extra = ("", words) if engine == "command" else (words[0] if words else "", words[1:])
+        spec = spec_of(engine, model, flags, extra, name)
+        if dry_run:
+            for line in plan_lines(spec):
+                click.echo(line)
+            return
+        server = launch(spec, detach=detach)
+        if not detach:
+            with server:
+                _wait(server)
+
+    return start
+
+
+for _engine, _summary in ENGINES.items():
+    command.add_command(_engine_command(_engine, _summary))
+
+
+@command.command("status")
+def status() -> None:
+    """List the servers that run, and those that ended without being asked to."""
+    from server_launchers import supervisor
+
+    rows = [
+        (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
+        for one in supervisor.status()
+    ]
+    if not rows:
+        click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
+        return
+    terminal.table(("name", "engine", "model", "status", "url", "log"), rows)
+
+
+@command.command("stop")
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Stop all of them.")
+def stop(name: str | None, everything: bool) -> None:
+    """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
+    from server_launchers import supervisor
+
+    known = supervisor.status()
+    survivors = supervisor.stop(name, all=everything)
+    for text in survivors:
+        terminal.warn(f"still there: {visible(text)}")
+    if survivors:
+        sys.exit(1)
+    click.echo(f"stopped {name or ', '.join(one.name for one in known) or 'nothing: no server was running'}")
+
+
+@command.command("logs")
+@click.argument("name", required=False)
+def logs(name: str | None) -> None:
+    """Print the end of a server's logs."""
+    from server_launchers import supervisor
+
+    for path in supervisor.logs(name):
+        click.echo(f"== {path}")
+        for line in Path(path).read_text("utf-8", "replace").splitlines()[-SHOWN_LOG_LINES:]:
+            click.echo(visible(line))
+
+
+def plan_lines(spec: ServerSpec) -> list[str]:
+    """One line a shell can run for each process that the spec starts."""
+    from server_launchers import supervisor
+
+    return supervisor.dry_run(spec)
+
+
+def launch(spec: ServerSpec, *, detach: bool) -> RunningServer:
+    """Start it with a heartbeat on standard error, and say where it answers."""
+    from server_launchers import supervisor
+
+    started = time.monotonic()
+    server = supervisor.launch(spec, detach=detach, on_progress=_Heartbeat())
+    urls = ", ".join(server.base_urls)
+    seconds = time.monotonic() - started
+    click.echo(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s", err=True)
+    return server
+
+
+class _Heartbeat:
+    """A line when the phase changes, and one a while in between."""
+
+    def __init__(self, every: float = 15.0) -> None:
+        self._every = every
+        self._phase = ""
+        self._due = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.phase == self._phase and progress.seconds < self._due:
+            return
+        self._phase, self._due = progress.phase, progress.seconds + self._every
+        click.echo(f"{progress.seconds:5.0f} s  {progress.phase}", err=True)
+
+
+def _wait(server: RunningServer) -> None:
+    """Until Ctrl-C, or until the server ends by itself."""
+    click.echo("Ctrl-C stops it.", err=True)
+    while True:
+        state = server.state
+        if state is None or state.status == "exited":
+            click.echo(f"harness: the server {server.name} ended by itself; its log is {server.log}", err=True)
+            sys.exit(2)
+        time.sleep(POLL_SECONDS)

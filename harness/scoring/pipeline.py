@@ -1,0 +1,145 @@
+"""From the files of a run to its grades and scores. Runs in a process of its own, at any time, also beside the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import write_atomically
+from harness.core.identity import digest
+from harness.core.inert import quoted
+from harness.core.records import Grade, Key, Question, Sample
+from harness.grading import pool
+from harness.grading.bounds import GRADER
+from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
+from harness.runs.inside import refuse_link
+from harness.scoring.score import Score, score_benchmark
+
+MAX_NAMED = 3
+"""Damaged lines or conflicting keys that a warning names; the rest are counted."""
+
+OnGraded = Callable[[str, int], None]
+"""Called with the benchmark and the number of its samples graded so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grading:
+    """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again."""
+
+    workers: int = 1
+    deadline_s: float = pool.DEADLINE_SECONDS
+    fresh: bool = False
+
+
+def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
+    """Grade what is new, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
+
+    Raises `StoreError` when a file of the run is missing or damaged.
+    """
+    manifest = Manifest.load(folder)
+    if not manifest.benchmarks:
+        raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
+    scores = []
+    for name, record in manifest.benchmarks.items():
+        place = folder.benchmark(name)
+        asked = questions.read(place)
+        chosen = record.plan.question_ids
+        if chosen is not None:
+            by_id = {question.question_id: question for question in asked}
+            asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
+        found, report = _grade_benchmark(place, asked, grading, on_graded)
+        score = score_benchmark(asked, found, record.plan.samples, warnings=_journal_warnings(place, report))
+        grades.write(place, found)
+        refuse_link(place.scores)
+        write_atomically(place.scores, codec.pretty(score))
+        scores.append(score)
+    return scores
+
+
+def _grade_benchmark(
+    folder: BenchmarkFolder, asked: list[Question], grading: Grading, on_graded: OnGraded
+) -> tuple[list[Grade], JournalReport]:
+    """Every sample's grade, in the order of questions and indices; former grades are kept where nothing changed."""
+    by_id = {question.question_id: question for question in asked}
+    bases = {question.question_id: basis(question) for question in asked}
+    former: dict[Key, Grade] = {}
+    if not grading.fresh and folder.grades.exists():
+        former = {
+            g.key: g for g in _readable_grades(folder) if g.grader == GRADER and g.basis == bases.get(g.question_id)
+        }
+
+    reader = read_samples(folder)
+    kept: list[Grade] = []
+
+    def ungraded() -> Iterator[Sample]:
+        for sample in reader:
+            known = former.get(sample.key)
+            if known is not None:
+                kept.append(known)
+            elif sample.question_id in by_id:
+                yield sample
+
+    fresh: list[Grade] = []
+    for grade in pool.grade_all(by_id, ungraded(), workers=grading.workers, deadline_s=grading.deadline_s):
+        fresh.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
+        on_graded(folder.name, len(fresh))
+    place = {question_id: i for i, question_id in enumerate(by_id)}
+    return sorted((*kept, *fresh), key=lambda g: (place[g.question_id], g.sample_index)), reader.report
+
+
+def _readable_grades(folder: BenchmarkFolder) -> list[Grade]:
+    """Former grades; none where the file cannot be read, since they can be had again."""
+    try:
+        return grades.read(folder)
+    except StoreError:
+        return []
+
+
+def score_outputs(
+    pairs: Iterable[tuple[Question, Sample]], grading: Grading, on_graded: OnGraded = lambda _name, _n: None
+) -> tuple[list[Score], list[Grade]]:
+    """Grade and score another tool's outputs: (one score a benchmark, all grades in order).
+
+    What is there is the plan: questions may have unequal numbers of samples.
+    """
+    listed = list(pairs)
+    found: list[Grade] = []
+    scores = []
+    for name, group in groupby(sorted(listed, key=lambda pair: pair[0].benchmark), key=lambda p: p[0].benchmark):
+        members = list(group)
+        by_id = {question.question_id: question for question, _ in members}
+        samples = (sample for _, sample in members)
+        graded = []
+        for grade in pool.grade_all(by_id, samples, workers=grading.workers, deadline_s=grading.deadline_s):
+            graded.append(msgspec.structs.replace(grade, basis=basis(by_id[grade.question_id])))
+            on_graded(name, len(graded))
+        scores.append(score_benchmark(list(by_id.values()), graded, None))
+        found += graded
+    return scores, found
+
+
+def basis(question: Question) -> str:
+    """Short digest of everything of a question that its grades depend on."""
+    rules = msgspec.to_builtins(question.rules)
+    return digest([question.references, question.kind, rules, question.choices])[:12]
+
+
+def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
+    found = []
+    if report.damaged:
+        named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
+        more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
+        found.append(
+            f"{folder.samples.name}: damaged and not counted: {named}{more}; `harness run` asks for them again"
+        )
+    if report.n_duplicates:
+        found.append(f"{report.n_duplicates} repeated records of a key left out; the first counts")
+    if report.conflicts:
+        named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
+        found.append(f"{len(report.conflicts)} keys have records with different texts; the first counts: {named}")
+    return [*found, *report.warnings]
