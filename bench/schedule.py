@@ -1,3 +1,4 @@
+# ruff: noqa: T201 - a program that prints its tables
 """How well the scheduler keeps servers busy: simulated makespan over a lower bound, no server needed.
 
     python bench/schedule.py [--repeats 5]
@@ -168,7 +169,7 @@ def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, flo
 
 def table(title: str, shapes: list[tuple[int, int, int]], repeats: int, two: bool, peer: str, limit: float) -> bool:
     """Print one table; whether every row keeps ours/`peer` at or under `limit`."""
-    print(f"\n{title}: makespan / lower bound, mean of {repeats}")  # noqa: T201 - a program that prints
+    print(f"\n{title}: makespan / lower bound, mean of {repeats}")
     kept = True
     for number, shape in enumerate(shapes):
         runs = [simulate(shape, seed, two) for seed in range(repeats)]
@@ -179,12 +180,12 @@ def table(title: str, shapes: list[tuple[int, int, int]], repeats: int, two: boo
                 + f"{'questions x samples, in flight':32}"
                 + "".join(f"{n:>19}" for n in means)
                 + f"{'ours/' + peer:>24}"
-            )  # noqa: T201
+            )
         ratio = means["ours"] / means[peer]
         kept &= ratio <= limit
         row = f"{shape[0]} x {shape[1]}, {shape[2]}"
-        print("  " + f"{row:32}" + "".join(f"{v:19.3f}" for v in means.values()) + f"{ratio:24.3f}")  # noqa: T201
-    print(f"  ours/{peer} <= {limit} in every row: {'yes' if kept else 'NO'}")  # noqa: T201
+        print("  " + f"{row:32}" + "".join(f"{v:19.3f}" for v in means.values()) + f"{ratio:24.3f}")
+    print(f"  ours/{peer} <= {limit} in every row: {'yes' if kept else 'NO'}")
     return kept
 
 

@@ -188,6 +188,10 @@ class Scheduler:
         waiting += sum(self._expected(self._place[t.benchmark, t.question_id]) for t in self._returned)
         return waiting + sum(self._residual(r) for r in self._running.values())
 
+    def running_tokens(self) -> float:
+        """Tokens that the running samples are estimated to have by now."""
+        return sum(self._progress(r) for r in self._running.values())
+
     # ---- waves
 
     def _longest(self) -> Iterator[None]:

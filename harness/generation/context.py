@@ -1,0 +1,76 @@
+"""Does prompt + max_tokens fit the context that the server states? Asked before the first sample. Pure.
+
+There is no tokenizer here, so a prompt's length is known between two bounds only. A run is refused on the lower
+bound (it cannot fit) and fitted by the upper one (it will fit).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.core.errors import ServerError
+from harness.core.records import Question
+
+FEWEST_CHARS_PER_TOKEN = 2.0
+MOST_CHARS_PER_TOKEN = 6.0
+"""ASCII characters of mathematical English per token: no tokenizer in use leaves these bounds on whole prompts."""
+
+MOST_TOKENS_PER_WIDE_CHAR = 2.0
+FEWEST_TOKENS_PER_WIDE_CHAR = 0.5
+"""Other characters: common Chinese words are one token for two characters, rare characters are two or three bytes."""
+
+TEMPLATE_TOKENS = 64
+"""What a chat template adds at most to a short conversation."""
+
+FIT_STEPS = 16
+"""A fitted max_tokens is a multiple of a sixteenth of the context: it stays the same when a few questions are added."""
+
+LEAST_ROOM = 16
+"""Fewer new tokens than this are no answer."""
+
+
+class PromptTokens(msgspec.Struct, frozen=True):
+    """Bounds of a prompt's length in tokens."""
+
+    least: int
+    most: int
+
+
+def prompt_tokens(question: Question) -> PromptTokens:
+    """How long the prompt of `question` can be, in tokens."""
+    text = question.prompt or "".join(m.content for m in question.messages)
+    plain = sum(c.isascii() for c in text)
+    wide = len(text) - plain
+    least = plain / MOST_CHARS_PER_TOKEN + wide * FEWEST_TOKENS_PER_WIDE_CHAR
+    most = plain / FEWEST_CHARS_PER_TOKEN + wide * MOST_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
+    return PromptTokens(max(1, int(least)), int(most) + 1)
+
+
+def fitted_max_tokens(
+    benchmark: str, questions: list[Question], max_tokens: int | None, context: int, *, fit: bool
+) -> int | None:
+    """The max_tokens to ask for: as given where it can fit; lowered to the context if `fit`.
+
+    Raises `ServerError`, naming both ways out, when it cannot fit and `fit` is false, or there is no room at all.
+    """
+    if max_tokens is None or not questions:
+        return max_tokens
+    bounds = [prompt_tokens(q) for q in questions]
+    longest = max(b.least for b in bounds)
+    if fit:
+        most = max(b.most for b in bounds)
+        if most + max_tokens <= context:
+            return max_tokens
+        step = max(1, context // FIT_STEPS)
+        room = context - most
+        room = room // step * step if room >= step else room
+        if room >= LEAST_ROOM:
+            return room
+    elif longest + max_tokens <= context:
+        return max_tokens
+    ways = f"Raise the server's context{'' if fit else f', or lower --max-tokens below {max(1, context - longest)}'}"
+    more = "" if fit else " (--fit-context does it for you)"
+    raise ServerError(
+        f"{benchmark}: prompts of up to about {longest} tokens and max_tokens {max_tokens} need "
+        f"{longest + max_tokens} tokens, but the server's context is {context}. {ways}{more}."
+    )

@@ -1,0 +1,23 @@
+"""Open files: each request in flight holds a socket."""
+
+from __future__ import annotations
+
+import resource
+
+SPARE = 64
+"""Descriptors for everything that is no request: journals, logs, the loop, name look-ups."""
+
+
+def affordable(concurrency: int) -> int:
+    """At most `concurrency` requests in flight, as the limit of open files allows; raises the soft limit if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = concurrency + SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return concurrency
+    return max(1, min(concurrency, soft - SPARE))

@@ -1,0 +1,136 @@
+"""Everything that decides what a run asks and how, as one frozen value, and which part of it makes the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sampling import Sampling
+from harness.client.endpoint import Endpoint
+from harness.client.transport import Deadlines
+from harness.core.errors import UsageError
+from harness.core.records import Api
+from harness.generation.schedule import Order
+
+MAX_CONCURRENCY = 100_000
+"""Requests in flight; a larger number is a typing mistake."""
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+"""Bytes of one reply that are read at most; more is a runaway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkSettings:
+    """samples: per question, at least 1. sampling: what each request of this benchmark sends."""
+
+    samples: int
+    sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """When to ask again and when to give up. Seconds unless said otherwise.
+
+    attempts: requests per sample before it is given up (refused connections and 429 do not count).
+    start_up: how long no endpoint may answer before the first reply of a session; outage: the same after it.
+    first_wait, longest_wait: exponential backoff between attempts and between probes of an endpoint set aside.
+    grace: for requests in flight after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
+    """
+
+    attempts: int = 5
+    start_up: float = 30.0
+    outage: float = 600.0
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    grace: float = 30.0
+    term_grace: float = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """One run's settings; the command line, an experiment or a test builds it, `generate` obeys it.
+
+    benchmarks: by the benchmark's name, in the order asked. out: the run folder.
+    concurrency: requests in flight over all endpoints, shared out by their weights.
+    seed: run seed, from which every sample's is derived; None = no seed is sent.
+    extra_body: merged into each request last; chat_template_kwargs: the thinking switch and its like.
+    max_tokens_field: "max_completion_tokens" for servers that refuse "max_tokens".
+    fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
+    succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
+    broken set-up. budget_tokens: completion tokens of a session; it ends at a whole round, so it implies "rounds".
+    """
+
+    model: str
+    endpoints: tuple[Endpoint, ...]
+    benchmarks: Mapping[str, BenchmarkSettings]
+    out: Path
+    api: Api = "chat"
+    concurrency: int = 64
+    seed: int | None = 0
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens_field: str = "max_tokens"
+    stream: bool = True
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    max_body_bytes: int = MAX_BODY_BYTES
+    patience: Patience = Patience()
+    transport: str = "auto"
+    order: Order = "longest"
+    fit_context: bool = False
+    accept_missing: bool = False
+    canary: bool = True
+    budget_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.endpoints:
+            raise UsageError("no endpoint is given: name one with --base-url, or start a server.")
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            raise UsageError(f"--concurrency {self.concurrency}: expected 1 to {MAX_CONCURRENCY}.")
+        for name, benchmark in self.benchmarks.items():
+            if benchmark.samples < 1:
+                raise UsageError(f"--samples {benchmark.samples} for {name}: expected at least 1.")
+        if any(not e.weight > 0 for e in self.endpoints):
+            raise UsageError("the weight of an endpoint must be above 0.")
+
+    def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
+        """What makes the samples of one benchmark comparable. A resume under another identity is refused.
+
+        fitted_max_tokens: what max_tokens was lowered to for the server's context, if it was.
+        """
+        return {
+            "model": self.model,
+            "api": self.api,
+            "sampling": self.benchmarks[questions.card.name].sampling.sent(),
+            "fitted_max_tokens": fitted_max_tokens,
+            "seed": self.seed,
+            "prompt": questions.prompt,
+            "prompt_digest": questions.template_digest,
+            "system_prompt": questions.system_prompt,
+            "dataset_digest": questions.dataset_digest,
+            "chat_template_kwargs": dict(self.chat_template_kwargs),
+            "extra_body": dict(self.extra_body),
+        }
+
+    def settings_record(self) -> dict[str, Any]:
+        """What may differ between two sessions of one run. Holds no secret."""
+        return {
+            "endpoints": [{"base_url": e.base_url, "weight": e.weight} for e in self.endpoints],
+            "concurrency": self.concurrency,
+            "transport": self.transport,
+            "stream": self.stream,
+            "max_tokens_field": self.max_tokens_field,
+            "order": self.order,
+            "fit_context": self.fit_context,
+            "accept_missing": self.accept_missing,
+            "canary": self.canary,
+            "budget_tokens": self.budget_tokens,
+            "deadlines": {
+                "connect": self.deadlines.connect,
+                "first_token": self.deadlines.first_token,
+                "idle": self.deadlines.idle,
+            },
+            "attempts": self.patience.attempts,
+        }

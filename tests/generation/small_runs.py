@@ -1,0 +1,75 @@
+"""Small runs against a scripted server: the settings, the questions, and what stands on disk afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.benchmarks import card, questions
+from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sampling import Sampling
+from harness.client.aio import AiohttpTransport
+from harness.client.endpoint import Endpoint
+from harness.client.transport import Deadlines, Transport
+from harness.core.records import Sample
+from harness.generation.runner import Outcome, generate
+from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
+from harness.runs.journal import read_samples
+from harness.runs.layout import RunFolder
+from tests.faults.server import Request, completion
+
+QUICK = Patience(start_up=1.0, outage=5.0, first_wait=0.01, longest_wait=0.05, grace=20.0, term_grace=20.0)
+
+
+def question_set(folder: Path, n: int, name: str = "sums", **build: Any) -> QuestionSet:
+    """A benchmark of `n` additions, read from a file as a user's would be."""
+    path = folder / f"{name}.jsonl"
+    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(n)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return questions.build(card.from_file(str(path), id_key="id"), **build)
+
+
+def run_settings(
+    out: Path, *urls: str, samples: int = 2, names: tuple[str, ...] = ("sums",), **more: Any
+) -> RunSettings:
+    settings = RunSettings(
+        model="test-model",
+        endpoints=tuple(Endpoint.parse(url) for url in urls or ("http://127.0.0.1:1/v1",)),
+        benchmarks={n: BenchmarkSettings(samples=samples, sampling=Sampling(temperature=0.6)) for n in names},
+        out=out,
+        concurrency=8,
+        patience=QUICK,
+        deadlines=Deadlines(connect=5.0, first_token=20.0, idle=20.0),
+    )
+    return replace(settings, **more)
+
+
+def run(settings: RunSettings, *sets: QuestionSet, **more: Any) -> Outcome:
+    """`generate` without asking for the server's context."""
+    more.setdefault("context_of", lambda endpoint, model: None)
+    transport: Callable[[], Transport] = more.pop("transport_factory", AiohttpTransport)
+    return generate(settings, sets, transport_factory=transport, **more)
+
+
+def samples_of(settings: RunSettings, name: str = "sums") -> list[Sample]:
+    """Every record on disk, repeated keys included."""
+    lines = RunFolder(settings.out).benchmark(name).samples.read_bytes().splitlines()
+    samples = list(read_samples(RunFolder(settings.out).benchmark(name)))
+    assert len(lines) == len(samples), "a key stands in the journal twice, or a line is damaged"
+    return samples
+
+
+def keys_of(settings: RunSettings, name: str = "sums") -> set[tuple[str, int]]:
+    return {(s.question_id, s.sample_index) for s in samples_of(settings, name)}
+
+
+def expected_keys(n: int, samples: int) -> set[tuple[str, int]]:
+    return {(f"q{q}", i) for q in range(n) for i in range(samples)}
+
+
+def well(request: Request) -> Iterator[bytes]:
+    """A reply of its own to each seed, as a sampling model gives."""
+    return completion(f"seed {request.json.get('seed')}", tokens=7)

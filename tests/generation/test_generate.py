@@ -1,0 +1,225 @@
+"""A run, start to end, against a scripted server on a real socket."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+
+from harness.benchmarks.sampling import Sampling
+from harness.client.endpoint import Endpoint
+from harness.core.errors import ServerError, StoreError
+from harness.core.identity import sample_seed
+from harness.generation.progress import Progress
+from harness.generation.settings import BenchmarkSettings
+from harness.runs.layout import RunFolder
+from harness.runs.lock import RunLock
+from harness.runs.manifest import Manifest
+from tests.faults.server import FaultServer, completion, delta, event_stream, http
+
+
+def test_every_expected_key_is_asked_once_and_stored(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=3)
+        outcome = run(settings, question_set(tmp_path, 5))
+    assert outcome.complete
+    assert (outcome.n_done, outcome.n_owed, outcome.causes) == (15, 0, [])
+    assert keys_of(settings) == expected_keys(5, 3)
+    assert len(server.requests) == 15
+
+
+def test_the_same_command_again_asks_nothing_and_needs_no_server(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 3)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, questions)
+    again = run(settings, questions, context_of=refuse_contact, transport_factory=refuse_contact)
+    assert again.complete
+    assert again.n_session == 0
+
+
+def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 3)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1)
+        run(settings, questions)
+        more = run_settings(tmp_path / "run", server.base_url, samples=4)
+        assert run(more, questions).n_session == 9
+        fewer = run_settings(tmp_path / "run", server.base_url, samples=2)
+        outcome = run(fewer, questions)
+    assert (outcome.complete, outcome.n_expected, outcome.n_session) == (True, 6, 0)
+    assert keys_of(settings) == expected_keys(3, 4)
+    assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
+
+
+def test_more_questions_extend_a_limited_run(tmp_path: Path) -> None:
+    question_set(tmp_path, 6)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=2)
+        run(settings, question_set(tmp_path, 6, limit=2))
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert (outcome.n_expected, outcome.n_session) == (12, 8)
+    assert keys_of(settings) == expected_keys(6, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"model": "other"}, "model"),
+        ({"seed": 1}, "seed"),
+        ({"benchmarks": {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=1.0))}}, "temperature"),
+        (
+            {"benchmarks": {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=0.6, max_tokens=9))}},
+            "max_",
+        ),
+        ({"extra_body": {"top_a": 1}}, "top_a"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking"),
+    ],
+)
+def test_other_settings_are_refused_and_the_difference_is_shown(tmp_path: Path, change: Any, shown: str) -> None:
+    questions = question_set(tmp_path, 2)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, questions)
+        before = RunFolder(settings.out).benchmark("sums").samples.read_bytes()
+        n_requests = len(server.requests)
+        with pytest.raises(StoreError, match=shown):
+            run(replace(settings, **change), questions)
+    assert RunFolder(settings.out).benchmark("sums").samples.read_bytes() == before
+    assert len(server.requests) == n_requests
+
+
+def test_another_prompt_is_refused(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, question_set(tmp_path, 2))
+        with pytest.raises(StoreError, match="prompt"):
+            run(settings, question_set(tmp_path, 2, system_prompt="Be brief."))
+
+
+def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 4)
+    with FaultServer(lambda _: [http(400, {"error": {"message": "temperature is out of range"}})]) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with pytest.raises(ServerError, match="temperature is out of range"):
+            run(settings, questions)
+    with FaultServer(well) as server:
+        other = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
+        assert run(other, questions).complete
+
+
+def test_what_may_change_between_sessions_changes_and_is_recorded_without_secrets(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 2)
+    with FaultServer(well) as server:
+        secret = Endpoint.parse(server.base_url, "sk-canary", (("X-Key", "sk-other"),))
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, endpoints=(secret,))
+        run(settings, questions)
+        run(replace(settings, concurrency=1, benchmarks=run_settings(tmp_path).benchmarks), questions)
+    record = Manifest.load(RunFolder(settings.out)).benchmarks["sums"]
+    assert record.settings["concurrency"] == 1
+    for path in settings.out.rglob("*"):
+        assert not path.is_file() or b"sk-" not in path.read_bytes(), path
+
+
+def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 2)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, seed=7)
+        run(settings, questions)
+    by_id = {q.question_id: q for q in questions.questions}
+    for sample in samples_of(settings):
+        assert sample.seed == sample_seed(7, sample.question_id, sample.sample_index)
+        assert sample.text == f"seed {sample.seed}"
+        assert sample.endpoint == server.base_url
+        assert sample.attempts == 1
+        assert sample.prompt_digest == by_id[sample.question_id].prompt_digest
+        assert sample.timing.queued is not None
+        assert sample.usage.completion_tokens == 7
+    assert all("n" not in r.json for r in server.requests)
+
+
+def test_without_a_run_seed_none_is_sent(tmp_path: Path) -> None:
+    with FaultServer(lambda _: completion("4")) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, seed=None)
+        run(settings, question_set(tmp_path, 2))
+    assert all("seed" not in r.json for r in server.requests)
+    assert all(s.seed is None for s in samples_of(settings))
+
+
+def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tmp_path: Path) -> None:
+    sets = [question_set(tmp_path, 2, "first"), question_set(tmp_path, 3, "second")]
+    benchmarks = {
+        "first": BenchmarkSettings(samples=3, sampling=Sampling(temperature=0.6, max_tokens=100)),
+        "second": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.0)),
+    }
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks)
+        outcome = run(settings, *sets)
+    assert outcome.complete
+    assert keys_of(settings, "first") == expected_keys(2, 3)
+    assert keys_of(settings, "second") == expected_keys(3, 1)
+    assert sorted(r.json.get("max_tokens", 0) for r in server.requests) == [0, 0, 0] + [100] * 6
+    assert outcome.progress is not None
+    assert {(b.name, b.done, b.total) for b in outcome.progress.benchmarks} == {("first", 6, 6), ("second", 3, 3)}
+
+
+def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -> None:
+    with FaultServer(lambda _: event_stream(delta(reasoning_content="hm"), delta(finish="length"))) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        outcome = run(settings, question_set(tmp_path, 3))
+    assert outcome.complete
+    assert outcome.truncated_share == 1.0
+    assert any("6 of 6 samples (100%) are truncated" in w for w in outcome.warnings)
+    assert len(server.requests) == 6
+    assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))
+
+
+def test_a_second_client_on_the_run_is_refused(tmp_path: Path) -> None:
+    settings = run_settings(tmp_path / "run")
+    with RunLock(RunFolder(settings.out)), pytest.raises(StoreError, match="in use by process"):
+        run(settings, question_set(tmp_path, 2))
+
+
+def test_progress_facts_end_at_the_total(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=5)
+        run(settings, question_set(tmp_path, 8), on_progress=seen.append, progress_interval=0.005)
+    assert seen[-1].done == seen[-1].total == 40
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert all(p.in_flight <= settings.concurrency for p in seen)
+    assert seen[-1].tokens == 40 * 7
+
+
+def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:
+    def broken(progress: Progress) -> None:
+        raise ValueError("no terminal")
+
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=50)
+        with pytest.raises(ValueError, match="no terminal"):
+            run(settings, question_set(tmp_path, 8), on_progress=broken, progress_interval=0.01)
+        stored = len(samples_of(settings))
+        assert run(settings, question_set(tmp_path, 8)).n_session == 400 - stored
+    assert keys_of(settings) == expected_keys(8, 50)
+    assert threading.active_count() < 40
+
+
+def test_a_token_budget_ends_at_a_whole_round(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10, concurrency=3, budget_tokens=7 * 5 * 4)
+        outcome = run(settings, question_set(tmp_path, 5))
+    assert not outcome.complete
+    assert "budget" in outcome.stopped
+    assert [c.kind for c in outcome.causes] == ["not asked"]
+    n_rounds = len(samples_of(settings)) // 5
+    assert 1 <= n_rounds <= 4
+    assert keys_of(settings) == expected_keys(5, n_rounds)
+
+
+def refuse_contact(*_: object) -> Any:
+    raise AssertionError("the server was contacted")
