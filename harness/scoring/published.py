@@ -22,11 +22,12 @@ class _Strict(pydantic.BaseModel):
 
 
 class Source(_Strict):
-    """Where the scores stand. by: "authors" of the model, or "others" who measured it."""
+    """Where the scores stand. by: "authors" of the model, or "others" who measured it; engine: what served it."""
 
     title: str
     url: str = pydantic.Field(pattern=r"^https://")
     by: Literal["authors", "others"]
+    engine: str = ""
     note: str = ""
 
 

@@ -1,0 +1,138 @@
+"""Tables as terminal output, Markdown, LaTeX and CSV. Each format escapes what is special to it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections.abc import Sequence
+
+import msgspec
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from harness.core.inert import csv_cell, visible
+from harness.reports.tables import Table
+from harness.scoring import Score
+
+_MIN_NAME = 8
+"""Columns of a terminal below which a name is not folded for the sake of numbers."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "×": r"$\times$",
+    "–": "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def to_terminal(tables: Sequence[Table]) -> RenderableType:
+    """The tables for a rich console; foreign text is never console markup and holds no control character."""
+    parts: list[RenderableType] = []
+    for table in tables:
+        parts += [Text(visible(table.title), style="bold"), _Fitted(table)]
+        parts.extend(Text(f"[{number}] {visible(note)}", style="dim") for number, note in enumerate(table.notes, 1))
+        parts.append(Text(""))
+    return Group(*parts[:-1])
+
+
+class _Fitted:
+    """A table that knows its console: in a narrow one names fold first, and numbers only where nothing else helps."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self._table
+        least = {
+            place: max(map(cell_len, [*table.columns[place].split(" "), *(visible(row[place]) for row in table.rows)]))
+            for place in table.numeric
+        }
+        names = len(table.columns) - len(least)
+        fits = sum(least.values()) + _MIN_NAME * names + 2 * len(table.columns) <= options.max_width
+        shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        for place, column in enumerate(table.columns):
+            if place in table.numeric:
+                heading = Text("\n".join(textwrap.wrap(visible(column), least[place])))
+                shown.add_column(heading, justify="right", overflow="fold", no_wrap=fits)
+            else:
+                shown.add_column(Text(visible(column)), overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(Text(visible(cell)) for cell in row))
+        yield shown
+
+
+def to_markdown(tables: Sequence[Table]) -> str:
+    """GitHub's tables with their titles and numbered notes."""
+    blocks = []
+    for table in tables:
+        ruler = ("---:" if place in table.numeric else "---" for place in range(len(table.columns)))
+        lines = [f"**{_markdown(table.title)}**", "", _markdown_row(table.columns), f"| {' | '.join(ruler)} |"]
+        lines += [_markdown_row(row) for row in table.rows]
+        if table.notes:
+            lines += ["", *(f"{number}. {_markdown(note)}" for number, note in enumerate(table.notes, 1))]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def to_latex(tables: Sequence[Table]) -> str:
+    r"""`tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
+    blocks = []
+    for table in tables:
+        shape = "".join("r" if place in table.numeric else "l" for place in range(len(table.columns)))
+        lines = [f"% {visible(table.title)}", rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns)]
+        lines += [r"\midrule", *(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
+    """One line a (run label, model, score) with every number of the score; fractions; empty where unknown.
+
+    Text cells never start a formula. pass@k and maj@k become one column for each k that occurs.
+    """
+    plain = [
+        field.name
+        for field in msgspec.structs.fields(Score)
+        if field.name not in ("benchmark", "bounds", "pass_at", "maj_at", "breakdowns", "graders", "warnings", "schema")
+    ]
+    plain.remove("maj_at_estimated")
+    ks = sorted({k for _, _, score in scores for k in score.pass_at})
+    header = ["run", "model", "benchmark", *plain, "low", "high", *(f"pass@{k}" for k in ks), *(f"maj@{k}" for k in ks)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*header, "warnings"])
+    for label, model, score in scores:
+        numbers: list[object] = [getattr(score, name) for name in plain]
+        numbers += [score.bounds.low, score.bounds.high]
+        numbers += [score.pass_at.get(k) for k in ks] + [score.maj_at.get(k) for k in ks]
+        texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
+        writer.writerow(texts + numbers + [csv_cell(visible("; ".join(score.warnings)))])
+    return buffer.getvalue()
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_markdown, cells))} |"
+
+
+def _markdown(text: str) -> str:
+    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # A link, emphasis, code or a cell's end would need one of these.
+    return re.sub(r"([\\`*_|\[\]~!])", r"\\\1", escaped)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in visible(text))

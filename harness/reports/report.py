@@ -1,0 +1,107 @@
+"""Run folders → one report, in every format."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from rich.console import RenderableType
+
+from harness.core.errors import UsageError
+from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.page import page
+from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.tables import (
+    Table,
+    flat_settings,
+    paired_table,
+    published_table,
+    sample_table,
+    score_table,
+    summary_table,
+)
+from harness.runs.layout import RunFolder
+from harness.scoring import (
+    PairedComparison,
+    PublishedComparison,
+    PublishedScore,
+    Score,
+    compare_published,
+    compare_runs,
+)
+from harness.scoring.published import matching
+
+
+@dataclass(frozen=True)
+class Report:
+    """Scored runs side by side; the first is the baseline of the paired tables."""
+
+    runs: tuple[ScoredRun, ...]
+    published: tuple[PublishedScore, ...] = ()
+
+    @cached_property
+    def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
+        """Every score, run by run."""
+        return [(run, b, b.score) for run in self.runs for b in run.benchmarks.values() if b.score is not None]
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Summary, scores, samples, paired differences, published scores; the last two where there are any."""
+        tables = [summary_table(self.runs)]
+        if self.scores:
+            labelled = [(run.label, score) for run, _, score in self.scores]
+            tables += [score_table(labelled, with_notes=False), sample_table(labelled)]
+        return (*tables, *self._paired(), *self._beside_published())
+
+    def terminal(self) -> RenderableType:
+        """For a rich console."""
+        return to_terminal(self.tables)
+
+    def markdown(self) -> str:
+        """For an issue, a README or a model card."""
+        return to_markdown(self.tables)
+
+    def latex(self) -> str:
+        """For a paper."""
+        return to_latex(self.tables)
+
+    def csv(self) -> str:
+        """For a spreadsheet: every number, one line a run and benchmark."""
+        return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
+
+    def html(self) -> str:
+        """One self-contained page: no script, no request, everything foreign escaped and clipped."""
+        return page(self.runs, self.tables)
+
+    def _paired(self) -> list[Table]:
+        if len(self.runs) < 2:
+            return []
+        baseline = self.runs[0]
+        rows: list[tuple[str, PairedComparison]] = []
+        for run, benchmark, _ in self.scores:
+            first = baseline.benchmarks.get(benchmark.name)
+            if run is baseline or first is None:
+                continue
+            with contextlib.suppress(UsageError):  # no shared question: nothing to pair
+                rows.append((run.label, compare_runs(benchmark.questions, first.questions)))
+        return [paired_table(baseline.label, rows)] if rows else []
+
+    def _beside_published(self) -> list[Table]:
+        rows: list[tuple[str, PublishedComparison]] = []
+        for run, benchmark, score in self.scores:
+            settings = flat_settings(run, benchmark.name)
+            rows += [
+                (run.label, compare_published(score, benchmark.questions, reference, settings))
+                for reference in matching(self.published, run.manifest.model, benchmark.name)
+            ]
+        return [published_table(rows)] if rows else []
+
+
+def report(run_folders: Sequence[RunFolder], published: Sequence[PublishedScore] = ()) -> Report:
+    """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
+
+    Raises `StoreError` when a folder is no run or one of its files is damaged.
+    """
+    return Report(tuple(read_runs(run_folders)), tuple(published))

@@ -1,0 +1,164 @@
+"""One report of real run folders in every format; foreign text stays text in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from payloads import PAYLOADS
+from rich.console import Console
+from run_folders import write_run
+
+from harness.core.errors import StoreError
+from harness.core.records import Grade, Question
+from harness.reports import Report, report, to_csv, to_latex, to_markdown, to_terminal
+from harness.reports.tables import Table, accuracy_cell
+from harness.runs import grades as grade_file
+from harness.runs.layout import RunFolder
+from harness.scoring import load_published, score_benchmark
+
+
+def terminal(shown: object, width: int = 160) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+    console.print(shown)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> Report:
+    first = write_run(tmp_path / "base", benchmarks=[("demo", 6, 4), ("other", 3, 2)], cut=0.5)
+    second = write_run(tmp_path / "tuned", benchmarks=[("demo", 6, 4)], strength=0.7, seed=2)
+    return report([first, second])
+
+
+def test_one_table_has_a_row_a_run_and_a_column_a_benchmark(two_runs: Report) -> None:
+    table = two_runs.tables[0]
+    assert table.columns == ("run", "model", "demo", "other")
+    assert [row[0] for row in table.rows] == ["base", "tuned"]
+    assert re.fullmatch(r"\d+\.\d ± \d+\.\d( \[\d\])?", table.rows[0][2])
+    assert table.rows[1][3] == "–"
+
+
+def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
+    shown = terminal(two_runs.terminal())
+    assert re.search(r"\[1\] base, demo: \d+ of 24 samples \(\d+\.\d%\) were cut by max_tokens", shown)
+    assert "were cut by max\\_tokens" in two_runs.markdown()
+
+
+def test_both_errors_are_printed_each_by_its_name(two_runs: Report) -> None:
+    shown = terminal(two_runs.terminal())
+    assert "sampling error" in re.sub(r"\s+", " ", shown)
+    scores = next(table for table in two_runs.tables if table.title == "Scores in %")
+    assert scores.columns[3:5] == ("sampling error", "question error")
+
+
+def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
+    paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
+    assert [row[:2] for row in paired.rows] == [("tuned", "demo")]
+
+
+def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> None:
+    model = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+    folder = write_run(tmp_path / "distill", model=model, benchmarks=[("aime24", 30, 8)], strength=0.29)
+    table = report([folder], load_published()).tables[-1]
+    assert {row[2] for row in table.rows} == {"pass@1", "maj@64"}
+    assert any("github.com/sgl-project" in note for note in table.notes)
+    assert any("temperature 0.6 here, 0.8 there" in row[-1] for row in table.rows)
+
+
+def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) -> None:
+    shown = report([write_run(tmp_path / "part", missing=0.6)]).tables[0].rows[0][2]
+    assert re.match(r"\d+\.\d \(\d+\.\d to \d+\.\d\) \[1\]", shown)
+
+
+def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -> None:
+    shown = report([write_run(tmp_path / "single", benchmarks=[("demo", 6, 1)])]).tables[0].rows[0][2]
+    assert re.match(r"\d+\.\d ± ≤\d+\.\d", shown)
+
+
+def test_a_run_without_scores_says_so_in_every_format(tmp_path: Path) -> None:
+    fresh = report([write_run(tmp_path / "fresh", scored=False)])
+    assert "not scored" in terminal(fresh.terminal())
+    assert "not scored" in fresh.html()
+    assert fresh.csv().count("\n") == 1
+
+
+def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    folder.benchmark("demo").scores.write_bytes(b'{"accuracy": "high"}')
+    with pytest.raises(StoreError, match=r"scores\.json is no scores file .* Run `harness score` again"):
+        report([folder])
+
+
+def test_runs_of_one_folder_name_are_told_apart_by_their_path(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / place / "run") for place in ("a", "b")]
+    assert [run.label for run in report(folders).runs] == ["a/run", "b/run"]
+
+
+def test_samples_beyond_the_plan_do_not_reach_the_page(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", benchmarks=[("demo", 2, 2)])
+    place = folder.benchmark("demo")
+    grades: list[Grade] = grade_file.read(place)
+    late = Grade(**{**{f: getattr(grades[0], f) for f in grades[0].__struct_fields__}, "sample_index": 9})
+    grade_file.write(place, [*grades, late])
+    assert [item.n for item in report([RunFolder(folder.path)]).runs[0].benchmarks["demo"].questions] == [2, 2]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_no_format_lets_a_foreign_text_act(tmp_path: Path, payload: str) -> None:
+    hostile = payload.format(url="http://example.invalid")
+    model = hostile.encode("utf-8", "replace").decode()
+    folder = write_run(tmp_path / "run", model=model, benchmarks=[("demo", 3, 2)], spoil=lambda text: hostile + text)
+    made = report([folder])
+    shown = terminal(made.terminal())
+    assert not set(map(chr, [*range(32), *range(127, 160), 0x202E, 0x2066])) & (set(shown) - {"\n"})
+    for document in (made.markdown(), made.latex(), made.csv(), made.html()):
+        document.encode("utf-8")
+        assert "\x1b" not in document
+    assert not re.search(r"(?<!\\)<|(?<!\\)!\[|(?<!\\)\]\(", made.markdown())
+    rows = list(csv.reader(io.StringIO(made.csv())))
+    assert not any(cell[:1] in ("=", "+", "@", "\t", "\r") for row in rows for cell in row)
+
+
+def test_latex_escapes_what_is_special_to_it() -> None:
+    table = Table("t", (r"50% & \input{x}",), (("a_b^c~d#$ ±",),))
+    latex = to_latex([table])
+    assert r"50\% \& \textbackslash{}input\{x\} \\" in latex
+    assert r"a\_b\textasciicircum{}c\textasciitilde{}d\#\$ $\pm$ \\" in latex
+
+
+def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_path: Path) -> None:
+    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4), ("other", 3, 2)])])
+    first, second = csv.DictReader(io.StringIO(made.csv()))
+    assert 0 <= float(first["accuracy"]) <= 1
+    assert (first["pass@4"] != "", second["pass@4"]) == (True, "")
+    assert to_csv([]).startswith("run,model,benchmark,accuracy")
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_number_is_lost_in_a_narrow_terminal(two_runs: Report, width: int) -> None:
+    table = next(table for table in two_runs.tables if table.title == "Scores in %")
+    shown = re.sub(r"\s", "", terminal(to_terminal([table]), width))
+    assert "…" not in shown
+    if width >= 80:
+        assert all(cell.replace(" ", "") in shown for row in table.rows for cell in row[2:])
+
+
+@given(st.text(max_size=40))
+def test_a_markdown_cell_never_breaks_its_row(text: str) -> None:
+    lines = to_markdown([Table("t", ("a", "b"), ((text, "x"),))]).splitlines()
+    assert len(lines) == 5
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[4])) == 3
+
+
+def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
+    question = Question(
+        benchmark="b", question_id="q", references=("1",), kind="integer", row_digest="", prompt_digest=""
+    )
+    assert accuracy_cell(score_benchmark([question], [], 4)) == "– (0.0 to 100.0)"
