@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - a program that prints its tables
 """How well the scheduler keeps servers busy: simulated makespan over a lower bound, no server needed.
 
     python bench/schedule.py [--repeats 5]
@@ -140,7 +139,7 @@ def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
 def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, float]:
     """Makespan over the lower bound by policy."""
     questions, samples, slots = shape
-    rng = random.Random(seed)  # noqa: S311 - a simulation
+    rng = random.Random(seed)
     lengths = draw_lengths(questions, samples, rng)
     by_round = [Task("sim", str(q), i) for i in range(samples) for q in range(questions)]
     longest = sorted(by_round, key=lambda t: -length(lengths, t))

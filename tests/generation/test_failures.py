@@ -1,0 +1,361 @@
+"""Servers that fail: what is asked again, what is given up, when the run ends, and that every key is accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+
+from harness.client.aio import AiohttpTransport
+from harness.client.reply import Reply, RequestFailed
+from harness.core.errors import ServerError, StoppedByRule, StoreError
+from harness.core.records import Timing, Usage
+from harness.generation.canary import FIRST_SAMPLES
+from harness.runs.layout import RunFolder
+from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
+
+BUSY = http(429, {"error": {"message": "slow down"}})
+BROKEN = http(500, {"error": {"message": "out of memory"}})
+
+
+def question_of(request: Request) -> str:
+    """`q3` for the question "What is 3 + 1?"."""
+    return "q" + request.json["messages"][-1]["content"].split()[2]
+
+
+def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
+    seen: Counter[int] = Counter()
+    lock = threading.Lock()
+
+    def answer(request: Request) -> Iterable[Step]:
+        seed = request.json["seed"]
+        with lock:
+            seen[seed] += 1
+        faults: list[list[Step]] = [[BROKEN], [*list(event_stream(delta("half"), end=()))], [RESET], [CLOSE]]
+        if seen[seed] == 1 and seed % 2:
+            return faults[seed // 2 % len(faults)]
+        return well(request)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=4)
+        outcome = run(settings, question_set(tmp_path, 10))
+    assert outcome.complete
+    assert keys_of(settings) == expected_keys(10, 4)
+    for sample in samples_of(settings):
+        assert sample.attempts == seen[sample.seed or 0]
+    assert {s.attempts for s in samples_of(settings)} == {1, 2}
+
+
+def test_a_sample_that_always_fails_stays_owed_with_its_cause_and_the_rest_is_done(tmp_path: Path) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        return [BROKEN] if question_of(request) == "q3" else well(request)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, attempts=2))
+        outcome = run(settings, question_set(tmp_path, 8))
+    assert not outcome.complete
+    assert outcome.stopped == ""
+    assert outcome.n_owed == 2
+    assert [(c.kind, c.count) for c in outcome.causes] == [("server", 2)]
+    assert "out of memory" in outcome.causes[0].example
+    assert keys_of(settings) == expected_keys(8, 2) - {("q3", 0), ("q3", 1)}
+
+
+def test_a_server_that_fails_every_request_ends_the_run_with_every_key_owed(tmp_path: Path) -> None:
+    with FaultServer(lambda _: [BROKEN]) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.3))
+        outcome = run(settings, question_set(tmp_path, 50))
+    assert not outcome.complete
+    assert (outcome.n_done, outcome.n_owed) == (0, 100)
+    assert sum(c.count for c in outcome.causes) == 100
+    assert "out of memory" in outcome.stopped
+    assert len(server.requests) < 100
+
+
+def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        pass
+    settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.2))
+    with pytest.raises(ServerError, match=f"127.0.0.1:{server.port}"):
+        run(settings, question_set(tmp_path, 5))
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_stops_the_run_at_once_in_the_servers_words(tmp_path: Path, status: int) -> None:
+    refusal = http(status, {"error": {"message": "the model 'x' does not exist"}})
+    with FaultServer(lambda _: [refusal]) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10)
+        with pytest.raises(ServerError, match="the model 'x' does not exist"):
+            run(settings, question_set(tmp_path, 50))
+    assert len(server.requests) <= settings.concurrency
+
+
+def test_a_run_goes_on_where_one_of_two_endpoints_dies(tmp_path: Path) -> None:
+    with FaultServer(well) as sound, FaultServer(well) as mortal:
+
+        def answer(request: Request) -> Iterable[Step]:
+            if request.number == 6:
+                threading.Thread(target=mortal.stop).start()
+            return [CLOSE] if request.number >= 6 else well(request)
+
+        mortal.answer = answer
+        settings = run_settings(tmp_path / "run", sound.base_url, mortal.base_url, samples=10)
+        outcome = run(settings, question_set(tmp_path, 10))
+    assert outcome.complete
+    assert keys_of(settings) == expected_keys(10, 10)
+    assert Counter(s.endpoint for s in samples_of(settings))[mortal.base_url] <= 5
+    assert outcome.progress is not None
+    assert {e.base_url: e.state for e in outcome.progress.endpoints}[mortal.base_url] == "set aside"
+
+
+def test_endpoints_share_the_work_by_weight(tmp_path: Path) -> None:
+    with FaultServer(well) as light, FaultServer(well) as heavy:
+        settings = run_settings(tmp_path / "run", light.base_url, heavy.base_url, samples=10)
+        one, two = settings.endpoints
+        peak: dict[str, int] = {}
+
+        def watch(progress: Any) -> None:
+            for e in progress.endpoints:
+                peak[e.base_url] = max(peak.get(e.base_url, 0), e.limit)
+
+        outcome = run(
+            replace(settings, endpoints=(one, replace(two, weight=3.0))), question_set(tmp_path, 10), on_progress=watch
+        )
+    assert outcome.complete
+    assert peak == {light.base_url: 2, heavy.base_url: 6}
+
+
+def test_a_restarted_server_is_awaited_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    with FaultServer(well) as first:
+        port = first.port
+        restarted: list[FaultServer] = []
+
+        def restart() -> None:
+            first.stop()
+            restarted.append(FaultServer(well, port=port).__enter__())
+
+        def answer(request: Request) -> Iterable[Step]:
+            if request.number == 30:
+                threading.Thread(target=restart).start()
+            return [RESET] if request.number >= 30 else well(request)
+
+        first.answer = answer
+        settings = run_settings(tmp_path / "run", first.base_url, samples=10)
+        outcome = run(settings, question_set(tmp_path, 10))
+    restarted[0].stop()
+    assert outcome.complete
+    assert keys_of(settings) == expected_keys(10, 10)
+
+
+def test_a_storm_of_429s_slows_the_run_and_loses_nothing(tmp_path: Path) -> None:
+    running: set[int] = set()
+    lock = threading.Lock()
+
+    def answer(request: Request) -> Iterable[Step]:
+        with lock:
+            running.add(request.number)
+            crowded = len(running) > 2
+        try:
+            yield from [BUSY] if crowded else well(request)
+        finally:
+            with lock:
+                running.discard(request.number)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10, concurrency=32)
+        outcome = run(settings, question_set(tmp_path, 10))
+    assert outcome.complete
+    assert keys_of(settings) == expected_keys(10, 10)
+    assert len(server.requests) - 100 <= 0.2 * 100 + 50 + 4 * 32
+
+
+def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:
+    words = "This model's maximum context length is 10 tokens, your prompt contains 11"
+
+    def answer(request: Request) -> Iterable[Step]:
+        if question_of(request) == "q1":
+            return [http(400, {"error": {"message": words}})]
+        return well(request)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=6, concurrency=1)
+        outcome = run(settings, question_set(tmp_path, 4))
+        assert not outcome.complete
+        assert [(c.kind, c.count) for c in outcome.causes] == [("too_long", 6)]
+        assert words in outcome.causes[0].example
+        assert sum(question_of(r) == "q1" for r in server.requests) == 1
+        accepted = run(replace(settings, accept_missing=True), question_set(tmp_path, 4))
+    assert accepted.complete
+    assert (accepted.n_owed, accepted.n_missing) == (6, 6)
+    assert accepted.n_session == 0
+
+
+def test_what_is_missing_for_good_is_asked_again_without_accept_missing(tmp_path: Path) -> None:
+    allowed = threading.Event()
+
+    def answer(request: Request) -> Iterable[Step]:
+        if question_of(request) == "q1" and not allowed.is_set():
+            return [http(400, {"error": {"message": "prompt is too long"}})]
+        return well(request)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, accept_missing=True)
+        first = run(settings, question_set(tmp_path, 4))
+        allowed.set()
+        outcome = run(replace(settings, accept_missing=False), question_set(tmp_path, 4))
+    assert (first.complete, first.n_missing) == (True, 2)
+    assert (outcome.complete, outcome.n_missing) == (True, 0)
+    assert keys_of(settings) == expected_keys(4, 2)
+
+
+def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_stored(tmp_path: Path) -> None:
+    def renamed(request: Request) -> Iterable[Step]:
+        steps = list(well(request))
+        return [s.replace(b"test-model", b"evil-model") for s in steps] if request.number > 8 else steps
+
+    with FaultServer(renamed) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=5, concurrency=2)
+        with pytest.raises(StoppedByRule, match="evil-model"):
+            run(settings, question_set(tmp_path, 5))
+        with pytest.raises(StoppedByRule, match="evil-model"):
+            run(settings, question_set(tmp_path, 5))  # the name is kept with the run
+    assert {s.server_model for s in samples_of(settings)} == {"test-model"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (event_stream(delta("so"), delta(finish="length")), "truncated"),
+        (event_stream(delta(""), delta(finish="stop")), "empty"),
+        (completion("The answer is 4."), "all the same"),
+    ],
+    ids=["truncated", "empty", "identical"],
+)
+def test_a_broken_set_up_is_stopped_by_its_first_samples(tmp_path: Path, reply: Iterable[bytes], reason: str) -> None:
+    steps = list(reply)
+    with FaultServer(lambda _: steps) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=20)
+        with pytest.raises(StoppedByRule, match=reason):
+            run(settings, question_set(tmp_path, 10))
+        assert FIRST_SAMPLES <= len(samples_of(settings)) <= FIRST_SAMPLES + settings.concurrency
+        assert run(replace(settings, canary=False), question_set(tmp_path, 10)).complete
+    assert keys_of(settings) == expected_keys(10, 20)
+
+
+def test_samples_without_an_answer_are_stopped_by_the_extractor_handed_in(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=20)
+        with pytest.raises(StoppedByRule, match="no answer"):
+            run(settings, question_set(tmp_path, 10), answered=lambda task, text, reasoning: False)
+
+
+def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_path: Path) -> None:
+    def cached(request: Request) -> Iterable[Step]:
+        return completion(f"The answer to {question_of(request)} is what one gets. " * 3)
+
+    with FaultServer(cached) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=4)
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert outcome.n_duplicates == 18
+    assert any("word by word" in w for w in outcome.warnings)
+
+
+class Buggy(AiohttpTransport):
+    """Raises what no transport should, for every third request."""
+
+    n = 0
+
+    async def complete(self, *args: Any) -> Reply:
+        Buggy.n += 1
+        if Buggy.n % 3 == 0:
+            raise ZeroDivisionError("a bug")
+        return await super().complete(*args)
+
+
+def test_a_bug_in_a_worker_costs_its_sample_and_is_listed(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=3)
+        outcome = run(settings, question_set(tmp_path, 5), transport_factory=Buggy)
+        assert not outcome.complete
+        assert [(c.kind, c.count) for c in outcome.causes] == [("internal", outcome.n_owed)]
+        assert "ZeroDivisionError: a bug" in outcome.causes[0].example
+        assert run(settings, question_set(tmp_path, 5)).complete
+    assert keys_of(settings) == expected_keys(5, 3)
+
+
+def test_a_transport_that_cannot_be_made_ends_the_run_with_its_error(tmp_path: Path) -> None:
+    def broken() -> AiohttpTransport:
+        raise RuntimeError("no sockets today")
+
+    with pytest.raises(RuntimeError, match="no sockets today"):
+        run(run_settings(tmp_path / "run"), question_set(tmp_path, 2), transport_factory=broken)
+
+
+def test_a_journal_that_fails_stops_asking(tmp_path: Path) -> None:
+    settings = run_settings(tmp_path / "run", samples=50)
+    journal = RunFolder(settings.out).benchmark("sums").samples
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.number == 20:
+            journal.unlink()
+        return well(request)
+
+    with FaultServer(answer) as server:
+        with pytest.raises(StoreError, match="removed"):
+            run(run_settings(tmp_path / "run", server.base_url, samples=50), question_set(tmp_path, 20))
+        assert len(server.requests) < 1000
+
+
+FAULTS = ["connect", "timeout", "cut", "malformed", "server", "rate_limited", "rejected", "runaway", "bug"]
+
+
+class Scripted:
+    """A server in memory whose n-th request has the n-th fate; good ones when the script is over."""
+
+    def __init__(self, script: list[str]) -> None:
+        self.script = iter(script)
+
+    async def complete(self, endpoint: Any, path: str, body: bytes, deadlines: Any, max_body_bytes: int) -> Reply:
+        await asyncio.sleep(0)
+        fate = next(self.script, "good")
+        if fate == "bug":
+            raise KeyError("bug")
+        if fate != "good":
+            raise RequestFailed(fate, fate)  # type: ignore[arg-type]
+        return Reply(
+            text=str(hash(body)), reasoning=None, finish_reason="stop", usage=Usage(), timing=Timing(started=0, total=0)
+        )
+
+    async def close(self) -> None:
+        return None
+
+
+@given(script=st.lists(st.sampled_from(["good", *FAULTS]), max_size=60), concurrency=st.integers(1, 6))
+@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_fails_every_key_is_on_disk_or_among_the_causes_and_a_resume_completes(
+    tmp_path_factory: pytest.TempPathFactory, script: list[str], concurrency: int
+) -> None:
+    folder = tmp_path_factory.mktemp("chaos")
+    questions = question_set(folder, 5)
+    settings = run_settings(folder / "run", samples=3, concurrency=concurrency, canary=False)
+    settings = replace(settings, patience=replace(QUICK, first_wait=0.001, longest_wait=0.002, start_up=10))
+    try:
+        outcome = run(settings, questions, transport_factory=lambda: Scripted(script))
+    except ServerError:
+        pass  # the first ones were all rejected
+    else:
+        assert outcome.n_done == len(keys_of(settings))
+        assert sum(c.count for c in outcome.causes) == outcome.n_owed
+        assert outcome.n_done + outcome.n_owed == 15
+    assert run(settings, questions, transport_factory=lambda: Scripted([])).complete
+    assert keys_of(settings) == expected_keys(5, 3)
