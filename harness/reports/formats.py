@@ -107,7 +107,16 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     ]
     plain.remove("maj_at_estimated")
     ks = sorted({k for _, _, score in scores for k in score.pass_at})
-    header = ["run", "model", "benchmark", *plain, "low", "high", *(f"pass@{k}" for k in ks), *(f"maj@{k}" for k in ks)]
+    header = [
+        "run",
+        "model",
+        "benchmark",
+        *plain,
+        "bound_low",
+        "bound_high",
+        *(f"pass@{k}" for k in ks),
+        *(f"maj@{k}" for k in ks),
+    ]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([*header, "warnings"])

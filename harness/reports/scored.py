@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
+from harness.core.records import SCHEMA_VERSION
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder, RunFolder
@@ -62,13 +63,16 @@ def _score(folder: BenchmarkFolder) -> Score | None:
     try:
         if path.stat().st_size > MAX_SCORES_BYTES:
             raise StoreError(f"{path} is larger than {MAX_SCORES_BYTES} bytes: it is no scores file of ours.")
-        return codec.decode(path.read_bytes(), Score)
+        score = codec.decode(path.read_bytes(), Score)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
     except codec.DecodeError as error:
         raise StoreError(f"{path} is no scores file ({quoted(str(error))}). Run `harness score` again.") from error
+    if score.schema > SCHEMA_VERSION:
+        raise StoreError(f"{path} has schema {score.schema}, from a newer harness. Run `harness score` again.")
+    return score
 
 
 def _labels(folders: Sequence[RunFolder]) -> list[str]:

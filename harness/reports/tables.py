@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.core.inert import safe_name, visible
 from harness.reports.scored import ScoredRun
 from harness.scoring import PairedComparison, PublishedComparison, Score
+
+MAX_SETTING_CHARS = 400
+"""Longest setting (a system prompt, say) in the table of settings."""
+
+MAX_SETTING_DEPTH = 6
+"""Levels of nested settings that get a row each; deeper ones stand as they are."""
 
 MAX_CELL_CHARS = 80
 """Longest run, model or setting text in a table."""
@@ -35,8 +42,10 @@ def percent(value: float | None) -> str:
 
 
 def accuracy_cell(score: Score) -> str:
-    """`57.1 ± 0.9` (sampling error); `57.1 (50.0 to 61.2)` (bounds) when partial; `57.1 ± ≤9.1` when only bounded."""
-    if score.accuracy is None or score.partial:
+    """`57.1 ± 0.9` (sampling error); `57.1 ± ≤9.1` when that is only bounded; `57.1 (50.0 to 61.2)` (bounds) when
+    what is missing can move the accuracy further than the error does."""
+    reach = (score.bounds.high - score.bounds.low) / 2
+    if score.accuracy is None or (score.partial and reach > (score.sampling_error or 0.0)):
         return f"{percent(score.accuracy)} ({percent(score.bounds.low)} to {percent(score.bounds.high)})"
     if score.sampling_error is not None:
         return f"{percent(score.accuracy)} ± {percent(score.sampling_error)}"
@@ -148,7 +157,9 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
             f"{_short(name)} {_setting(ours)} here, {_setting(theirs)} there"
             for name, (ours, theirs) in found.differing.items()
         )
-        note = f"{reference.source.title}, {reference.source.url}"
+        source = reference.source
+        by = "reported by the authors" if source.by == "authors" else "measured by others"
+        note = f"{source.title}, {by}, {source.url}" + (f": {source.note}" if source.note else "")
         if note not in notes:
             notes.append(note)
         number = ABSENT if found.z is None else f"{found.z:+.1f}"
@@ -187,11 +198,11 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     """The settings of the runs side by side; a field in which they differ ends in an asterisk."""
     columns = [run for run in runs if benchmark in run.benchmarks]
-    settings = [flat_settings(run, benchmark) for run in columns]
+    settings = [flat_settings(run, benchmark) | _circumstances(run) for run in columns]
     fields = list(dict.fromkeys(name for one in settings for name in one))
     rows = []
     for name in fields:
-        values = [_setting(one.get(name)) for one in settings]
+        values = [_setting(one.get(name), MAX_SETTING_CHARS) for one in settings]
         rows.append((_short(name) + (" *" if len(set(values)) > 1 else ""), *values))
     notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
     return Table(
@@ -200,26 +211,29 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity and settings of one benchmark's samples by dotted name; `max_tokens`, not `sampling.max_tokens`, where
-    the last part alone is unique."""
+    """Identity and settings of one benchmark's samples by name: `max_tokens`, where `sampling.max_tokens` is the only
+    field of that last name."""
     record = run.benchmarks[benchmark].record
+    found = _flat({**record.settings, **record.identity, "samples": record.plan.samples})
+    last = Counter(name.rsplit(".", 1)[-1] for name in found)
+    return {(tail if last[tail := name.rsplit(".", 1)[-1]] == 1 else name): value for name, value in found.items()}
+
+
+def _circumstances(run: ScoredRun) -> dict[str, object]:
+    """What is known of the run as a whole."""
+    manifest = run.manifest
+    known = {"created": manifest.created, "harness": manifest.harness_version, "environment": manifest.environment}
+    return _flat(known)
+
+
+def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     found: dict[str, object] = {}
-    pending: list[tuple[str, object]] = [*record.identity.items(), *record.settings.items()]
-    pending.append(("samples", record.plan.samples))
-    while pending:
-        name, value = pending.pop(0)
-        if isinstance(value, dict) and value:
-            pending[:0] = [(f"{name}.{key}", inner) for key, inner in value.items()]
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and prefix.count(".") < MAX_SETTING_DEPTH:
+            found.update(_flat(value, f"{prefix}{key}."))
         else:
-            found.setdefault(name, value)
-    tails: dict[str, int] = {}
-    for name in found:
-        tails[name.rsplit(".", 1)[-1]] = tails.get(name.rsplit(".", 1)[-1], 0) + 1
-    return {
-        (tail if tails[tail] == 1 else name): value
-        for name, value in found.items()
-        for tail in [name.rsplit(".", 1)[-1]]
-    }
+            found[f"{prefix}{key}"] = value
+    return found
 
 
 def _note(notes: list[str], label: str, benchmark: str, score: Score) -> str:
@@ -233,10 +247,8 @@ def _short(text: str) -> str:
     return visible(text, MAX_CELL_CHARS)
 
 
-def _setting(value: object) -> str:
-    if value is None:
-        return "not set"
-    return _short(value if isinstance(value, str) else str(value))
+def _setting(value: object, limit: int = MAX_CELL_CHARS) -> str:
+    return "not set" if value is None else visible(str(value), limit)
 
 
 def _signed(value: float) -> str:

@@ -30,14 +30,13 @@ class VoteGroup(NamedTuple):
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Chance that at least one of k samples, drawn from n of which c are correct, is correct.
 
-    Unbiased estimator of Chen et al. 2021 (arXiv:2107.03374), in its product form 1 − Π(1 − k/i), i = n−c+1 … n.
-    Raises `UsageError` when k is below 1 or above the n samples present.
+    Unbiased estimator of Chen et al. 2021 (arXiv:2107.03374), 1 − C(n−c, k) / C(n, k), in whole numbers until the last
+    division. Raises `UsageError` when k is below 1 or above the n samples present.
     """
     _check_k("pass", n, k)
     assert 0 <= c <= n
-    if n - c < k:
-        return 1.0
-    return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
+    subsets = math.comb(n, k)
+    return (subsets - math.comb(n - c, k)) / subsets
 
 
 def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0) -> float:
@@ -50,6 +49,8 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
     sizes = tuple(sorted((group.size for group in groups), reverse=True))
     n = sum(sizes) + silent
     _check_k("maj", n, k)
+    if k == 1:
+        return sum(group.correct for group in groups) / n
     if not any(group.correct for group in groups):
         return 0.0
     if k == n:

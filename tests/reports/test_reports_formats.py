@@ -77,6 +77,14 @@ def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) ->
     assert re.match(r"\d+\.\d \(\d+\.\d to \d+\.\d\) \[1\]", shown)
 
 
+def test_a_few_lost_samples_leave_the_error_in_the_cell_and_a_note(tmp_path: Path) -> None:
+    made = report([write_run(tmp_path / "nearly", benchmarks=[("demo", 20, 50)], missing=0.003)])
+    shown = made.tables[0]
+    assert made.scores[0][2].partial
+    assert re.fullmatch(r"\d+\.\d ± \d+\.\d \[1\]", shown.rows[0][2])
+    assert "samples are missing" in shown.notes[0]
+
+
 def test_one_sample_a_question_shows_only_a_bound_of_the_error(tmp_path: Path) -> None:
     shown = report([write_run(tmp_path / "single", benchmarks=[("demo", 6, 1)])]).tables[0].rows[0][2]
     assert re.match(r"\d+\.\d ± ≤\d+\.\d", shown)
