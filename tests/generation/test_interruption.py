@@ -1,0 +1,131 @@
+"""Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from small_runs import expected_keys, keys_of, run_settings, well
+
+from harness.runs.journal import read_samples
+from harness.runs.layout import RunFolder
+from tests.faults.server import STALL, FaultServer, Pause, Request, Step
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def start(folder: Path, questions: int, samples: int, *urls: str, grace: float = 20.0) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(CHECKOUT), str(Path(__file__).parent)])
+    argv = [sys.executable, Path(__file__).with_name("child.py"), folder, questions, samples, grace, *urls]
+    return subprocess.Popen(
+        [str(a) for a in argv], env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True
+    )
+
+
+def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
+    """(exit code, what it said)."""
+    _, said = child.communicate(timeout=60)
+    return child.returncode, said
+
+
+def unhurried(request: Request) -> Iterator[Step]:
+    """A reply in pieces, so that there is time to be killed in."""
+    for step in well(request):
+        yield step
+        if request.number % 5 == 0:
+            yield Pause(0.002)
+
+
+def more_requests(server: FaultServer, n: int) -> bool:
+    """Wait for `n` requests from now on."""
+    before = len(server.requests)
+    return server.wait_for(lambda: len(server.requests) >= before + n, 30)
+
+
+def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_path: Path) -> None:
+    chance = random.Random(20261120)
+    with FaultServer(unhurried) as server:
+        for _ in range(6):
+            child = start(tmp_path, 12, 40, server.base_url)
+            assert more_requests(server, 5)
+            time.sleep(chance.uniform(0.0, 0.12))
+            child.send_signal(signal.SIGKILL)
+            assert ended(child)[0] == -signal.SIGKILL, "the run was over before it could be killed"
+        code, said = ended(start(tmp_path, 12, 40, server.base_url))
+    assert (code, said) == (0, "")
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(12, 40)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp_path: Path, signum: int) -> None:
+    def answer(request: Request) -> Iterator[Step]:
+        steps = list(well(request))
+        yield from steps[:2]
+        if request.number == 8:
+            child.send_signal(signum)
+        yield Pause(0.4)
+        yield from steps[2:]
+
+    with FaultServer(answer) as server:
+        child = start(tmp_path, 10, 10, server.base_url)
+        code, said = ended(child)
+        n_asked = len(server.requests)
+        assert server.aborted == 0
+        assert code == 128 + signum
+        assert "Resume with: harness run again" in said
+        assert f"{n_asked} of 100 samples" in said
+        assert len(keys_of(run_settings(tmp_path / "run"))) == n_asked < 100
+        assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
+
+
+def stalls_after_20(request: Request) -> Iterable[Step]:
+    return [*list(well(request))[:3], STALL] if request.number > 20 else well(request)
+
+
+@pytest.mark.parametrize(("grace", "signals"), [(0.1, 1), (60.0, 2)], ids=["grace over", "second signal"])
+def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float, signals: int) -> None:
+    with FaultServer(stalls_after_20) as server:
+        child = start(tmp_path, 10, 10, server.base_url, grace=grace)
+        assert server.wait_for(lambda: len(server.requests) >= 28, 30)
+        for _ in range(signals):
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        code, said = ended(child)
+        assert (code, "20 of 100 samples" in said) == (130, True)
+    with FaultServer(well) as server:
+        assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
+
+
+def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with FaultServer(unhurried) as server:
+        first = start(tmp_path, 10, 40, server.base_url)
+        assert server.wait_for(lambda: len(server.requests) >= 5, 30)
+        code, said = ended(start(tmp_path, 10, 40, server.base_url))
+        assert code == 3
+        assert f"process {first.pid}" in said
+        assert ended(first)[0] == 0
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 40)
+
+
+def test_a_torn_tail_and_a_damaged_line_cost_their_own_keys_only(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        assert ended(start(tmp_path, 5, 4, server.base_url))[0] == 0
+        folder = RunFolder(tmp_path / "run").benchmark("sums")
+        lines = folder.samples.read_bytes().splitlines(keepends=True)
+        lines[3] = lines[3].replace(b'"text":"', b'"text":"!')
+        folder.samples.write_bytes(b"".join(lines)[:-10])
+        folder.index.unlink()
+        assert ended(start(tmp_path, 5, 4, server.base_url))[0] == 0
+        assert len(server.requests) == 22
+    samples = list(read_samples(folder))
+    assert {(s.question_id, s.sample_index) for s in samples} == expected_keys(5, 4)
+    assert len(samples) == 20
