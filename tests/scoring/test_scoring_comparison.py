@@ -165,6 +165,12 @@ def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, t
     assert message in str(refused.value)
 
 
+def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text("utf-8")
+    (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
+    assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
+
+
 def test_a_good_published_file_loads(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD, encoding="utf-8")
     assert [(s.model, s.value, s.samples) for s in load_published(tmp_path)] == [("a/b", 0.5, None)]
