@@ -32,6 +32,9 @@ from harness.core.inert import quoted
 ERROR_BODY_S = 10.0
 """How long the body of an error is read."""
 
+LOOK_S = 0.5
+"""How often a reply's deadlines and connection are looked at."""
+
 DRAIN_S = 1.0
 """How long the end of the body is awaited after `[DONE]`, so that the connection can be kept."""
 
@@ -80,11 +83,14 @@ class AiohttpTransport:
                 if encoding != "identity":
                     raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
                 parser.request_id = response.headers.get("x-request-id")
+                watch.response = response
                 cut = await _read(response, parser, watch, clock)
                 return parser.finish(clock(), cut)
         except TimeoutError as error:
             if parser.finished:  # a complete reply is not lost because its last bytes are late
                 return parser.finish(clock(), cut="" if parser.done else "no end of the body")
+            if watch.lost:
+                return parser.finish(clock(), cut="the connection was lost over broken framing")
             if watch.expired:
                 raise parser.failed("timeout", watch.why()) from None
             raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
@@ -108,9 +114,10 @@ class AiohttpTransport:
 
 
 class Watch:
-    """The first-token and idle deadlines of one reply, as one timer that is moved only when it rings.
+    """The first-token and idle deadlines of one reply, as one timer, however many tokens come.
 
-    An async context; on expiry it cancels the body and raises `TimeoutError`.
+    An async context; on expiry it cancels the body and raises `TimeoutError`. It also sees a connection that aiohttp
+    closed over broken framing without telling its reader (3.14), which would wait for the idle deadline.
     """
 
     def __init__(self, parser: ReplyParser, deadlines: Deadlines, started: float) -> None:
@@ -120,6 +127,9 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._timeout = asyncio.timeout(None)
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self.response: aiohttp.ClientResponse | None = None
+        self.lost = False
 
     @property
     def expired(self) -> bool:
@@ -151,10 +161,18 @@ class Watch:
     def _look(self) -> None:
         last = self._parser.last_token_at
         due = self._started + self._deadlines.first_token if last is None else last + self._deadlines.idle
-        if due > self._loop.time():
-            self._timer = self._loop.call_at(due, self._look)
+        now = self._loop.time()
+        closed = self._connection_closed()
+        self.lost = closed and self._closed  # a turn to read what had come before
+        self._closed = closed
+        if due > now and not self.lost:
+            self._timer = self._loop.call_at(min(due, now + LOOK_S), self._look)
         elif not self._timeout.expired():
-            self._timeout.reschedule(due)
+            self._timeout.reschedule(now)
+
+    def _connection_closed(self) -> bool:
+        connection = self.response.connection if self.response is not None else None
+        return connection is not None and (connection.transport is None or connection.transport.is_closing())
 
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:

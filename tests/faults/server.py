@@ -1,0 +1,268 @@
+"""An HTTP server on real sockets whose every byte, pause and reset is scripted by the test.
+
+    def answer(request: Request) -> Iterable[Step]:
+        yield from event_stream(delta("4"), delta("2", finish="stop"))
+
+    with FaultServer(answer) as server:
+        ...  # server.base_url, server.requests
+
+One thread a connection, so that a stalled reply disturbs no other. A step is bytes to send as one segment, `Pause`,
+`STALL` (silent until the client leaves), `CLOSE` or `RESET` (RST instead of FIN).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Act(Enum):
+    """What a connection does instead of sending."""
+
+    STALL = "stall"
+    CLOSE = "close"
+    RESET = "reset"
+
+
+STALL, CLOSE, RESET = Act.STALL, Act.CLOSE, Act.RESET
+
+
+class Pause(NamedTuple):
+    """Silence for so many seconds."""
+
+    seconds: float
+
+
+Step = bytes | Pause | Act
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came; header names in lower case. number: from 1, over all connections."""
+
+    number: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The decoded body."""
+        return json.loads(self.body)
+
+
+Answer = Callable[[Request], Iterable[Step]]
+
+
+class FaultServer:
+    """Answers each request with the steps that `answer` gives. A context manager; `stop` drops all connections."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.answer = answer
+        self.requests: list[Request] = []
+        self.connections = 0
+        self.aborted = 0
+        """Replies whose client left before their end."""
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
+        scheme = "https" if tls else "http"
+        self.base_url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/v1"
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> FaultServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """No new connections; those open are reset."""
+        self._stopping.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def _accept(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            with self._lock:
+                self._open.add(connection)
+            with connection.makefile("rb") as incoming:
+                while (request := self._receive(incoming)) is not None:
+                    if not self._reply(connection, request):
+                        return
+        except (OSError, ValueError):
+            return
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            with contextlib.suppress(OSError):
+                connection.close()
+
+    def _receive(self, incoming: Any) -> Request | None:
+        line = incoming.readline(65536)
+        if not line:
+            return None
+        method, path, _ = line.decode("latin-1").split(" ", 2)
+        headers: dict[str, str] = {}
+        while (line := incoming.readline(65536)) not in (b"\r\n", b""):
+            name, _, value = line.decode("latin-1").partition(":")
+            headers[name.strip().lower()] = value.strip()
+        body = incoming.read(int(headers.get("content-length", 0)))
+        with self._lock:
+            request = Request(len(self.requests) + 1, method, path, headers, body)
+            self.requests.append(request)
+        return request
+
+    def _reply(self, connection: socket.socket, request: Request) -> bool:
+        """Whether the connection goes on."""
+        try:
+            for step in self.answer(request):
+                if isinstance(step, Pause):
+                    if self._stopping.wait(step.seconds) or _left(connection):
+                        raise ConnectionAbortedError
+                elif isinstance(step, bytes):
+                    connection.sendall(step)
+                elif step is STALL:
+                    while not self._stopping.wait(0.01):
+                        if _left(connection):
+                            raise ConnectionAbortedError
+                elif step is RESET:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return False
+                else:
+                    return False
+        except OSError:
+            self.aborted += 1
+            return False
+        return True
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+        """Whether `condition` comes true in time."""
+        due = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > due:
+                return False
+            time.sleep(0.005)
+        return True
+
+
+def _left(connection: socket.socket) -> bool:
+    """The client closed its side."""
+    if isinstance(connection, ssl.SSLSocket):
+        return False
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.setblocking(True)
+
+
+# -- replies --------------------------------------------------------------------------------------------------------
+
+
+def http(status: int, body: bytes | dict[str, Any] = b"", **headers: str) -> bytes:
+    """A whole response with a Content-Length. Header names: `retry_after` → `Retry-After`."""
+    if isinstance(body, dict):
+        body = json.dumps(body).encode()
+        headers.setdefault("content_type", "application/json")
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}"]
+    lines += [f"{name.replace('_', '-').title()}: {value}" for name, value in headers.items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+END = b"0\r\n\r\n"
+DONE = b"data: [DONE]\n\n"
+
+
+def chunk(body: bytes) -> bytes:
+    """One chunk of a chunked body."""
+    return f"{len(body):x}\r\n".encode() + body + b"\r\n"
+
+
+def event(value: Any) -> bytes:
+    """One server-sent event."""
+    return b"data: " + (value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()) + b"\n\n"
+
+
+def delta(text: str | None = None, *, finish: str | None = None, usage: Any = None, **fields: Any) -> bytes:
+    """One event of a chat completion."""
+    if text is not None:
+        fields["content"] = text
+    value: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "test-model",
+        "choices": [{"index": 0, "delta": fields, "logprobs": None, "finish_reason": finish}],
+    }
+    if usage is not None:
+        value["usage"] = usage
+    return event(value)
+
+
+def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[bytes]:
+    """A whole chunked event stream, a segment an event."""
+    yield HEAD
+    for each in (*events, *end):
+        yield chunk(each)
+    yield END
+
+
+def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
+    """A well-behaved reply."""
+    return event_stream(
+        delta(role="assistant"),
+        *[delta(part) for part in text],
+        delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens}),
+    )
+
+
+def models(*names: str, **extra: Any) -> bytes:
+    """The answer to GET /v1/models."""
+    return http(200, {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]})
