@@ -1,8 +1,9 @@
 """The sidecar `samples.index`: where each line of the journal stands, so that a resume need not read it all.
 
-A header, then one entry a line: offset and length in bytes, checksum (CRC-32) as little-endian integers of 8, 8 and
-4 bytes. It holds no keys and is never believed: every entry is checked against the data. Checksum 0 says: read the
-whole line. It is written after the data is on disk, is not synced itself, and may be deleted at any time.
+A header, then one entry a line: offset and length in bytes, the line's own checksum and that of its head (CRC-32),
+as little-endian integers of 8, 8, 4 and 4 bytes. It holds no keys and is never believed: every entry is checked against
+the data. Checksum 0 says: read the whole line. It is written after the data is on disk, is not synced itself, and may
+be deleted at any time.
 """
 
 from __future__ import annotations
@@ -11,22 +12,37 @@ import contextlib
 import errno
 import os
 import struct
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from harness.core.records import SCHEMA_VERSION
+from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
 
-_ENTRY = struct.Struct("<QQI")
+HEAD_BYTES = 256
+"""Bytes of a line that hold its key; a line with a longer key is read whole at every resume."""
+
+_ENTRY = struct.Struct("<QQII")
 _HEADER = struct.pack("<16sI", b"samples.index 1\n", SCHEMA_VERSION)
 
 
 class Entry(NamedTuple):
-    """One line of the journal. length: with its newline. crc: 0 = not known to be intact by head and tail alone."""
+    """One line of the journal. length: with its newline. crc: 0 = head and tail alone prove nothing.
+    head_crc: checksum of the first `HEAD_BYTES`, or of the line where it is shorter."""
 
     offset: int
     length: int
     crc: int
+    head_crc: int
+
+    @classmethod
+    def of(cls, offset: int, line: bytes, crc: int, benchmark: str) -> Entry:
+        """The entry of an intact line (with its newline) whose checksum is `crc`."""
+        head = line[:HEAD_BYTES]
+        if record.head_key(head, benchmark) is None:
+            return cls(offset, len(line), 0, 0)
+        return cls(offset, len(line), crc, zlib.crc32(head))
 
 
 def read_entries(folder: BenchmarkFolder) -> Iterator[Entry]:
@@ -63,5 +79,5 @@ def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
     with contextlib.suppress(OSError), folder.index.open("rb") as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)
-        if len(data) == _ENTRY.size and Entry._make(_ENTRY.unpack(data))[::2] != (offset, 0):
+        if len(data) == _ENTRY.size and _ENTRY.unpack(data)[:3:2] != (offset, 0):
             folder.index.unlink()

@@ -39,8 +39,6 @@ WINDOW_SECONDS = 0.03
 CHUNK_BYTES = 256 * 1024
 """Lines are gathered up to about this size for one write."""
 
-_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
-
 
 class _Item(NamedTuple):
     """A sample to store, or (None) a place in the queue to be reached."""
@@ -100,6 +98,8 @@ class Journal:
             index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
             opened.callback(os.close, index_descriptor)
             found = survey(descriptor, folder, trust_index=trust_index)
+            if log is not None:
+                _log_findings(log, folder, found.report)
             try:
                 if found.report.torn_tail:
                     _move_aside(descriptor, folder, found.end)
@@ -111,8 +111,6 @@ class Journal:
             except OSError as error:
                 raise disk_error(folder.samples, error) from error
             opened.pop_all()
-        if log is not None:
-            _log_findings(log, folder, found.report)
         return cls(folder, descriptor, index_descriptor, found.end, found.keys, found.report, on_failure)
 
     @property
@@ -212,7 +210,7 @@ class Journal:
                 item.done.set_exception(refused)
                 continue
             stored.append(item)
-            entries.append(Entry(end, len(line), crc))
+            entries.append(Entry.of(end, line, crc, self.folder.name))
             chunk.append(line)
             end += len(line)
             if end - self._size >= CHUNK_BYTES:
@@ -303,6 +301,10 @@ class Journal:
                 item.done.set_exception(failure)
         if self._on_failure is not None:
             self._on_failure(failure)
+
+
+def _sync_data(descriptor: int) -> None:
+    getattr(os, "fdatasync", os.fsync)(descriptor)  # macOS has no fdatasync
 
 
 def _move_aside(descriptor: int, folder: BenchmarkFolder, end: int) -> None:

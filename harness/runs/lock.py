@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import socket
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +51,7 @@ class RunLock:
         self._break_lock = break_lock
         self._descriptor = -1
         self._stand_in: Path | None = None
+        _made.add(self)
 
     def __enter__(self) -> RunLock:
         self.acquire()
@@ -91,6 +93,11 @@ class RunLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def forget(self) -> None:
+        """In a forked child: drop the copy of the descriptor, which would hold the run beyond its parent's end."""
+        self._stand_in = None
+        self.release()
+
     def _taken(self, holder: Holder | None, hint: str = "") -> StoreError:
         who = str(holder) if holder else "another process"
         return StoreError(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
@@ -127,6 +134,17 @@ class RunLock:
             aside.unlink()
             raise self._taken(_holder(path))
         aside.unlink()
+
+
+_made: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_made):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def _lock(descriptor: int) -> bool:

@@ -4,6 +4,7 @@
 
 The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader verifies without encoding anew, and
 one that knows nothing of it sees one more field. A key can be read from the head and the checksum from the tail.
+Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ seen by `survey`, which looks at each record's head and tail; `read_samples` and
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
@@ -17,13 +18,9 @@ from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
 from harness.runs import record
-from harness.runs.index import Entry, read_entries
+from harness.runs.index import HEAD_BYTES, Entry, read_entries
 from harness.runs.layout import BenchmarkFolder
 
-HEAD_BYTES = 256
-"""Enough of a record to hold its key, as a rule; `LONG_HEAD_BYTES` are read where it is not."""
-
-LONG_HEAD_BYTES = 64 * 1024
 BUFFER_BYTES = 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 _LINE_LIMIT = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
@@ -152,14 +149,15 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
 
 
 def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> Entry:
-    """Count a verified line. The entry's checksum is 0 where head and tail alone would not do."""
+    """Count a verified line."""
     sample = parse(line, folder, result.report)
     if sample is None:
-        return Entry(line.offset, line.length, 0)
+        return Entry(line.offset, line.length, 0, 0)
     _count(sample.key, result)
     assert line.data is not None
-    plain = _plain(line)[0] is line.data and record.head_key(line.data, folder.name) == sample.key
-    return Entry(line.offset, line.length, record.checksum(line.data) if plain else 0)
+    if _plain(line)[0] is not line.data:
+        return Entry(line.offset, line.length, 0, 0)
+    return Entry.of(line.offset, line.data + b"\n", record.checksum(line.data), folder.name)
 
 
 def _count(key: Key, result: Survey) -> None:
@@ -176,7 +174,7 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
     head = os.pread(descriptor, HEAD_BYTES, 0)
     for entry in read_entries(folder):
         after = entry.offset + entry.length
-        if entry.offset != result.end or entry.length < 1 or after > size:
+        if entry.offset != result.end or entry.length < (record.TAIL_BYTES if entry.crc else 1) or after > size:
             return
         if entry.crc == 0:
             line = next(lines(file, entry.offset, result.n_listed + 1))
@@ -185,18 +183,15 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
             _take(line, folder, result)
             head = os.pread(descriptor, HEAD_BYTES, after)
         else:
-            if entry.length < record.TAIL_BYTES:
-                return
             # One read for this record's tail and the next one's head.
             seam = os.pread(descriptor, record.TAIL_BYTES + HEAD_BYTES, after - record.TAIL_BYTES)
-            if not seam.startswith(b',"crc":"%08x"}\n' % entry.crc):
-                return
             key = record.head_key(head, folder.name)
-            if key is None:
-                key = record.head_key(
-                    os.pread(descriptor, min(entry.length, LONG_HEAD_BYTES), entry.offset), folder.name
-                )
-            if key is None:
+            proved = (
+                key is not None
+                and seam.startswith(b',"crc":"%08x"}\n' % entry.crc)
+                and zlib.crc32(head[: entry.length]) == entry.head_crc
+            )
+            if key is None or not proved:
                 return
             _count(key, result)
             result.report.n_records += 1

@@ -1,0 +1,43 @@
+"""A program that fills a journal and is killed: `python appending.py FOLDER SAMPLES [each]`.
+
+It opens the run's lock and journal, appends every key not yet on disk, and prints each key once acknowledged.
+`each`: it waits for every acknowledgement, so that the system calls are many.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from concurrent.futures import Future
+
+from recorded import BENCHMARK, sample
+
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock
+
+
+def acknowledge(key: str, done: Future[None]) -> None:
+    if done.exception() is None:
+        os.write(1, f"{key}\n".encode())
+
+
+def main(path: str, n_samples: int, *each: str) -> None:
+    run = RunFolder(path)
+    with RunLock(run):
+        manifest = Manifest.start(run, model="m", harness_version="1")
+        manifest.extend(BENCHMARK, BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=n_samples))).save(run)
+        with Journal.open(run.benchmark(BENCHMARK)) as journal:
+            os.write(1, b"open\n")
+            for i in range(n_samples):
+                key = (f"q{i % 7}", i // 7)
+                if key in journal.keys:
+                    continue
+                # Bodies from some bytes to some hundred kilobytes, so that a kill also falls within a write.
+                done = journal.append(sample(*key, text="x" * (37 * i * i)))
+                done.add_done_callback(functools.partial(acknowledge, f"{key[0]}/{key[1]}"))
+                if each:
+                    journal.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

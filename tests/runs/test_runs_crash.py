@@ -1,0 +1,202 @@
+"""Real processes that really die: no acknowledged sample is lost, none is doubled, every crash can be resumed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from recorded import BENCHMARK, examples, intact_lines, intact_texts, sample
+
+from harness.core.records import Key
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
+
+N_SAMPLES = 90
+PROGRAM = [sys.executable, str(Path(__file__).with_name("appending.py"))]
+EXPECTED = {Key(f"q{i % 7}", i // 7) for i in range(N_SAMPLES)}
+
+
+def check(folder: RunFolder, acknowledged: set[Key], hint: str) -> None:
+    """What every crash must leave: all that was acknowledged, nothing twice."""
+    samples = folder.benchmark(BENCHMARK).samples
+    records = intact_lines(samples.read_bytes()) if samples.exists() else []
+    keys = [Key(one["question_id"], one["sample_index"]) for one in records]
+    assert len(keys) == len(set(keys)), f"a key was counted twice{hint}"
+    assert acknowledged <= set(keys), f"an acknowledged sample was lost{hint}"
+    assert set(keys) <= EXPECTED
+
+
+def acknowledged_in(output: bytes) -> set[Key]:
+    """The keys that the program printed, the last line only if it is whole."""
+    lines = output.decode().split("\n")[:-1]
+    return {Key(q, int(i)) for q, _, i in (line.partition("/") for line in lines if line != "open")}
+
+
+def test_kill_at_random_moments_loses_nothing_acknowledged(quick_path: Path) -> None:
+    chance = random.Random()
+    seed = chance.randrange(2**32)
+    chance.seed(seed)
+    folder, acknowledged = RunFolder(quick_path / "run"), set[Key]()
+    for _ in range(examples(8)):
+        child = subprocess.Popen([*PROGRAM, str(folder.path), str(N_SAMPLES)], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        time.sleep(chance.uniform(0, 0.02))
+        child.send_signal(signal.SIGKILL)
+        acknowledged |= acknowledged_in(child.communicate()[0])
+        check(folder, acknowledged, f" (seed {seed})")
+        if len(acknowledged) == N_SAMPLES:
+            shutil.rmtree(folder.path)
+            acknowledged = set()
+    done = subprocess.run([*PROGRAM, str(folder.path), str(N_SAMPLES)], stdout=subprocess.PIPE, check=True)
+    check(folder, acknowledged | acknowledged_in(done.stdout), f" (seed {seed})")
+    assert set(intact_texts(folder.benchmark(BENCHMARK).samples.read_bytes())) == EXPECTED
+
+
+CALLS = ["open", "mkdir", "write", "fsync", "fdatasync", "ftruncate", "replace", "unlink", "chmod", "pwrite"]
+
+
+def die_at(number: int, *, after: bool) -> list[int]:
+    """From now on count calls that change the disk; leave this process at the given one, just before or after it.
+
+    Returns a list whose only element is the count.
+    """
+    count = [0]
+
+    def counted(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*arguments: object, **named: object) -> object:
+            count[0] += 1
+            if count[0] == number and not after:
+                os._exit(77)
+            try:
+                return real(*arguments, **named)
+            finally:
+                if count[0] == number:
+                    os._exit(77)
+
+        setattr(os, name, call)
+
+    for name in CALLS:
+        counted(name)
+    return count
+
+
+def scenario(folder: RunFolder, report: int) -> None:
+    """A resume after a crash: a torn tail to repair, a manifest to extend, samples to append, each told to `report`."""
+    with RunLock(folder):
+        manifest = Manifest.start(folder, model="m", harness_version="1")
+        identity = {"model": "m"}
+        manifest.extend("second", BenchmarkRecord(identity=identity, plan=Plan(samples=1))).save(folder)
+        with Journal.open(folder.benchmark(BENCHMARK)) as journal:
+            for i in range(3):
+                journal.append(sample("new", i, "t" * 400_000 if i == 1 else "t")).result()
+                _tell(report, f"new/{i}\n".encode())
+
+
+_tell = os.write  # taken before any call is counted
+
+
+def prepare(path: Path) -> RunFolder:
+    """A run that died in the middle of its third record."""
+    folder = RunFolder(path)
+    record_of = BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=3))
+    Manifest.start(folder, model="m", harness_version="1").extend(BENCHMARK, record_of).save(folder)
+    with Journal.open(folder.benchmark(BENCHMARK)) as journal:
+        journal.append(sample("old", 0))
+        journal.append(sample("old", 1))
+    with folder.benchmark(BENCHMARK).samples.open("ab") as file:
+        file.write(record.encode(sample("old", 2)).line[:-9])
+    return folder
+
+
+def crash(folder: RunFolder, number: int, *, after: bool) -> tuple[int, set[Key]]:
+    """Run the scenario in a forked child that dies at its `number`-th call. Returns exit code and acknowledged keys."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            count = die_at(number, after=after)
+            scenario(folder, writing)
+            os._exit(0 if count[0] < number else 1)
+        except BaseException:  # noqa: BLE001 - a child must never return into the tests
+            os._exit(2)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        output = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), acknowledged_in(output)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_death_at_every_call_that_changes_the_disk_can_be_resumed(quick_path: Path, after: bool) -> None:
+    """A child of a process without threads is needed to fork: so the loop itself runs in one of its own."""
+    program = f"import test_runs_crash; test_runs_crash.die_everywhere({str(quick_path)!r}, {after})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 30, "the scenario makes that many calls at least"
+
+
+def die_everywhere(place: str, after: bool) -> None:
+    """Kill at call 1, 2, … until the scenario outlives the number; check and resume each time. Prints the count."""
+    number = 0
+    while True:
+        number += 1
+        folder = prepare(Path(place) / str(number))
+        code, acknowledged = crash(folder, number, after=after)
+        assert code in (0, 77), (number, code)
+        acknowledged |= {Key("old", 0), Key("old", 1)}
+        samples = folder.benchmark(BENCHMARK).samples
+        on_disk = [Key(one["question_id"], one["sample_index"]) for one in intact_lines(samples.read_bytes())]
+        assert len(on_disk) == len(set(on_disk)), number
+        assert acknowledged <= set(on_disk), number
+        assert BENCHMARK in Manifest.load(folder).benchmarks, number
+        with RunLock(folder):
+            with Journal.open(folder.benchmark(BENCHMARK)) as journal:
+                assert journal.keys == set(on_disk), number
+            assert not list(folder.path.glob(".*.tmp")), number
+        kept = folder.benchmark(BENCHMARK).set_aside.read_bytes()
+        torn = record.encode(sample("old", 2)).line[:-9] + b"\n"
+        assert kept.startswith(torn) or torn in kept, number
+        assert kept.count(torn) == 1, number
+        shutil.rmtree(folder.path)
+        if code == 0:
+            sys.stdout.write(str(number))
+            return
+
+
+SYSTEM_CALLS = ["write", "fdatasync", "fsync", "ftruncate", "openat"]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("call", SYSTEM_CALLS)
+def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> None:
+    """As above with the kernel's own calls. A few by default; every one with HARNESS_FUZZ_EXAMPLES."""
+    last = 3 if "HARNESS_FUZZ_EXAMPLES" not in os.environ else examples(0)
+    for when in range(1, last + 1):
+        folder = prepare(quick_path / str(when))
+        files = folder.benchmark(BENCHMARK)
+        traced = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}"]
+        for path in (files.samples, files.index, files.set_aside, files.path):
+            traced += ["-P", str(path)]
+        traced += ["-e", f"inject={call}:signal=KILL:when={when}"]
+        done = subprocess.run([*traced, *PROGRAM, str(folder.path), "14", "each"], capture_output=True)
+        if b"ptrace" in done.stderr:
+            pytest.skip(f"this machine does not let strace trace: {done.stderr.splitlines()[0]!r}")
+        kept = {Key("old", 0), Key("old", 1)}
+        acknowledged = acknowledged_in(done.stdout)
+        on_disk = intact_texts(files.samples.read_bytes())
+        assert acknowledged | kept <= set(on_disk), when
+        subprocess.run([*PROGRAM, str(folder.path), "14"], check=True, capture_output=True)
+        keys = [Key(one["question_id"], one["sample_index"]) for one in intact_lines(files.samples.read_bytes())]
+        assert sorted(keys) == sorted(kept | {Key(f"q{i % 7}", i // 7) for i in range(14)}), when
+        if done.returncode == 0:
+            assert when > 1, "not even the first call was seen"
+            return
+        assert done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), (when, done.stderr)

@@ -1,0 +1,327 @@
+"""The journal as a resume sees it: what counts, what is owed, what is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from recorded import BENCHMARK, intact_lines, intact_texts, sample
+
+from harness.core.errors import StoreError
+from harness.core.limits import MAX_RECORD_BYTES
+from harness.core.records import Key, Sample
+from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, read_samples, record
+
+
+def store(folder: BenchmarkFolder, *samples: Sample) -> None:
+    """Append and close."""
+    with Journal.open(folder) as journal:
+        for one in samples:
+            journal.append(one)
+
+
+def twenty() -> list[Sample]:
+    """Twenty samples of five questions, with text that a careless reader splits."""
+    return [sample(f"q{i % 5}", i // 5, f"\u2028{i}\x85\x00\ud800\f") for i in range(20)]
+
+
+def test_a_new_journal_is_empty(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        assert journal.keys == set()
+    assert list(read_samples(folder)) == []
+
+
+def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
+    assert list(read_samples(folder)) == []
+    assert not folder.path.exists()
+
+
+def test_an_acknowledged_sample_is_on_disk_and_its_key_known(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        journal.append(sample("a", 1, "yes")).result(timeout=10)
+        assert intact_texts(folder.samples.read_bytes()) == {Key("a", 1): "yes"}
+        assert journal.keys == {Key("a", 1)}
+
+
+def test_flush_returns_when_everything_is_on_disk(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        futures = [journal.append(one) for one in twenty()]
+        journal.flush()
+        assert all(future.done() for future in futures)
+        assert len(intact_lines(folder.samples.read_bytes())) == 20
+
+
+def test_close_stores_what_was_appended(folder: BenchmarkFolder) -> None:
+    store(folder, *twenty())
+    assert list(read_samples(folder)) == twenty()
+
+
+def test_a_closed_journal_takes_no_more_and_closes_twice(folder: BenchmarkFolder) -> None:
+    journal = Journal.open(folder)
+    journal.close()
+    journal.close()
+    with pytest.raises(StoreError, match="closed"):
+        journal.append(sample())
+
+
+def test_a_waiter_that_gives_up_does_not_stop_the_journal(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        assert not journal.append(sample("a")).cancel()
+        journal.append(sample("b")).result(timeout=10)
+    assert len(intact_lines(folder.samples.read_bytes())) == 2
+
+
+def test_a_resume_knows_the_keys_on_disk_and_appends_behind_them(folder: BenchmarkFolder) -> None:
+    first, second = twenty()[:12], twenty()[12:]
+    store(folder, *first)
+    before = folder.samples.read_bytes()
+    with Journal.open(folder) as journal:
+        assert journal.keys == {one.key for one in first}
+        assert journal.report.n_records == 12
+        for one in second:
+            journal.append(one)
+    assert folder.samples.read_bytes().startswith(before)
+    assert list(read_samples(folder)) == twenty()
+
+
+def test_only_the_wanted_keys_are_read(folder: BenchmarkFolder) -> None:
+    store(folder, *twenty())
+    assert [one.key for one in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
+
+
+def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
+    """What kill -9 leaves of an append: at every length of the file, with no index, a full one, one of ten records."""
+    whole, folder = run.benchmark(BENCHMARK), BenchmarkFolder(BENCHMARK, run.path / "cut")
+    folder.create()
+    store(whole, *twenty())
+    data, index = whole.samples.read_bytes(), whole.index.read_bytes()
+    entry_bytes = 24
+    indexes = [None, index, index[: len(index) - 10 * entry_bytes]]
+    late = sample("late", 0, "appended after the repair")
+    for cut in range(len(data) + 1):
+        folder.samples.write_bytes(data[:cut])
+        folder.set_aside.unlink(missing_ok=True)
+        chosen = indexes[cut % 3]
+        folder.index.unlink(missing_ok=True)
+        if chosen is not None:
+            folder.index.write_bytes(chosen)
+        kept = data[: data.rfind(b"\n", 0, cut) + 1]
+        with Journal.open(folder) as journal:
+            assert journal.keys == set(intact_texts(kept)), cut
+            assert journal.report.torn_tail == cut - len(kept)
+            journal.append(late)
+        assert folder.samples.read_bytes() == kept + record.encode(late).line
+        assert folder.set_aside.exists() == (cut > len(kept))
+        if cut > len(kept):
+            assert folder.set_aside.read_bytes() == data[len(kept) : cut] + b"\n"
+
+
+def test_a_torn_tail_is_kept_once_and_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
+    store(folder, sample("a"))
+    with folder.samples.open("ab") as file:
+        file.write(b'{"benchmark":"AIME')
+    with RunLog(run) as log:
+        Journal.open(folder, log=log).close()
+        Journal.open(folder, log=log).close()
+    assert folder.set_aside.read_bytes() == b'{"benchmark":"AIME\n'
+    events = [json.loads(line) for line in run.log.read_text().splitlines()]
+    assert [(e["event"], e["bytes"], e["kept"]) for e in events] == [("torn_tail", 18, str(folder.set_aside))]
+
+
+def test_a_crash_between_the_copy_of_a_tail_and_its_removal_keeps_one_copy(folder: BenchmarkFolder) -> None:
+    store(folder, sample("a"))
+    tail = b"half" * 200_000
+    with folder.samples.open("ab") as file:
+        file.write(tail)
+    folder.set_aside.write_bytes(b"earlier\n" + tail + b"\n")
+    Journal.open(folder).close()
+    assert folder.set_aside.read_bytes() == b"earlier\n" + tail + b"\n"
+    assert len(intact_lines(folder.samples.read_bytes())) == 1
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_damage_of_any_byte_costs_that_record_only(folder: BenchmarkFolder, has_index: bool) -> None:
+    store(folder, *[sample(f"q{i}", 0, "t") for i in range(3)])
+    data, index = folder.samples.read_bytes(), folder.index.read_bytes()
+    second = range(data.index(b"\n") + 1, data.index(b"\n", data.index(b"\n") + 1))
+    for place in second:
+        folder.samples.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+        folder.index.unlink(missing_ok=True)
+        if has_index:
+            folder.index.write_bytes(index)
+        reader = read_samples(folder)
+        assert [one.question_id for one in reader] == ["q0", "q2"]
+        assert [line.number for line in reader.report.damaged] == [2]
+        assert reader.report.damaged[0].offset == second.start
+        with Journal.open(folder) as journal:
+            assert journal.keys == {Key("q0", 0), Key("q2", 0)}, "the damaged key is owed after a reading found it"
+        Journal.open(folder).close()
+        assert folder.index.exists()
+
+
+def test_a_resume_that_trusts_the_index_sees_damage_of_heads_and_tails(folder: BenchmarkFolder) -> None:
+    store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
+    data, index = folder.samples.read_bytes(), folder.index.read_bytes()
+    begin = data.index(b"\n") + 1
+    end = data.index(b"\n", begin)
+    for place in [*range(begin, begin + 50), *range(end - 18, end)]:
+        folder.samples.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+        folder.index.write_bytes(index)
+        with Journal.open(folder) as journal:
+            assert journal.keys == {Key("q0", 0), Key("q2", 0)}
+            assert [line.number for line in journal.report.damaged] == [2]
+
+
+def test_a_resume_that_distrusts_the_index_sees_damage_anywhere(folder: BenchmarkFolder) -> None:
+    store(folder, *[sample(f"q{i}", 0, "t" * 500) for i in range(3)])
+    data = folder.samples.read_bytes()
+    place = data.index(b"tttt", data.index(b'"q1"')) + 300
+    folder.samples.write_bytes(data[:place] + b"u" + data[place + 1 :])
+    with Journal.open(folder) as journal:
+        assert len(journal.keys) == 3
+    with Journal.open(folder, trust_index=False) as journal:
+        assert journal.keys == {Key("q0", 0), Key("q2", 0)}
+
+
+def test_a_damaged_index_never_changes_what_is_on_disk(folder: BenchmarkFolder) -> None:
+    stored = [sample(f"q{i}", 0, "t") for i in range(4)]
+    store(folder, *stored)
+    index = folder.index.read_bytes()
+    for place in range(len(index)):
+        for flip in (1, 128):
+            folder.index.write_bytes(index[:place] + bytes([index[place] ^ flip]) + index[place + 1 :])
+            with Journal.open(folder) as journal:
+                assert journal.keys == {one.key for one in stored}
+                assert journal.report.n_records == 4
+            assert folder.index.read_bytes() == index
+    for length in range(len(index)):
+        folder.index.write_bytes(index[:length])
+        with Journal.open(folder) as journal:
+            assert journal.keys == {one.key for one in stored}
+        assert folder.index.read_bytes() == index
+
+
+def test_the_index_of_another_journal_is_not_believed(run: RunFolder, folder: BenchmarkFolder) -> None:
+    other = BenchmarkFolder(BENCHMARK, run.path / "other")
+    store(other, *[sample(f"x{i}", 0, "other" * i) for i in range(6)])
+    store(folder, sample("a"), sample("b"))
+    folder.index.write_bytes(other.index.read_bytes())
+    with Journal.open(folder) as journal:
+        assert journal.keys == {Key("a", 0), Key("b", 0)}
+
+
+def test_a_long_question_id_is_found_by_its_index(folder: BenchmarkFolder) -> None:
+    stored = [sample("q" * 3000, 0), sample("é" * 70_000, 1), sample("z", 2)]
+    store(folder, *stored)
+    with Journal.open(folder) as journal:
+        assert journal.keys == {one.key for one in stored}
+
+
+def test_the_first_record_of_a_key_counts_and_later_ones_are_reported(folder: BenchmarkFolder) -> None:
+    lines = [
+        record.encode(one).line
+        for one in [sample("a", 0, "first"), sample("b", 0, "same"), sample("a", 0, "second"), sample("b", 0, "same")]
+    ]
+    folder.create()
+    folder.samples.write_bytes(b"".join(lines))
+    reader = read_samples(folder)
+    assert [one.text for one in reader] == ["first", "same"]
+    assert reader.report.n_records == 4
+    assert reader.report.n_duplicates == 2
+    assert reader.report.conflicts == [Key("a", 0)]
+    for _ in range(2):  # the second time by the index
+        with Journal.open(folder) as journal:
+            assert journal.report.n_duplicates == 2
+
+
+def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> None:
+    foreign = [
+        b'{"benchmark":"AIME 2024","question_id":"no checksum","sample_index":0}',
+        b"\x00" * 4096,
+        b"\xff\xfe",
+        b"null",
+        record.encode(sample("x", benchmark="other")).line[:-1],
+    ]
+    folder.create()
+    good = [record.encode(sample(f"q{i}")).line for i in range(len(foreign) + 1)]
+    mixed = b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
+    folder.samples.write_bytes(mixed)
+    reader = read_samples(folder)
+    assert [one.question_id for one in reader] == [f"q{i}" for i in range(6)]
+    assert [line.number for line in reader.report.damaged] == [2, 4, 6, 8, 10]
+    for _ in range(2):
+        with Journal.open(folder) as journal:
+            assert len(journal.keys) == 6
+            assert [line.number for line in journal.report.damaged] == [2, 4, 6, 8, 10]
+    assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
+
+
+def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: BenchmarkFolder) -> None:
+    store(folder, *twenty())
+    edited = b"\xef\xbb\xbf" + folder.samples.read_bytes().replace(b"\n", b"\r\n") + b"\r\n"
+    folder.samples.write_bytes(edited)
+    reader = read_samples(folder)
+    assert list(reader) == twenty()
+    assert reader.report.damaged == []
+    assert len(reader.report.warnings) == 2
+    for index in range(2):
+        with RunLog(run) as log, Journal.open(folder, log=log) as journal:
+            assert journal.keys >= {one.key for one in twenty()}
+            assert journal.report.warnings == reader.report.warnings
+            journal.append(sample("after", index))
+    assert folder.samples.read_bytes().startswith(edited)
+    assert folder.samples.read_bytes().endswith(record.encode(sample("after", 1)).line)
+    assert "CRLF" in run.log.read_text()
+
+
+def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> None:
+    store(folder, sample("a"), sample("b", schema=7))
+    for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder, trust_index=False)):
+        with pytest.raises(StoreError, match=r"samples.jsonl, line 2: schema 7; this harness reads schemas up to 1"):
+            attempt()
+
+
+def test_a_record_over_the_bound_is_refused_and_the_journal_goes_on(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        refused = journal.append(sample("big", 0, "x" * MAX_RECORD_BYTES))
+        accepted = journal.append(sample("small"))
+        with pytest.raises(record.RecordRefused, match="longest record stored"):
+            refused.result(timeout=60)
+        accepted.result(timeout=60)
+        assert journal.keys == {Key("small", 0)}
+    assert folder.samples.stat().st_size < 1000
+
+
+def test_a_line_over_the_bound_is_passed_over_without_being_held(folder: BenchmarkFolder) -> None:
+    """A sparse line of 400 MiB, read by a process that may hold 300 MiB more than it starts with."""
+    resource = pytest.importorskip("resource")
+    assert resource
+    store(folder, sample("a"))
+    length = 400 * 1024 * 1024
+    with folder.samples.open("r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) + length)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\n" + record.encode(sample("b")).line)
+    program = textwrap.dedent(
+        """
+        import resource, sys
+        from pathlib import Path
+        from harness.runs import BenchmarkFolder, Journal, read_samples
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 300 * 1024**2, used + 300 * 1024**2))
+        folder = BenchmarkFolder("AIME 2024", Path(sys.argv[1]))
+        reader = read_samples(folder)
+        print([one.question_id for one in reader], [line.number for line in reader.report.damaged])
+        with Journal.open(folder) as journal:
+            print(sorted(key.question_id for key in journal.keys))
+        """
+    )
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs /proc to set a memory limit")
+    done = subprocess.run([sys.executable, "-c", program, folder.path], capture_output=True, text=True, check=True)
+    assert done.stdout == "['a', 'b'] [2]\n['a', 'b']\n"

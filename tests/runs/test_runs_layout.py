@@ -1,0 +1,84 @@
+"""Where a run's files stand, whatever it is called."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import BENCHMARK
+
+from harness.core.errors import StoreError
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock
+
+HOSTILE = ["../../x", "/etc/passwd", "-rf", "CON", "x" * 300, "a\0b", "..", ".", "", "a/b", "\n", "‮"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_below_its_folder(run: RunFolder, name: str) -> None:
+    folder = run.benchmark(name)
+    assert folder.path.parent == run.path
+    assert folder.path.resolve().parent == run.path.resolve()
+    assert RunFolder.default(name, Path("results")).path.parent == Path("results").absolute()
+    with Journal.open(folder):
+        assert folder.samples.is_file()
+    assert [p.name for p in run.path.iterdir()] == [folder.path.name]
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_name_stays_below_its_folder(name: str) -> None:
+    run = RunFolder("/r")
+    assert Path(os.path.normpath(run.benchmark(name).path)).parent == Path("/r")
+
+
+def test_a_run_is_opened_by_its_folder(run: RunFolder) -> None:
+    Manifest(harness_version="1", created="now", model="m").save(run)
+    assert RunFolder.open(run.path).path == run.path
+    assert RunFolder.open(str(run.path)).benchmarks() == []
+
+
+def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(quick_path)
+    run = RunFolder("somewhere")
+    monkeypatch.chdir("/")
+    assert run.path == quick_path / "somewhere"
+
+
+def test_a_missing_run_names_its_neighbours(run: RunFolder) -> None:
+    Manifest(harness_version="1", created="now", model="m").save(run)
+    with pytest.raises(StoreError, match=r"there is no run at .*/rnu\. Did you mean run\?"):
+        RunFolder.open(run.path.with_name("rnu"))
+
+
+def test_a_folder_that_is_no_run_is_said_to_be_none(run: RunFolder) -> None:
+    run.create()
+    with pytest.raises(StoreError, match=r"holds no manifest\.json"):
+        RunFolder.open(run.path)
+
+
+def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:
+    manifest = Manifest(harness_version="1", created="now", model="m")
+    for name in [BENCHMARK, "../x", "aime 2024"]:
+        manifest = manifest.extend(name, BenchmarkRecord(identity={}, plan=Plan(samples=1)))
+    manifest.save(run)
+    assert run.benchmarks() == [BENCHMARK, "../x", "aime 2024"]
+    assert len({run.benchmark(name).path.name.lower() for name in run.benchmarks()}) == 3
+
+
+def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolder) -> None:
+    folder = run.benchmark(BENCHMARK)
+    folder.create()
+    ours = [run.path / ".manifest.json.abc.tmp", folder.path / ".questions.jsonl.abc.tmp"]
+    fresh, old = folder.path / ".grades.jsonl.new.tmp", folder.path / ".grades.jsonl.old.tmp"
+    kept = folder.path / "grades.jsonl"
+    for path in [*ours, fresh, old, kept]:
+        path.write_text("x")
+    two_hours_ago = time.time() - 7200
+    os.utime(old, (two_hours_ago, two_hours_ago))
+    with RunLock(run):
+        assert not any(path.exists() for path in [*ours, old])
+        assert fresh.exists(), "a scorer may be writing it now"
+        assert kept.exists()

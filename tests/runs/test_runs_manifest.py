@@ -1,0 +1,212 @@
+"""The manifest: runs with different parameters never mix, and nobody guesses what was asked."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded import BENCHMARK, examples, sample
+
+from harness.core.errors import StoreError
+from harness.runs import BenchmarkFolder, BenchmarkRecord, Difference, Journal, Manifest, Plan, RunFolder
+from harness.runs.manifest import differences
+
+IDENTITY: dict[str, Any] = {
+    "model": "org/model",
+    "api": "chat",
+    "sampling": {"temperature": 0.6, "top_p": 0.95, "top_k": None, "min_p": 0.0},
+    "max_tokens": 32768,
+    "seed": 1,
+    "system_prompt": None,
+    "prompt_template": "a1",
+    "dataset_digest": "b2",
+    "thinking": True,
+    "extra_body": {"chat_template_kwargs": {"enable_thinking": True}, "stop": ["a", "b"]},
+}
+
+
+def leaves(value: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The path of every value in a nested identity."""
+    found = []
+    for key, inner in value.items():
+        found += leaves(inner, (*path, key)) if isinstance(inner, dict) else [(*path, key)]
+    return found
+
+
+def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """The identity with another value at `path`."""
+    other = copy.deepcopy(IDENTITY)
+    place = other
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return other
+
+
+def manifest(identity: dict[str, Any] = IDENTITY, samples: int = 4) -> Manifest:
+    empty = Manifest(harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model")
+    return empty.extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=samples)))
+
+
+def test_it_comes_back_as_it_was_saved(run: RunFolder) -> None:
+    saved = manifest()
+    saved.save(run)
+    assert Manifest.load(run) == saved
+    assert run.benchmarks() == [BENCHMARK]
+
+
+def test_a_new_run_starts_empty_and_says_when(run: RunFolder) -> None:
+    started = Manifest.start(run, model="m", harness_version="9", environment={"python": "3.11"})
+    assert (started.model, started.harness_version, started.benchmarks) == ("m", "9", {})
+    assert started.environment == {"python": "3.11"}
+    assert started.created.endswith("+00:00")
+    assert not run.path.exists()
+
+
+def test_a_second_start_finds_the_first(run: RunFolder) -> None:
+    manifest().save(run)
+    assert Manifest.start(run, model="x", harness_version="9") == manifest()
+
+
+@pytest.mark.parametrize("path", leaves(IDENTITY), ids=".".join)
+def test_a_change_of_any_field_of_the_identity_is_refused_and_shown(path: tuple[str, ...]) -> None:
+    other = changed(path, "changed")
+    with pytest.raises(StoreError) as refused:
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=other, plan=Plan(samples=4)))
+    assert refused.value.exit_code == 3
+    name = ".".join(path)
+    assert f"\n  {name}: " in str(refused.value)
+    assert '→ "changed"' in str(refused.value)
+    assert str(refused.value).count("→") == 1
+
+
+@pytest.mark.parametrize("path", leaves(IDENTITY), ids=".".join)
+def test_a_field_that_is_gone_or_new_is_a_difference(path: tuple[str, ...]) -> None:
+    value = changed(path, "something")
+    missing = changed(path, None)
+    name = ".".join(path)
+    assert differences(value, missing) == [Difference(name, "something", None)]
+    assert differences(missing, value) == [Difference(name, None, "something")]
+
+
+def test_every_difference_is_listed_in_order() -> None:
+    other = changed(("seed",), 2)
+    other["sampling"] = {"top_p": 0.9, "temperature": 0.6, "presence_penalty": 1.5}
+    assert [str(difference) for difference in differences(IDENTITY, other)] == [
+        "sampling.top_p: 0.95 → 0.9",
+        "sampling.min_p: 0.0 → not set",
+        "sampling.presence_penalty: not set → 1.5",
+        "seed: 1 → 2",
+    ]
+
+
+def test_the_order_of_fields_and_the_spelling_of_a_number_are_no_difference() -> None:
+    reordered = dict(reversed(IDENTITY.items()))
+    assert differences(IDENTITY, {**reordered, "seed": 1.0}) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, 1), ([True], [1]), ([1, 2], [2, 1]), ("1", 1), ({}, None), ([], {})])
+def test_what_only_looks_alike_differs(old: Any, new: Any) -> None:
+    assert differences({"x": old}, {"x": new}) == [Difference("x", old, new)]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(identity=st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=4))
+@settings(max_examples=examples(100))
+def test_an_identity_equals_itself_after_the_disk(identity: dict[str, Any]) -> None:
+    assert differences(identity, json.loads(json.dumps(identity))) == []
+
+
+def test_foreign_text_in_a_refusal_is_inert_and_bounded() -> None:
+    other = changed(("system_prompt",), "\x1b[31m\n" + "x" * 10_000)
+    with pytest.raises(StoreError) as refused:
+        manifest().extend(BENCHMARK, BenchmarkRecord(identity=other, plan=Plan(samples=4)))
+    assert "\x1b" not in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+def test_another_model_is_refused_even_for_another_benchmark() -> None:
+    identity = {**IDENTITY, "model": "other"}
+    with pytest.raises(StoreError, match='model: "org/model" → "other"'):
+        manifest().extend("another", BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
+
+
+def test_adding_a_benchmark_extends_the_run() -> None:
+    record = BenchmarkRecord(identity={**IDENTITY, "max_tokens": 10}, plan=Plan(samples=1))
+    extended = manifest().extend("another", record)
+    assert list(extended.benchmarks) == [BENCHMARK, "another"]
+    assert extended.benchmarks[BENCHMARK] == manifest().benchmarks[BENCHMARK]
+
+
+@pytest.mark.parametrize("samples", [1, 4, 64])
+def test_more_or_fewer_samples_change_the_plan_only(samples: int) -> None:
+    record = BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=samples, question_ids=["q"]), settings={"a": 1})
+    extended = manifest().extend(BENCHMARK, record)
+    assert extended.benchmarks[BENCHMARK] == record
+
+
+def test_settings_may_change() -> None:
+    record = BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=4), settings={"concurrency": 64})
+    assert manifest().extend(BENCHMARK, record).benchmarks[BENCHMARK].settings == {"concurrency": 64}
+
+
+def test_benchmarks_that_would_share_a_folder_are_refused() -> None:
+    folder_name = RunFolder("x").benchmark(BENCHMARK.lower()).path.name
+    first = manifest().extend(BENCHMARK.lower(), BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1)))
+    with pytest.raises(StoreError, match="would share a folder"):
+        first.extend(folder_name, BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1)))
+
+
+def test_a_manifest_cut_anywhere_is_refused_never_guessed(run: RunFolder) -> None:
+    manifest().save(run)
+    data = run.manifest.read_bytes()
+    for cut in range(len(data.rstrip())):
+        run.manifest.write_bytes(data[:cut])
+        for attempt in (lambda: Manifest.load(run), lambda: Manifest.start(run, model="m", harness_version="1")):
+            with pytest.raises(StoreError, match="is damaged"):
+                attempt()
+
+
+def test_a_missing_manifest_beside_samples_is_refused_never_guessed(run: RunFolder, folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        journal.append(sample())
+    for attempt in (
+        lambda: Manifest.load(run),
+        lambda: Manifest.start(run, model="m", harness_version="1"),
+        lambda: RunFolder.open(run.path),
+    ):
+        with pytest.raises(StoreError, match=r"holds samples but no manifest\.json"):
+            attempt()
+
+
+def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:
+    run.create()
+    run.manifest.write_text('{"schema": 9, "harness_version": "7.0", "benchmarks": ["new shape"]}')
+    with pytest.raises(StoreError, match=r"schema 9, written by harness 7\.0; this harness reads schemas up to 1"):
+        Manifest.load(run)
+
+
+def test_a_folder_without_run_is_named(run: RunFolder) -> None:
+    with pytest.raises(StoreError, match="no run folder"):
+        Manifest.load(run)
+
+
+def test_a_link_in_place_of_the_manifest_is_not_written_through(run: RunFolder, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    run.create()
+    run.manifest.symlink_to(victim)
+    with pytest.raises(StoreError, match="symbolic link"):
+        manifest().save(run)
+    assert victim.read_text() == "precious"

@@ -1,0 +1,101 @@
+"""A line of the journal: what is stored comes back equal, and what was damaged is seen."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded import BENCHMARK, examples, intact_texts, sample
+
+from harness.core.records import Key, Timing
+from harness.runs import record
+
+ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
+    # Two halves of a pair, one after the other, are one character as soon as they are written: so JSON has it.
+    lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+)
+
+
+@given(text=ANY_TEXT | st.none(), reasoning=ANY_TEXT | st.none(), question_id=ANY_TEXT, index=st.integers(0, 10**17))
+@settings(max_examples=examples(200))
+def test_any_text_comes_back_equal_from_one_line(
+    text: str | None, reasoning: str | None, question_id: str, index: int
+) -> None:
+    stored = sample(question_id, index, text, reasoning=reasoning)
+    line, crc = record.encode(stored)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert record.decode(line[:-1], BENCHMARK) == stored
+    assert record.checksum(line[:-1]) == crc
+    assert record.head_key(line, BENCHMARK) == Key(question_id, index)
+
+
+@pytest.mark.parametrize("start", range(0, 0x110000, 0x4400))
+def test_every_code_point_comes_back_equal(start: int) -> None:
+    stored = sample(text=" ".join(map(chr, range(start, start + 0x4400))))
+    line = record.encode(stored).line
+    assert b"\n" not in line[:-1]
+    assert record.decode(line[:-1], BENCHMARK) == stored
+
+
+def test_a_reader_that_knows_nothing_of_us_can_verify_a_line() -> None:
+    assert intact_texts(record.encode(sample("é", 3, "x\u2028\ud800")).line) == {Key("é", 3): "x\u2028\ud800"}
+
+
+def test_a_change_of_any_byte_is_seen() -> None:
+    line = record.encode(sample(text="naïve \ud800")).line[:-1]
+    for place in range(len(line)):
+        for flip in (1, 32, 128):
+            damaged = line[:place] + bytes([line[place] ^ flip]) + line[place + 1 :]
+            with pytest.raises(record.Damaged):
+                record.decode(damaged, BENCHMARK)
+
+
+def test_every_cut_of_a_line_is_seen() -> None:
+    line = record.encode(sample()).line[:-1]
+    for length in range(len(line)):
+        with pytest.raises(record.Damaged):
+            record.decode(line[:length], BENCHMARK)
+
+
+def test_a_sample_of_another_benchmark_is_not_ours() -> None:
+    line = record.encode(sample(benchmark="other")).line
+    with pytest.raises(record.Damaged, match="another benchmark, 'other'"):
+        record.decode(line[:-1], BENCHMARK)
+    assert record.head_key(line, BENCHMARK) is None
+
+
+def test_a_newer_schema_is_told_apart_from_damage() -> None:
+    with pytest.raises(record.NewerSchema, match="schema 99"):
+        record.decode(record.encode(sample(schema=99)).line[:-1], BENCHMARK)
+
+
+def test_a_newer_schema_of_another_shape_is_told_apart_from_damage() -> None:
+
+    body = b'{"benchmark":"AIME 2024","schema":2,"new":[]'
+    with pytest.raises(record.NewerSchema, match="schema 2"):
+        record.decode(b'%b,"crc":"%08x"}' % (body, zlib.crc32(body)), BENCHMARK)
+
+
+@pytest.mark.parametrize("timing", [Timing(started=math.nan, total=1.0), Timing(started=1.0, total=math.inf)])
+def test_a_time_that_could_not_be_read_back_is_refused(timing: Timing) -> None:
+    with pytest.raises(record.RecordRefused, match="no finite number"):
+        record.encode(sample(timing=timing))
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=examples(200))
+def test_foreign_bytes_are_damage_and_nothing_else(data: bytes) -> None:
+    with pytest.raises(record.Damaged):
+        record.decode(data, BENCHMARK)
+    assert record.head_key(data, BENCHMARK) is None
+
+
+def test_a_checksummed_line_that_is_nested_too_deeply_is_damage() -> None:
+
+    body = b'{"benchmark":"AIME 2024","x":' + b"[" * 100_000 + b"]" * 100_000
+    with pytest.raises(record.Damaged):
+        record.decode(b'%b,"crc":"%08x"}' % (body, zlib.crc32(body)), BENCHMARK)
