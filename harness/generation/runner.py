@@ -206,6 +206,7 @@ class _Session:
         self._total: dict[str, int] = {}
         self._missing: dict[str, dict[str, str]] = {}
         self._fitted: dict[str, int | None] = {}
+        self._bound: set[str] = set()
         self._warnings: list[str] = []
         self._running: Network | None = None
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=harness.__version__)
@@ -262,7 +263,7 @@ class _Session:
     def _forget_empty(self) -> None:
         """A benchmark without a single sample binds nothing: its record and its questions may be replaced."""
         records = self._manifest.benchmarks
-        bound = {name for name in records if _has_samples(self._folder, name)}
+        bound = self._bound = {name for name in records if _has_samples(self._folder, name)}
         if not bound and self._manifest.model != self._settings.model:
             self._manifest = msgspec.structs.replace(self._manifest, model=self._settings.model)
             records = {}
@@ -306,7 +307,7 @@ class _Session:
             chosen = self._sets[name]
             asked = self._settings.benchmarks[name].sampling.max_tokens
             before = self._fitted[name]
-            fresh = self._settings.fit_context and not self._done[name]
+            fresh = self._settings.fit_context and name not in self._bound
             fitted = fitted_max_tokens(
                 name, chosen.questions, asked if fresh or before is None else before, context, fit=fresh
             )

@@ -82,6 +82,7 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
         assert "Resume with: harness run again" in said
         assert f"{n_asked} of 100 samples" in said
         assert len(keys_of(run_settings(tmp_path / "run"))) == n_asked < 100
+        server.answer = well
         assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 

@@ -1,0 +1,95 @@
+"""Prompt + max_tokens against the server's context, before the first sample."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_runs import question_set, run, run_settings, well
+
+from harness.benchmarks.sampling import Sampling
+from harness.core.errors import ServerError
+from harness.core.records import Message, Question
+from harness.generation.context import fitted_max_tokens, prompt_tokens
+from harness.generation.runner import stated_context
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest
+from tests.faults.server import FaultServer, Request, http, models
+
+
+def question(text: str) -> Question:
+    return Question(
+        benchmark="b", question_id="q", messages=(Message("user", text),), references=("1",), kind="text",
+        row_digest="", prompt_digest="",
+    )  # fmt: skip
+
+
+def with_max_tokens(settings: RunSettings, n: int) -> RunSettings:
+    return replace(settings, benchmarks={"sums": BenchmarkSettings(samples=2, sampling=Sampling(max_tokens=n))})
+
+
+@given(text=st.text(max_size=400), max_tokens=st.integers(1, 5000), context=st.integers(200, 6000))
+def test_what_is_fitted_never_exceeds_the_context_or_what_was_asked(text: str, max_tokens: int, context: int) -> None:
+    asked = question(text)
+    try:
+        fitted = fitted_max_tokens("b", [asked], max_tokens, context, fit=True)
+    except ServerError:
+        assert context - prompt_tokens(asked).most < 16
+        return
+    assert fitted is not None
+    assert 0 < fitted <= max_tokens
+    assert fitted + prompt_tokens(asked).most <= context
+
+
+def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
+    with pytest.raises(ServerError) as refused:
+        fitted_max_tokens("aime24", [question("x" * 600)], 32768, 32768, fit=False)
+    said = str(refused.value)
+    assert "aime24" in said
+    assert "max_tokens 32768" in said
+    assert "context is 32768" in said
+    assert "Raise the server's context" in said
+    assert "--max-tokens below 32668" in said
+    assert "--fit-context" in said
+    assert "\n" not in said
+
+
+def test_what_may_fit_is_not_refused() -> None:
+    assert fitted_max_tokens("b", [question("x" * 600)], 32000, 32768, fit=False) == 32000
+    assert fitted_max_tokens("b", [question("x")], None, 10, fit=False) is None
+
+
+def server_with(context: int) -> FaultServer:
+    def answer(request: Request) -> object:
+        if request.method == "GET":
+            return [models("test-model", max_model_len=context) if request.path == "/v1/models" else http(404)]
+        return well(request)
+
+    return FaultServer(answer)  # type: ignore[arg-type]
+
+
+def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 3)
+    with server_with(2048) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with pytest.raises(ServerError, match="context is 2048"):
+            run(with_max_tokens(settings, 2048), questions, context_of=stated_context)
+        assert all(r.method == "GET" for r in server.requests)
+        assert run(with_max_tokens(settings, 1024), questions, context_of=stated_context).complete
+
+
+def test_a_fitted_run_records_what_it_asked_and_stays_the_same_when_resumed(tmp_path: Path) -> None:
+    with server_with(2048) as server:
+        settings = with_max_tokens(run_settings(tmp_path / "run", server.base_url, fit_context=True), 4096)
+        outcome = run(settings, question_set(tmp_path, 3, limit=2), context_of=stated_context)
+        assert any("from 4096 to 1920" in w for w in outcome.warnings)
+        more = run(settings, question_set(tmp_path, 3, ids=["q2"]), context_of=stated_context)
+        assert (more.complete, more.n_session) == (True, 2)
+    posted = {r.json["max_tokens"] for r in server.requests if r.method == "POST"}
+    assert posted == {1920}
+    identity = Manifest.load(RunFolder(settings.out)).benchmarks["sums"].identity
+    assert (identity["sampling"]["max_tokens"], identity["fitted_max_tokens"]) == (4096, 1920)

@@ -1,0 +1,234 @@
+"""The scheduler as a state machine: every owed sample once, rounds in order, short work for slow endpoints."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.records import Key
+from harness.generation.plan import Owed, Task, owed
+from harness.generation.schedule import Order, Scheduler
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def plan(questions: int, samples: int, benchmark: str = "b") -> list[Owed]:
+    return owed(benchmark, [f"q{i}" for i in range(questions)], samples, set())
+
+
+def all_tasks(rows: list[Owed]) -> set[Task]:
+    return {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
+
+
+def hand_out(scheduler: Scheduler, endpoint: int = 0) -> list[Task]:
+    """Everything, each sample finished at once."""
+    out = []
+    while (task := scheduler.next(endpoint)) is not None:
+        out.append(task)
+        scheduler.finish(task, 100)
+    return out
+
+
+rows = st.lists(st.sets(st.integers(0, 5), min_size=1), max_size=6).map(
+    lambda indices: [Owed(f"b{i % 2}", f"q{i}", tuple(sorted(s))) for i, s in enumerate(indices)]
+)
+orders = st.sampled_from(["longest", "rounds"])
+moves = st.lists(
+    st.tuples(st.sampled_from(["next", "next", "finish", "finish", "give back", "drop"]), st.integers(0, 99)),
+    max_size=80,
+)
+
+
+@given(rows=rows, order=orders, moves=moves, endpoints=st.integers(1, 3), away=st.sets(st.integers(0, 2)))
+def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
+    rows: list[Owed], order: Order, moves: list[tuple[str, int]], endpoints: int, away: set[int]
+) -> None:
+    clock = Clock()
+    scheduler = Scheduler(rows, clock, order=order, n_endpoints=endpoints)
+    for place in away & set(range(endpoints)):
+        scheduler.set_available(place, False)
+    running: list[Task] = []
+    handed: Counter[Task] = Counter()
+    returned: Counter[Task] = Counter()
+
+    def take(place: int) -> None:
+        task = scheduler.next(place)
+        if task is not None:
+            assert task not in running
+            running.append(task)
+            handed[task] += 1
+
+    for what, number in moves:
+        clock.now += 1 + number % 7
+        if what == "next":
+            take(number % endpoints)
+        elif running:
+            task = running.pop(number % len(running))
+            if what == "finish":
+                scheduler.finish(task, 1 + number * 10)
+            elif what == "give back":
+                scheduler.give_back(task)
+                returned[task] += 1
+            else:
+                scheduler.drop(task)
+        assert scheduler.n_running == len(running)
+        assert scheduler.expected_tokens_left() >= 0
+    while scheduler.n_waiting:
+        n = scheduler.n_waiting
+        for place in range(endpoints):
+            take(place)
+        if running:
+            clock.now += 5
+            scheduler.finish(running.pop(), 50)
+        assert scheduler.n_waiting < n or running or scheduler.n_waiting == 0
+    assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(all_tasks(rows), 1)
+    assert all(scheduler.next(place) is None for place in range(endpoints))
+
+
+@given(rows=rows, lengths=st.lists(st.integers(1, 30000), min_size=1), window=st.integers(1, 8))
+def test_in_rounds_no_sample_goes_out_before_those_of_a_lower_index(
+    rows: list[Owed], lengths: list[int], window: int
+) -> None:
+    clock = Clock()
+    scheduler = Scheduler(rows, clock, order="rounds")
+    handed: list[Task] = []
+    running: list[Task] = []
+    length = itertools.cycle(lengths)
+    while (task := scheduler.next()) is not None:
+        handed.append(task)
+        running.append(task)
+        if len(running) == window:
+            clock.now += 1
+            scheduler.finish(running.pop(0), next(length))
+    indices = [task.sample_index for task in handed]
+    assert indices == sorted(indices)
+
+
+def test_the_first_wave_asks_each_question_once_then_the_longest_first() -> None:
+    clock = Clock()
+    scheduler = Scheduler(plan(3, 10), clock)
+    first = [scheduler.next() for _ in range(3)]
+    assert [t.question_id for t in first if t] == ["q0", "q1", "q2"]
+    for task, tokens in zip(first, [100, 9000, 2000], strict=True):
+        assert task is not None
+        scheduler.finish(task, tokens)
+    order = [t.question_id for t in hand_out(scheduler)]
+    # Each sample handed out here comes back short, so only the first picks follow the first wave's lengths.
+    assert order[0] == "q1"
+
+
+def test_within_a_wave_the_longest_expected_goes_first_by_a_former_runs_lengths() -> None:
+    prior = {("b", "q0"): 500.0, ("b", "q1"): 8000.0, ("b", "q2"): 2000.0}
+    for order in ("longest", "rounds"):
+        scheduler = Scheduler(plan(3, 1), Clock(), order=order, prior=prior)  # type: ignore[arg-type]
+        assert [t.question_id for t in hand_out(scheduler)] == ["q1", "q2", "q0"]
+
+
+def test_a_sample_that_runs_on_makes_its_question_long() -> None:
+    clock = Clock()
+    scheduler = Scheduler(plan(10, 3), clock)
+    first = [scheduler.next() for _ in range(10)]
+    clock.now = 10
+    for task in first[:9]:
+        assert task is not None
+        scheduler.finish(task, 1000)  # 100 tokens/s
+    clock.now = 100  # the tenth would have about 10,000 by now
+    following = [scheduler.next() for _ in range(3)]
+    assert next(t.question_id for t in following if t) == "q9"
+
+
+def test_a_sample_given_back_goes_before_all_others() -> None:
+    scheduler = Scheduler(plan(3, 2), Clock())
+    task = scheduler.next()
+    assert task is not None
+    scheduler.give_back(task)
+    assert scheduler.next() == task
+
+
+def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
+    scheduler = Scheduler(plan(3, 3), Clock())
+    task = scheduler.next()
+    assert task is not None
+    scheduler.drop(task)
+    waiting = scheduler.drop_question("b", task.question_id)
+    assert {t.sample_index for t in waiting} == {0, 1, 2} - {task.sample_index}
+    assert scheduler.n_waiting == 6
+    assert {t.question_id for t in hand_out(scheduler)} == {"q0", "q1", "q2"} - {task.question_id}
+
+
+def test_a_refused_round_ends_the_run() -> None:
+    asked: list[int] = []
+
+    def may_start(number: int) -> bool:
+        asked.append(number)
+        return number < 2
+
+    scheduler = Scheduler(plan(4, 5), Clock(), order="rounds", may_start_round=may_start)
+    assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
+    assert scheduler.n_waiting == 0
+    assert asked == [1, 2]
+
+
+def two_speeds(rows: list[Owed], prior: dict[tuple[str, str], float]) -> Scheduler:
+    """Endpoint 0 at 100 tokens/s, endpoint 1 at 20."""
+    clock = Clock()
+    scheduler = Scheduler(rows, clock, n_endpoints=2, prior=prior)
+    fast, slow = scheduler.next(0), scheduler.next(1)
+    assert fast is not None
+    assert slow is not None
+    clock.now = 10
+    scheduler.finish(fast, 1000)
+    scheduler.finish(slow, 200)
+    return scheduler
+
+
+def test_a_slow_endpoint_takes_the_short_ones_and_leaves_the_end_to_the_fast_one() -> None:
+    prior = {("b", f"q{i}"): 100.0 * (i + 1) for i in range(20)}
+    scheduler = two_speeds(plan(20, 20), prior)
+    fast, slow = scheduler.next(0), scheduler.next(1)
+    assert fast is not None
+    assert slow is not None
+    assert prior["b", slow.question_id] < prior["b", fast.question_id]
+    while scheduler.next(0) is not None:
+        pass
+    assert scheduler.n_waiting == 0
+
+    scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
+    assert scheduler.next(0) is not None
+    assert scheduler.next(1) is None, "it would need 50 s or more for what the fast one does in 10"
+    assert scheduler.n_waiting == 1
+
+
+def test_a_slow_endpoint_takes_what_is_left_once_the_fast_one_is_gone() -> None:
+    scheduler = two_speeds(plan(1, 4), {("b", "q0"): 1000.0})
+    assert scheduler.next(0) is not None
+    assert scheduler.next(1) is None
+    scheduler.set_available(0, False)
+    assert scheduler.next(1) is not None
+
+
+def test_a_question_twice_in_the_plan_is_a_mistake_of_ours() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        Scheduler([Owed("b", "q", (0,)), Owed("b", "q", (1,))], Clock())
+
+
+@given(ids=st.lists(st.text(min_size=1), unique=True, max_size=8), samples=st.integers(1, 6), data=st.data())
+def test_owed_and_on_disk_together_are_what_is_expected(ids: list[str], samples: int, data: st.DataObject) -> None:
+    expected = {Key(q, i) for q in ids for i in range(samples)}
+    foreign = {Key("another", 0), *(Key(q, samples + 3) for q in ids)} - expected
+    on_disk = data.draw(st.sets(st.sampled_from(sorted(expected | foreign)))) if expected else foreign
+    rows = owed("b", ids, samples, on_disk)
+    missing = {Key(o.question_id, i) for o in rows for i in o.indices}
+    assert missing == expected - on_disk
+    assert all(o.indices for o in rows)
+    assert [o.question_id for o in rows] == [q for q in ids if any(k.question_id == q for k in missing)]
