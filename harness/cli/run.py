@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import terminal
-from harness.core.errors import UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.benchmarks.sampling import Sampling
     from harness.client.endpoint import Endpoint
+    from harness.client.transport import Transport
     from harness.generation.runner import Outcome
     from harness.generation.settings import RunSettings
 
@@ -120,7 +121,7 @@ def command(benchmarks: str | None, **flags: Any) -> None:
         for note in questions.notes:
             terminal.warn(note)
     sampling = {a.name: _sampling(flags, questions) for a, questions in zip(asked, sets, strict=True)}
-    resolved, about = addresses.resolve(
+    resolved, _about = addresses.resolve(
         flags["base_urls"], flags["server"], flags["headers"], flags["api_key_env"], flags["api_key_file"]
     )
     settings, contexts = _settings(asked, sets, sampling, resolved, flags)
@@ -128,8 +129,7 @@ def command(benchmarks: str | None, **flags: Any) -> None:
     if flags["dry_run"]:
         _show(settings, sets, contexts)
         return
-    outcome = _generate(settings, sets, contexts, about, flags)
-    sys.exit(_closing(outcome, settings))
+    sys.exit(_closing(_generate(settings, sets, flags), settings))
 
 
 @dataclass(frozen=True)
@@ -333,16 +333,55 @@ def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -
             click.echo(f"  {visible(text)}")
 
 
-def resume_command() -> str:
-    """The command line that was given, for a shell: the same again continues the run."""
-    return shlex.join(["harness", *sys.argv[1:]])
+def _generate(settings: RunSettings, sets: list[QuestionSet], flags: dict[str, Any]) -> Outcome:
+    from harness.cli.progress import ProgressLine
+    from harness.client import discovery
+    from harness.generation import runner
 
+    def context_of(endpoint: Endpoint, model: str) -> int | None:
+        info = discovery.find_model(endpoint, model, ca_file=flags["ca_file"])
+        return info.context_tokens if info else None
 
-def _generate(
-    settings: RunSettings, sets: list[QuestionSet], contexts: list[int], about: dict[str, Any], flags: dict[str, Any]
-) -> Outcome:
-    raise NotImplementedError
+    def transport() -> Transport:
+        from harness.client.aio import AiohttpTransport
+
+        return AiohttpTransport(ca_file=flags["ca_file"])
+
+    names = ", ".join(f"{s.card.name} {len(s.questions)} × {settings.benchmarks[s.card.name].samples}" for s in sets)
+    click.echo(f"{visible(settings.model)} · {names} · run folder {settings.out}", err=True)
+    with ProgressLine() as line:
+        return runner.generate(
+            settings,
+            sets,
+            transport_factory=transport,
+            context_of=context_of,
+            on_progress=line,
+            resume_command=shlex.join(["harness", *sys.argv[1:]]),
+            break_lock=flags["break_lock"],
+        )
 
 
 def _closing(outcome: Outcome, settings: RunSettings) -> int:
-    raise NotImplementedError
+    """Say how the session ended and what to do next. Returns the exit code."""
+    from harness.cli.progress import duration
+
+    for warning in outcome.warnings:
+        terminal.warn(warning)
+    if outcome.n_session:
+        click.echo(
+            f"{outcome.n_session} samples in {duration(outcome.elapsed_s)}, {outcome.tokens:,} new tokens"
+            f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)",
+            err=True,
+        )
+    for cause in outcome.causes[:SHOWN_CAUSES]:
+        click.echo(f"harness: {cause}", err=True)
+    if outcome.complete:
+        missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
+        what = "complete" if outcome.n_session else "nothing is owed"
+        click.echo(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}", err=True)
+        click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
+        return EXIT_COMPLETE
+    why = f" ({outcome.stopped})" if outcome.stopped else ""
+    owed = f"{outcome.n_owed} of {outcome.n_expected} samples are owed{why}"
+    click.echo(f"harness: {owed}; the same command asks for them again", err=True)
+    return EXIT_OWED

@@ -1,0 +1,54 @@
+"""`harness benchmarks`: the cards, as a list or one by one."""
+
+from __future__ import annotations
+
+import click
+
+from harness.cli import terminal
+from harness.core.inert import visible
+
+SHOWN_PROMPTS = 3
+
+
+@click.group("benchmarks", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Benchmark cards: what is asked, where the data come from, how it is graded."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_)
+
+
+@command.command("list")
+def list_() -> None:
+    """All cards: questions, default samples, licence, and whether the data are here."""
+    from harness.benchmarks import catalogue, data
+
+    rows = [
+        (card.name, card.title, str(card.questions or "?"), str(card.samples), card.licence, data.status(card))
+        for card in catalogue.cards()
+    ]
+    terminal.table(("benchmark", "title", "questions", "samples", "licence", "data"), rows)
+
+
+@command.command("show")
+@click.argument("name")
+def show(name: str) -> None:
+    """Print NAME's card (a name, an alias, or a card's file) and its first rendered prompts."""
+    import yaml
+
+    from harness.benchmarks import catalogue, data
+    from harness.core.errors import HarnessError
+
+    card = catalogue.load(name)
+    fields = card.model_dump(mode="json", exclude_defaults=True)
+    for text in yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110).splitlines():
+        click.echo(visible(text))
+    try:
+        examples = data.render_examples(card, SHOWN_PROMPTS)
+    except HarnessError as error:
+        click.echo(f"\n(no prompts to show: {error})")
+        return
+    for number, example in enumerate(examples, 1):
+        click.echo(f"\n--- prompt {number}")
+        for text in example.split("\n"):
+            click.echo(visible(text))
