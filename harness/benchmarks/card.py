@@ -96,6 +96,14 @@ class FileSource(_Part):
     split: str | None = None
 
 
+class UrlSource(_Part):
+    """A file at an address that names its version (a commit), and the checksum of its bytes."""
+
+    kind: Literal["url"]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class GymSource(_Part):
     """Questions made by a task of the `reasoning-gym` package: nobody can have trained on them.
 
@@ -158,6 +166,15 @@ class Edition(_Part):
     of: _Sentence
 
 
+class Variant(_Part):
+    """A published way to run the set: `by` whom, with which prompt, how many samples, which settings."""
+
+    by: _Sentence
+    prompt: str
+    samples: Annotated[int, Field(ge=1)] | None = None
+    settings: str = ""
+
+
 AnswerForm = Literal["plain", "after_hashes", "last_box", "single_item"]
 """plain: the cell is the reference · after_hashes: what follows the last "####" (GSM8K) · last_box: the last \\boxed{}
 of the cell (a solution) · single_item: a list of exactly one text (OlympiadBench)."""
@@ -178,7 +195,7 @@ class Card(_Part):
     citation: str = ""
     language: Literal["en", "zh"] = "en"
 
-    source: Annotated[HubSource | FileSource | GymSource, Field(discriminator="kind")]
+    source: Annotated[HubSource | FileSource | UrlSource | GymSource, Field(discriminator="kind")]
     columns: Columns
     choices: Choices | None = None
     id_rule: IdRule = "auto"
@@ -193,6 +210,7 @@ class Card(_Part):
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
+    variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
     samples: Annotated[int, Field(ge=1)] = 1
     sampling: Sampling = Sampling()
 
@@ -216,8 +234,9 @@ class Card(_Part):
     @model_validator(mode="after")
     def _consistent(self) -> Card:
         known = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
-        if self.prompt not in known:
-            raise ValueError(f"prompt {self.prompt!r} is not known.{near_names(self.prompt, known)}")
+        for name in (self.prompt, *(variant.prompt for variant in self.variants)):
+            if name not in known:
+                raise ValueError(f"prompt {name!r} is not known.{near_names(name, known)}")
         if not isinstance(self.source, GymSource):
             if not self.columns.answer and not (self.choices and self.choices.correct):
                 raise ValueError("`columns` names no answer")
@@ -298,7 +317,19 @@ def json_schema() -> dict[str, Any]:
 
 _FIELD_NAMES = {
     name
-    for model in (Card, Columns, Choices, Edition, HubSource, FileSource, GymSource, Prompt, Sampling)
+    for model in (
+        Card,
+        Columns,
+        Choices,
+        Edition,
+        Variant,
+        HubSource,
+        FileSource,
+        UrlSource,
+        GymSource,
+        Prompt,
+        Sampling,
+    )
     for name in model.model_fields
 }
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import harness
-from harness.benchmarks import card, yaml_file
+from harness.benchmarks import card, gym, yaml_file
 from harness.benchmarks.card import Card
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
@@ -19,7 +19,9 @@ USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 
 
 def load(name_or_path: str) -> Card:
-    """The card of a name, an alias, or a path to a YAML file. Raises `UsageError` with the near names."""
+    """The card of a name, an alias, `gym:TASK`, or a path to a YAML file. Raises `UsageError` with the near names."""
+    if name_or_path.startswith(gym.PREFIX):
+        return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
     path = Path(name_or_path)
     if path.suffix in (".yaml", ".yml"):
         return load_file(path)

@@ -16,3 +16,6 @@ MAX_DEPTH = 200
 
 MAX_ROWS = 5_000_000
 """Most rows of one data file."""
+
+MAX_DOWNLOAD_BYTES = 1024**3
+"""Longest file that is downloaded from a plain address."""

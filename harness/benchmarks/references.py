@@ -100,7 +100,7 @@ def _text(value: Any, kind: AnswerKind | str) -> str:
 
 
 def _integer(text: str) -> str:
-    plain = re.sub(r"[,\s$]|\\!", "", text)
+    plain = re.sub(r"[,\s$]|\\!|\^\\circ|\^\{\\circ\}", "", text)
     if not re.fullmatch(r"[+-]?\d{1,1000}(\.0*)?", plain):
         raise ValueError(f"must be an integer, found {quoted(text)}")
     return str(int(plain.partition(".")[0]))

@@ -1,13 +1,12 @@
-"""Where a card's rows come from: a file, the Hugging Face hub, a generator."""
+"""Where a card's rows come from: a file, the Hugging Face hub, a fixed address, a generator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.benchmarks import tables
-from harness.benchmarks.card import Card, FileSource, GymSource, HubSource
+from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
 from harness.benchmarks.tables import Row
 
 
@@ -17,42 +16,36 @@ class Rows:
 
     rows: list[Row]
     origin: str
-    notes: tuple[str, ...] = field(default=())
-
-
-Status = Literal["here", "absent", "generated"]
+    notes: tuple[str, ...] = ()
 
 
 def read(card: Card) -> Rows:
     """The rows of the card's source. Raises `UsageError` in one sentence."""
+    # The readers import `Rows` from here; the hub and the generator cost imports that a file does not need.
+    from harness.benchmarks import gym, hub, web
+
     source = card.source
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
-            from harness.benchmarks import hub
-
             return hub.read(hub.from_url(source.path, source.split))
-        path = local_path(card, source)
-        return Rows(tables.read(path, source.split, shown=source.path), source.path)
+        return Rows(tables.read(local_path(card, source), source.split, shown=source.path), source.path)
     if isinstance(source, HubSource):
-        from harness.benchmarks import hub
-
         return hub.read(source)
-    from harness.benchmarks import gym
-
+    if isinstance(source, UrlSource):
+        return web.read(source)
     return gym.read(source)
 
 
-def status(card: Card) -> Status:
-    """Whether the data can be read without the network."""
-    source = card.source
-    if isinstance(source, GymSource):
-        return "generated"
-    if isinstance(source, HubSource) or source.path.startswith("hf://"):
-        from harness.benchmarks import hub
+def cached(card: Card) -> bool:
+    """The rows of a hub or web source can be read without the network."""
+    from harness.benchmarks import hub, web
 
-        wanted = source if isinstance(source, HubSource) else hub.from_url(source.path, source.split)
-        return "here" if hub.cached(wanted) else "absent"
-    return "here" if local_path(card, source).exists() else "absent"
+    source = card.source
+    if isinstance(source, HubSource):
+        return hub.cached(source)
+    if isinstance(source, UrlSource):
+        return web.cached(source)
+    return isinstance(source, FileSource) and hub.cached(hub.from_url(source.path, source.split))
 
 
 def local_path(card: Card, source: FileSource) -> Path:

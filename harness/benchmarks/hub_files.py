@@ -1,0 +1,104 @@
+"""Which files of a hub data set are its configuration and split. Pure: names in, names out.
+
+The data set's own description (`configs` of its card) decides where there is one; otherwise the layouts that the hub
+itself recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`; files that name no split at
+all are the split `train`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+
+_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+_COMPRESSION = ("", ".gz", ".zst")
+_SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "dev": "validation"}
+
+
+def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
+    """Paths of the rows of `config` and `split`, in order. Raises `UsageError` with what there is."""
+    files = sorted(f for f in files if f.endswith(tuple(form + c for form in _FORMATS for c in _COMPRESSION)))
+    described = [entry for entry in configs if isinstance(entry, dict) and entry.get("data_files")]
+    if described:
+        return _described(files, described, config, split, name)
+    inside = files if config is None else [f for f in files if _in_config(f, config)]
+    if not inside:
+        raise UsageError(
+            f"{name} has no configuration {visible(str(config))!r}; it holds {_listed(files)}"
+            if files
+            else f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)"
+        )
+    folders = {f.rpartition("/")[0] for f in inside}
+    if config is None and len(folders) > 1 and not folders <= {"", "data"}:
+        raise UsageError(f"{name} has several configurations; name one. It holds {_listed(inside)}")
+    chosen = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
+    if not chosen and split == "train" and not any(_split_of(f) for f in inside):
+        chosen = inside
+    if not chosen:
+        raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_listed(inside)}")
+    return _one_format(chosen)
+
+
+def _described(files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
+    by_name = {str(entry.get("config_name", "default")): entry for entry in entries}
+    if config is None:
+        defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]
+        config = next(iter(by_name)) if len(by_name) == 1 else defaults[0] if len(defaults) == 1 else None
+        if config is None:
+            raise UsageError(f"{name} has the configurations {', '.join(map(visible, by_name))}; name one")
+    if config not in by_name:
+        known = ", ".join(map(visible, by_name))
+        raise UsageError(f"{name} has no configuration {config!r}; it has {known}.{near_names(config, by_name)}")
+    splits: dict[str, list[str]] = {}
+    data_files = by_name[config]["data_files"]
+    for item in [data_files] if isinstance(data_files, str | dict) else data_files:
+        if isinstance(item, dict):
+            paths = item.get("path", [])
+            splits.setdefault(str(item.get("split", "train")), []).extend([paths] if isinstance(paths, str) else paths)
+        else:
+            splits.setdefault("train", []).append(str(item))
+    if split not in splits:
+        raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
+    chosen = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
+    if not chosen:
+        raise UsageError(f"{name} describes the split {split!r} but holds none of its files; it holds {_listed(files)}")
+    return chosen
+
+
+def _matches(file: str, pattern: str) -> bool:
+    """Hub globs: `*` stays inside a folder, `**` crosses folders."""
+    pattern = pattern.removeprefix("./")
+    if "**" in pattern:
+        return fnmatchcase(file, pattern.replace("**/", "*").replace("**", "*"))
+    return file.count("/") == pattern.count("/") and fnmatchcase(file, pattern)
+
+
+def _in_config(file: str, config: str) -> bool:
+    folder, _, base = file.rpartition("/")
+    return folder == config or folder.endswith(f"/{config}") or base.split(".")[0].casefold() == config.casefold()
+
+
+def _split_of(file: str) -> str | None:
+    words = re.split(r"[^a-z]+", file.rpartition("/")[2].split(".")[0].casefold())
+    folder_words = re.split(r"[^a-z]+", file.rpartition("/")[0].casefold())
+    return next((_SPLITS[word] for word in (*words, *folder_words) if word in _SPLITS), None)
+
+
+def _one_format(files: list[str]) -> list[str]:
+    """The same rows may lie there in several formats: take the first kind only."""
+    for form in _FORMATS:
+        found = [f for f in files if f.endswith(tuple(form + c for c in _COMPRESSION))]
+        if found:
+            return found
+    return files
+
+
+def _listed(files: Iterable[str]) -> str:
+    names = list(files)
+    shown = ", ".join(visible(f, 100) for f in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
