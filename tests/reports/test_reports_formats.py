@@ -7,6 +7,7 @@ import io
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from harness.reports import Report, report, to_csv, to_latex, to_markdown, to_te
 from harness.reports.tables import Table, accuracy_cell
 from harness.runs import grades as grade_file
 from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
 
 
@@ -102,6 +104,24 @@ def test_a_damaged_scores_file_is_refused_in_one_sentence(tmp_path: Path) -> Non
     folder.benchmark("demo").scores.write_bytes(b'{"accuracy": "high"}')
     with pytest.raises(StoreError, match=r"scores\.json is no scores file .* Run `harness score` again"):
         report([folder])
+
+
+def test_scores_of_a_newer_harness_are_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    place = folder.benchmark("demo")
+    place.scores.write_bytes(place.scores.read_bytes().replace(b'"schema": 1', b'"schema": 2'))
+    with pytest.raises(StoreError, match="schema 2, from a newer harness"):
+        report([folder])
+
+
+def test_only_the_planned_questions_are_reported(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    manifest = Manifest.load(folder)
+    record = manifest.benchmarks["demo"]
+    chosen = msgspec.structs.replace(record, plan=Plan(samples=4, question_ids=["q003", "q001"]))
+    msgspec.structs.replace(manifest, benchmarks={"demo": chosen}).save(folder)
+    shown = report([folder]).runs[0].benchmarks["demo"].questions
+    assert {item.question.question_id for item in shown} == {"q001", "q003"}
 
 
 def test_runs_of_one_folder_name_are_told_apart_by_their_path(tmp_path: Path) -> None:

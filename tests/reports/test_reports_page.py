@@ -122,6 +122,28 @@ def test_the_curve_of_pass_at_k_is_drawn_through_the_scores_own_values(tmp_path:
     assert heights == pytest.approx([210 - 200 * score.pass_at[k] for k in (1, 2, 4)], abs=0.06)
 
 
+def test_dot_and_error_bars_stand_where_the_score_says(tmp_path: Path) -> None:
+    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
+    score = made.scores[0][2]
+    assert score.accuracy is not None
+    assert score.sampling_error is not None
+    left, scale = 270, (720 - 270 - 60)
+    dot = re.search(r'class="dot" cx="([\d.]+)"', made.html())
+    bar = re.search(r'class="error thick" x1="([\d.]+)" x2="([\d.]+)"', made.html())
+    assert dot is not None
+    assert bar is not None
+    assert float(dot[1]) == pytest.approx(left + score.accuracy * scale, abs=0.06)
+    assert float(bar[2]) - float(bar[1]) == pytest.approx(2 * score.sampling_error * scale, abs=0.11)
+
+
+def test_the_histogram_counts_every_sample_by_its_verdict(tmp_path: Path) -> None:
+    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
+    score = made.scores[0][2]
+    bars = re.findall(r"tokens: (\d+) correct, (\d+) not", made.html())
+    assert sum(int(correct) for correct, _ in bars) == score.n_correct
+    assert sum(int(other) for _, other in bars) == score.n_samples - score.n_correct
+
+
 @given(st.text(max_size=60))
 def test_any_text_comes_back_as_itself_from_content_and_attribute(text: str) -> None:
     found = Elements(tag("p", text, title=text))

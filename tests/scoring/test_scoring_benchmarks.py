@@ -95,12 +95,13 @@ def test_k_above_the_samples_present_is_an_error_not_a_number() -> None:
 def test_more_than_one_percent_truncated_is_a_warning() -> None:
     questions, grades = graded(q1="c" * 99, q2="c" * 100)
     grades.append(grade("q1", 99, "n", truncated=True))
-    assert score_benchmark(questions, grades, 100).warnings == ()
+    grades[2] = grade("q1", 2, "c", truncated=True)
+    assert score_benchmark(questions, grades, 100).warnings == ()  # exactly 1 %
     grades[0] = grade("q1", 0, "c", truncated=True)
     grades[1] = grade("q1", 1, "c", truncated=True)
     score = score_benchmark(questions, grades, 100)
-    assert score.n_truncated == 3
-    assert score.warnings == ("3 of 200 samples (1.5%) were cut by max_tokens",)
+    assert score.n_truncated == 4
+    assert score.warnings == ("4 of 200 samples (2.0%) were cut by max_tokens",)
 
 
 def test_token_mean_is_over_the_samples_whose_server_counted() -> None:
@@ -140,6 +141,18 @@ def test_votes_are_by_canonical_form_and_a_mixed_group_counts_its_share() -> Non
     questions, _ = graded(q1="")
     grades = [grade("q1", 0, "c", vote="x"), grade("q1", 1, "w", vote="x"), grade("q1", 2, "w", vote="y")]
     assert score_benchmark(questions, grades, 3).maj_at[3] == 0.5
+
+
+def test_no_answer_does_not_vote_whatever_stands_in_its_grade() -> None:
+    questions, _ = graded(q1="")
+    grades = [grade("q1", 0, "c"), grade("q1", 1, "n", vote="9"), grade("q1", 2, "n", vote="9")]
+    assert score_benchmark(questions, grades, 3).maj_at[3] == 1.0
+
+
+def test_a_question_that_another_tool_left_out_may_be_right_or_wrong() -> None:
+    score = score_benchmark(*graded(q1="cc", q2=""), None)
+    assert (score.accuracy, score.bounds.low, score.bounds.high) == (1.0, 0.5, 1.0)
+    assert score.pass_at == {}
 
 
 def test_a_question_without_planned_samples_and_no_questions_are_refused() -> None:

@@ -103,6 +103,13 @@ def test_an_unknown_sample_count_gives_a_verdict_only_where_both_ends_agree(
         assert bool(result.reason) == (verdict == "cannot say")
 
 
+def test_a_run_of_single_samples_can_contradict_a_score_but_not_confirm_one() -> None:
+    singles = {f"q{n}": "c" if n % 2 else "w" for n in range(4)}
+    assert compared(published(60, 64), singles).verdict == "cannot say"
+    many = {f"q{n}": "c" if n % 2 else "w" for n in range(400)}
+    assert compared(published(90, 64, n_questions=400), many).verdict == "not compatible"
+
+
 def test_a_stated_deviation_over_runs_is_preferred_to_our_estimate() -> None:
     result = compared(published(50, 4, run_deviation=0.02))
     assert result.error == pytest.approx(math.hypot(math.sqrt(4 * 0.25 / 63) / 4, 0.01))

@@ -111,6 +111,11 @@ def test_a_k_too_large_to_sum_is_estimated_close_to_the_truth_and_repeatably() -
     assert maj_at_k(groups, 10, 500) == first
 
 
+def test_an_estimated_draw_without_any_vote_counts_nothing() -> None:
+    """One right answer among 999 that say nothing: it wins exactly when it is drawn."""
+    assert maj_at_k([VoteGroup(1, 1)], 999, 500) == pytest.approx(0.5, abs=0.04)
+
+
 def test_sampling_error_equals_the_hand_worked_value() -> None:
     # variances of the means: 0.5·0.5/3 and 0.25·0.75/3; root of their sum, over two questions
     expected = math.sqrt(0.25 / 3 + 0.1875 / 3) / 2
