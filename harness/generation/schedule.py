@@ -32,7 +32,7 @@ SLOWER = 1.25
 """An endpoint is slow when a token takes it so many times as long as the fastest one that is available."""
 
 REFRESH_FINISHES = 8
-"""The order is computed anew after so many finished samples, or a sixteenth of the open questions if that is more."""
+"""The order is computed anew after so many finished samples, or an eighth of the open questions if that is more."""
 
 _CENSORED = 1.3
 """A sample that already exceeds its estimate by running on is expected to reach so many times its present length."""
@@ -154,7 +154,7 @@ class Scheduler:
         total[0] += tokens
         total[1] += 1
         self._finishes += 1
-        if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 16):
+        if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8):
             self._refresh()
 
     def give_back(self, task: Task) -> None:
