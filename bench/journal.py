@@ -5,8 +5,6 @@
 Prints one line a figure. Times depend on the disk; compare runs on one machine only.
 """
 
-# ruff: noqa: T201 - a program that prints
-
 from __future__ import annotations
 
 import argparse
@@ -48,7 +46,7 @@ def sample(number: int, text: str) -> Sample:
 
 def texts(count: int) -> list[str]:
     """Different texts of `RECORD_CHARS` characters."""
-    chance = random.Random(0)  # noqa: S311 - filler text
+    chance = random.Random(0)
     return [" ".join(chance.choices(_WORDS, k=RECORD_CHARS // 4))[:RECORD_CHARS] for _ in range(count)]
 
 

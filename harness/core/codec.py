@@ -47,4 +47,8 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
 
 def pretty(value: Any) -> bytes:
     """Indented JSON with a final newline, for files that people open."""
-    return msgspec.json.format(encode(value), indent=2) + b"\n"
+    line = encode(value)
+    try:
+        return msgspec.json.format(line, indent=2) + b"\n"
+    except msgspec.DecodeError:  # it holds a lone surrogate, escaped
+        return json.dumps(json.loads(line), indent=2).encode("ascii") + b"\n"

@@ -34,7 +34,10 @@ def safe_name(name: str) -> str:
     if plain:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    stem = re.sub(r"[^A-Za-z0-9._+]+", "-", name).strip("-.")[: MAX_NAME_BYTES - 9].rstrip("-.")
+    stem = re.sub(r"[^A-Za-z0-9._+]+", "-", name).strip("-.")
+    if stem.split(".")[0].lower() in _RESERVED:  # `nul.txt-…` would still be the device
+        stem = f"x-{stem}"
+    stem = stem[: MAX_NAME_BYTES - 9].rstrip("-.")
     return f"{stem}-{digest}" if stem else f"x-{digest}"
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
+from harness.runs.inside import open_for_reading
 from harness.runs.layout import BenchmarkFolder
 
 HEAD_BYTES = 256
@@ -48,7 +49,8 @@ class Entry(NamedTuple):
 def read_entries(folder: BenchmarkFolder) -> Iterator[Entry]:
     """The entries in the index; none when it is missing, unreadable, or of another version."""
     try:
-        data = folder.index.read_bytes()
+        with open_for_reading(folder.index) as file:
+            data = file.read()
     except OSError:
         return iter(())
     if not data.startswith(_HEADER):
@@ -76,7 +78,7 @@ def extend(descriptor: int, entries: Iterable[Entry]) -> None:
 
 def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
     """Remove the index if it calls line `number` (from 1) at `offset` intact; the next resume then reads everything."""
-    with contextlib.suppress(OSError), folder.index.open("rb") as file:
+    with contextlib.suppress(OSError), open_for_reading(folder.index) as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)
         if len(data) == _ENTRY.size and _ENTRY.unpack(data)[:3:2] != (offset, 0):

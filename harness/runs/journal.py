@@ -125,6 +125,7 @@ class Journal:
         It fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
         stopped. Raises `StoreError` when it has stopped already or is closed.
         """
+        assert sample.benchmark == self.folder.name, "a sample of another benchmark"
         return self._put(sample)
 
     def flush(self) -> None:

@@ -11,7 +11,7 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION
-from harness.runs.inside import make_folder, refuse_link
+from harness.runs.inside import make_folder, open_for_reading, refuse_link
 
 T = TypeVar("T")
 
@@ -29,7 +29,8 @@ def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
     Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
     """
     try:
-        data = path.read_bytes()
+        with open_for_reading(path) as file:
+            data = file.read()
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error
     records = []

@@ -22,7 +22,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.runs.inside import open_for_writing
+from harness.runs.inside import open_for_reading, open_for_writing
 from harness.runs.layout import RunFolder
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
@@ -90,13 +90,19 @@ class RunLock:
             self._stand_in.unlink(missing_ok=True)
             self._stand_in = None
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing would leave it to a copy in a forked child
+        self._close()
 
     def forget(self) -> None:
         """In a forked child: drop the copy of the descriptor, which would hold the run beyond its parent's end."""
         self._stand_in = None
-        self.release()
+        self._close()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def _taken(self, holder: Holder | None, hint: str = "") -> StoreError:
         who = str(holder) if holder else "another process"
@@ -176,7 +182,7 @@ def _locks_work(path: Path) -> bool:
 
 def _holder(path: Path) -> Holder | None:
     try:
-        with path.open("rb") as file:
+        with open_for_reading(path) as file:
             return codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
     except (OSError, codec.DecodeError):
         return None

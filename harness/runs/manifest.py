@@ -15,7 +15,7 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
-from harness.runs.inside import refuse_link
+from harness.runs.inside import open_for_reading, refuse_link
 
 if TYPE_CHECKING:
     from harness.runs.layout import RunFolder
@@ -73,15 +73,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
         path = folder.manifest
         try:
-            if path.stat().st_size > MAX_MANIFEST_BYTES:
-                raise StoreError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: it is no manifest of ours.")
-            data = path.read_bytes()
+            with open_for_reading(path) as file:
+                data = file.read(MAX_MANIFEST_BYTES + 1)
         except FileNotFoundError as error:
             if folder.has_samples():
                 raise missing_manifest(folder) from error
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json.") from error
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+        if len(data) > MAX_MANIFEST_BYTES:
+            raise StoreError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: it is no manifest of ours.")
         try:
             head = codec.decode(data, _Versioned)
             if head.schema <= SCHEMA_VERSION:

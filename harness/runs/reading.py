@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from harness.core.errors import StoreError
 from harness.core.records import Key, Sample
 from harness.runs import index
+from harness.runs.inside import open_for_reading
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.survey import BUFFER_BYTES, JournalReport, lines, parse
+from harness.runs.survey import JournalReport, lines, parse
 
 
 class SampleReader(Iterator[Sample]):
@@ -27,7 +28,7 @@ class SampleReader(Iterator[Sample]):
         path, report = self._folder.samples, self.report
         seen: dict[Key, int] = {}
         try:
-            with path.open("rb", buffering=BUFFER_BYTES) as file:
+            with open_for_reading(path) as file:
                 for line in lines(file):
                     if not line.complete:
                         report.torn_tail = line.length

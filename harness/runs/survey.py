@@ -19,9 +19,9 @@ from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, Entry, read_entries
+from harness.runs.inside import READ_BUFFER_BYTES
 from harness.runs.layout import BenchmarkFolder
 
-BUFFER_BYTES = 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 _LINE_LIMIT = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
 
@@ -73,7 +73,7 @@ def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
         kept: bytes | None = data[:-1] if complete else data
         if length == _LINE_LIMIT and not complete:
             kept = None
-            while not complete and (data := file.readline(BUFFER_BYTES)):
+            while not complete and (data := file.readline(READ_BUFFER_BYTES)):
                 length, complete = length + len(data), data.endswith(b"\n")
         yield Line(number, offset, length, kept, complete)
         offset += length
@@ -133,7 +133,7 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
     """
     result = Survey(set(), JournalReport(), 0, 0, [])
     try:
-        with open(descriptor, "rb", buffering=BUFFER_BYTES, closefd=False) as file:
+        with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
             if trust_index:
                 _follow_index(file, folder, result)
             _advise(descriptor, "POSIX_FADV_SEQUENTIAL")

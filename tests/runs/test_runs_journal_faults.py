@@ -16,7 +16,17 @@ from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
-from harness.runs import BenchmarkFolder, Journal, RunFolder, journal, read_samples, record
+from harness.runs import (
+    BenchmarkFolder,
+    Journal,
+    Manifest,
+    RunFolder,
+    grades,
+    journal,
+    questions,
+    read_samples,
+    record,
+)
 
 Write = Callable[[int, bytes], int]
 
@@ -296,3 +306,20 @@ def test_a_reader_beside_a_running_writer_sees_whole_samples_only(folder: Benchm
         assert [one.question_id for one in reader] == ["a"]
         assert reader.report.torn_tail == 18
         os.truncate(folder.samples, folder.samples.stat().st_size - 18)
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_neither_read_nor_waited_for(run: RunFolder, plant: Callable[[Path], None]) -> None:
+    folder = run.benchmark(BENCHMARK)
+    folder.create()
+    for path in (folder.samples, folder.questions, folder.grades, folder.index, run.manifest):
+        plant(path)
+    for attempt in (
+        lambda: list(read_samples(folder)),
+        lambda: questions.read(folder),
+        lambda: grades.read(folder),
+        lambda: Manifest.load(run),
+        lambda: Journal.open(folder),
+    ):
+        with pytest.raises(StoreError, match=r"cannot read .*: not a regular file|is not a regular file|cannot write"):
+            attempt()

@@ -75,22 +75,30 @@ def test_a_killed_holder_holds_nothing(run: RunFolder) -> None:
             pass
 
 
-def test_a_forked_child_does_not_hold_the_run_beyond_its_parent(run: RunFolder) -> None:
-    program = (
-        "import os, sys, time\n"
-        "from harness.runs import RunFolder, RunLock\n"
-        "lock = RunLock(RunFolder(sys.argv[1])); lock.acquire()\n"
-        "reading, writing = os.pipe()\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    os.close(writing); os.read(reading, 1); os._exit(0)\n"
-        "print(child, flush=True)\n"
-        "lock.release()\n"
-        "with RunLock(RunFolder(sys.argv[1])): print('free', flush=True)\n"
-        "os.close(writing); os.waitpid(child, 0)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, str(run.path)], capture_output=True, text=True, timeout=60)
-    assert done.stdout.endswith("free\n"), done.stderr
+FORK = """
+import os, signal, sys
+from harness.runs import RunFolder, RunLock
+lock = RunLock(RunFolder(sys.argv[1]))
+lock.acquire()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.write(writing, b"x")
+    sys.stdin.read()
+    os._exit(0)
+os.read(reading, 1)
+if sys.argv[2] == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+lock.release()
+"""
+
+
+@pytest.mark.parametrize("end", ["die", "release"])
+def test_a_forked_child_does_not_hold_the_run_beyond_its_parent(run: RunFolder, end: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", FORK, str(run.path), end], stdin=subprocess.PIPE) as parent:
+        parent.wait()
+        assert parent.stdin is not None
+        with RunLock(run):
+            assert parent.stdin.write(b"the child still reads")
 
 
 @pytest.fixture

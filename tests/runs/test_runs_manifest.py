@@ -210,3 +210,10 @@ def test_a_link_in_place_of_the_manifest_is_not_written_through(run: RunFolder, 
     with pytest.raises(StoreError, match="symbolic link"):
         manifest().save(run)
     assert victim.read_text() == "precious"
+
+
+def test_a_prompt_with_a_lone_surrogate_equals_itself(run: RunFolder) -> None:
+    identity = changed(("system_prompt",), "\ud800")
+    manifest(identity).save(run)
+    record = BenchmarkRecord(identity=identity, plan=Plan(samples=4))
+    assert Manifest.load(run).extend(BENCHMARK, record).benchmarks[BENCHMARK].identity == identity

@@ -1,0 +1,82 @@
+"""JSON that carries every text and never crashes on foreign bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness.core import codec
+from harness.core.records import Usage
+
+ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
+    lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | ANY_TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner),
+    max_leaves=10,
+)
+
+
+@given(VALUES)
+@example("\ud800")
+@example({"\udfff": ["\u2028"]})
+def test_a_value_comes_back_equal_from_one_line(value: Any) -> None:
+    line = codec.encode(value)
+    assert b"\n" not in line
+    assert codec.decode(line) == value
+    assert json.loads(line) == value
+
+
+@given(VALUES)
+def test_a_file_for_people_holds_the_same_value(value: Any) -> None:
+    data = codec.pretty(value)
+    assert data.endswith(b"\n")
+    assert codec.decode(data) == value
+
+
+@given(st.binary())
+@example(b"\xff")
+@example(b'"\\ud800')
+@example(b'"\\ud800" x')
+@example(b'{"a":"\\ud800"')
+def test_foreign_bytes_give_a_value_or_our_error(data: bytes) -> None:
+    with contextlib.suppress(codec.DecodeError):
+        json.dumps(codec.decode(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 100_000,
+        b"[" * 100_000 + b'"\\ud800"',
+        b'{"a":' * 100_000,
+        b"1" * 5000,
+        b'["\\ud800",' + b"1" * 5000 + b"]",
+    ],
+    ids=["arrays", "arrays and a surrogate", "objects", "long number", "long number and a surrogate"],
+)
+def test_deep_and_long_input_gives_our_error(data: bytes) -> None:
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data, dict[str, int])
+
+
+@pytest.mark.parametrize("data", [b'{"prompt_tokens":"x"}', b"[]", '{"prompt_tokens":"\\ud800"}'])
+def test_another_shape_gives_our_error(data: bytes | str) -> None:
+    with pytest.raises(codec.DecodeError):
+        codec.decode(data, Usage)
+
+
+def test_a_record_with_a_lone_surrogate_is_checked_too() -> None:
+    assert codec.decode(b'["\\ud800"]', list[str]) == ["\ud800"]
+    with pytest.raises(codec.DecodeError):
+        codec.decode(b'["\\ud800"]', list[int])

@@ -1,0 +1,71 @@
+"""Whole files: the old one or the new one, never half."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import StoreError
+from harness.core.files import disk_error, write_atomically
+
+CALLS = ["fsync", "replace", "chmod"]
+
+
+def test_a_file_is_made_with_its_folders_and_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "file"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_failure_at_any_step_leaves_the_old_file_and_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def fail(*arguments: object, **named: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(StoreError, match=r"cannot write .*file: No space left on device \(\d+ MB free at /"):
+        write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_death_at_any_step_leaves_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    class Death(BaseException):
+        pass
+
+    def die(*arguments: object, **named: object) -> None:
+        raise Death
+
+    monkeypatch.setattr(os, call, die)
+    with pytest.raises(Death):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+
+
+def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"cannot write .*below: "):
+        write_atomically(tmp_path / "file" / "below", b"")
+
+
+def test_the_refusal_names_the_nearest_place_that_exists(tmp_path: Path) -> None:
+    error = disk_error(tmp_path / "gone" / "file", OSError(errno.EDQUOT, "Disk quota exceeded"))
+    assert str(error).startswith(f"cannot write {tmp_path}/gone/file: Disk quota exceeded (")
+    assert str(error).endswith(f"MB free at {tmp_path})")
+    assert error.exit_code == 3

@@ -1,0 +1,63 @@
+"""Digests, seeds and exit codes that must not drift."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.errors import (
+    HarnessError,
+    Interrupted,
+    ServerError,
+    StoppedByRule,
+    StoreError,
+    UsageError,
+    near_names,
+)
+from harness.core.identity import digest, sample_seed
+
+
+def test_a_digest_is_the_same_on_every_machine() -> None:
+    assert digest({"b": [1, None], "a": "é"}) == "9b10bedce64e86a275540261fbe95bc6c195bfb10d5def7a5fc12eefcc7d0a87"
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text()), st.randoms())
+def test_the_order_of_fields_is_no_part_of_a_digest(value: dict[str, object], chance: random.Random) -> None:
+    items = list(value.items())
+    chance.shuffle(items)
+    assert digest(dict(items)) == digest(value)
+
+
+@given(st.integers(), st.text(st.characters(exclude_categories=())), st.integers(0, 10**6))
+def test_a_seed_fits_31_bits_and_is_never_0(run_seed: int, question_id: str, index: int) -> None:
+    assert 1 <= sample_seed(run_seed, question_id, index) < 2**31
+
+
+def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> None:
+    seeds = {sample_seed(r, q, i) for r in (0, 1) for q in ("a", "b", "a1") for i in range(200)}
+    assert len(seeds) == 1200
+    assert sample_seed(1, "a", 0) == 337574673
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (HarnessError("x"), 2),
+        (UsageError("x"), 2),
+        (ServerError("x"), 2),
+        (StoreError("x"), 3),
+        (StoppedByRule("x"), 4),
+        (Interrupted("x", 2), 130),
+        (Interrupted("x", 15), 143),
+    ],
+)
+def test_exit_codes(error: HarnessError, code: int) -> None:
+    assert error.exit_code == code
+
+
+def test_a_misspelt_name_is_answered_with_near_ones() -> None:
+    assert near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
+    assert near_names("zzz", ["aime24"]) == ""

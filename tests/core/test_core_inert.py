@@ -1,0 +1,112 @@
+"""Foreign text made harmless."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import unicodedata
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from harness.core.inert import csv_cell, quoted, safe_name, visible
+from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+EXAMPLES = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 300))
+RESERVED = {"con", "prn", "aux", "nul", "com1", "lpt9"}
+
+
+@given(ANY_TEXT)
+@example("../../x")
+@example("/etc")
+@example("-rf")
+@example("CON")
+@example("nul.txt")
+@example("x" * 300)
+@example("a\0b")
+@example("..")
+@example("")
+@settings(max_examples=EXAMPLES)
+def test_a_safe_name_is_one_plain_component(name: str) -> None:
+    safe = safe_name(name)
+    assert re.fullmatch(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*", safe)
+    assert len(safe.encode()) <= MAX_NAME_BYTES
+    assert safe.split(".")[0].lower() not in RESERVED
+    assert not safe.endswith((".", ".tmp"))
+
+
+@given(ANY_TEXT, ANY_TEXT)
+@settings(max_examples=EXAMPLES)
+def test_two_names_get_two_folders_even_where_case_is_ignored(one: str, other: str) -> None:
+    assume(one != other)
+    assert safe_name(one).lower() != safe_name(other).lower()
+
+
+@given(st.text(st.sampled_from("aA.-_/ "), min_size=1, max_size=4), st.text(st.sampled_from("aA.-_/ "), max_size=4))
+@settings(max_examples=EXAMPLES)
+def test_names_that_look_alike_get_two_folders(one: str, other: str) -> None:
+    assume(one != other)
+    assert safe_name(one).lower() != safe_name(other).lower()
+
+
+@pytest.mark.parametrize("name", ["aime24", "gpqa-diamond", "math_500", "qwen3-0.6b", "c++"])
+def test_a_plain_name_stays_as_it_is(name: str) -> None:
+    assert safe_name(name) == name
+
+
+def test_a_model_name_stays_readable() -> None:
+    assert safe_name("Qwen/Qwen3-8B").startswith("Qwen-Qwen3-8B-")
+
+
+@given(ANY_TEXT, st.none() | st.integers(0, 20))
+@example("\x1b]52;c;aGk=\x07", None)
+@example("\x9b31m", None)
+@example("\u202eevil\u2066", None)
+@example("a\r\nb\u2028c\x85d", None)
+@settings(max_examples=EXAMPLES)
+def test_visible_text_cannot_drive_a_terminal(text: str, limit: int | None) -> None:
+    shown = visible(text, limit)
+    assert not any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for c in shown)
+    shown.encode()
+    assert len(shown.splitlines()) <= 1
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"])))
+def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_escapes_and_clipping_are_seen() -> None:
+    assert visible("\x1b[31m") == r"\x1b[31m"
+    assert visible("a\nb") == r"a\nb"
+    assert visible("\u202e\ud800") == r"\u202e\ud800"
+    assert visible("abcdef", 3) == "abc…"
+    assert visible("abc", 3) == "abc"
+
+
+@given(ANY_TEXT)
+def test_a_quotation_is_bounded(text: str) -> None:
+    assert len(quoted(text * 50)) <= MAX_MESSAGE_CHARS * len(r"\U0010ffff") + 1
+
+
+@given(ANY_TEXT)
+@example("=cmd()")
+@example("\t=1")
+@example("@SUM(1)")
+@settings(max_examples=EXAMPLES)
+def test_a_cell_never_starts_a_formula_and_keeps_its_text(text: str) -> None:
+    cell = csv_cell(text)
+    assert cell[:1] not in {"=", "+", "-", "@", "\t", "\r", "\n"}
+    assert cell.removeprefix("'") == text.removeprefix("'")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_cell_survives_a_csv_file(text: str) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerow([csv_cell(text)])
+    file.seek(0)
+    assert next(csv.reader(file)) == [csv_cell(text)]
