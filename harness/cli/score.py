@@ -61,7 +61,7 @@ def command(
     if as_json:
         _print_json(scores)
     else:
-        _print_tables(scores)
+        _print_tables(source.name, scores)
 
 
 def _score_run(path: Path, grading: Grading) -> list[Score]:
@@ -98,10 +98,10 @@ def _print_json(scores: list[Score]) -> None:
     click.echo(codec.pretty(found).decode(), nl=False)
 
 
-def _print_tables(scores: list[Score]) -> None:
+def _print_tables(label: str, scores: list[Score]) -> None:
     from harness.reports import sample_table, score_table, to_terminal
 
-    named = [(score.benchmark, score) for score in scores]
+    named = [(label, score) for score in scores]
     terminal.console().print(to_terminal([score_table(named), sample_table(named)]))
 
 

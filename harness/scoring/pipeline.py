@@ -14,8 +14,7 @@ from harness.core.files import write_atomically
 from harness.core.identity import digest
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading import pool
-from harness.grading.bounds import GRADER
+from harness.grading import GRADER, pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
 from harness.runs.inside import refuse_link
 from harness.scoring.score import Score, score_benchmark
