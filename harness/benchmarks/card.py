@@ -6,6 +6,7 @@ Unknown keys are refused with the near name; every field that shapes a score sta
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,8 @@ def _as_rules(value: Any) -> Any:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
+    if rules.grader != "rules" and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", rules.grader):
+        raise ValueError('grader must be "rules" or "package.module:function"')
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
             raise ValueError("a tolerance must be a finite number of at least 0")
@@ -175,9 +178,10 @@ class Variant(_Part):
     settings: str = ""
 
 
-AnswerForm = Literal["plain", "after_hashes", "last_box", "single_item"]
+AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]
 """plain: the cell is the reference · after_hashes: what follows the last "####" (GSM8K) · last_box: the last \\boxed{}
-of the cell (a solution) · single_item: a list of exactly one text (OlympiadBench)."""
+of the cell (a solution) ·
+box_or_plain: the last \\boxed{} where there is one, else the cell · single_item: a list of exactly one text (OlympiadBench)."""
 
 IdRule = Literal["column", "checksum", "auto"]
 """column: the id column must be there · checksum: of the row · auto: the column where there is one."""
@@ -315,23 +319,8 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_FIELD_NAMES = {
-    name
-    for model in (
-        Card,
-        Columns,
-        Choices,
-        Edition,
-        Variant,
-        HubSource,
-        FileSource,
-        UrlSource,
-        GymSource,
-        Prompt,
-        Sampling,
-    )
-    for name in model.model_fields
-}
+_MODELS = (Card, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt, Sampling)
+_FIELD_NAMES = {name for model in _MODELS for name in model.model_fields}
 
 
 def _first_problem(error: ValidationError) -> str:

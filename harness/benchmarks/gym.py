@@ -22,6 +22,9 @@ PREFIX = "gym:"
 GRADER = "harness.benchmarks.gym:verify"
 """The verifier, as `GradeRules.grader` names it."""
 
+ANY_ANSWER = "(any that the verifier accepts)"
+"""Reference of a question whose task names none."""
+
 RIGHT = 0.999
 """Reward of the verifier from which an answer is right; partial credit is wrong."""
 
@@ -71,9 +74,7 @@ def read(source: GymSource) -> Rows:
                     "id": f"{source.task}-{source.seed}-{index}",
                     "question": plain["question"],
                     # Some tasks accept many answers and name none; the verifier decides then.
-                    "answer": str(plain["answer"])
-                    if plain["answer"] is not None
-                    else "(any that the verifier accepts)",
+                    "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
                     "task": source.task,
                     "entry": plain,
                 },

@@ -180,7 +180,7 @@ def _translated(source: HubSource) -> Iterator[None]:
     """The library's exceptions as one sentence for the person at the keyboard."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - HTTP clients differ by version; the unknown is raised again
         _explain(source, error)
 
 

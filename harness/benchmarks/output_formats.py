@@ -28,6 +28,7 @@ RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
     "completion", "completions", "generated_text", "model_output", "prediction", "code",
 )  # fmt: skip
+REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
 GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
 ID_COLUMNS = ("question_id", "doc_id", "problem_id", "unique_id", "id", "idx")
 
@@ -64,10 +65,10 @@ def by_columns(
 ) -> Iterator[Asked]:
     """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
     first = rows[0]
-    response_column = _column(first, response, RESPONSE_COLUMNS, "the response", "--response-key")
-    answer_column = _column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "--answer-key")
-    question_column = _column(first, question, QUESTION_COLUMNS, "the question", "--question-key", needed=False)
-    id_column = _column(first, question_id, (), "the id", "--id-key", needed=False)
+    response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "--response-key")
+    answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "--answer-key")
+    question_column = _column(first, question, QUESTION_COLUMNS, "the question")
+    id_column = _column(first, question_id, (), "the id")
     for row in rows:
         for column in (response_column, answer_column):
             if column not in row.value:
@@ -161,14 +162,13 @@ def inspect(path: Path) -> Iterator[Asked]:
 def _inspect_sample(sample: Any, place: str) -> Asked:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{place} is no sample of an Inspect log")
-    output = sample["output"] if isinstance(sample["output"], dict) else {}
-    usage = output.get("usage") if isinstance(output.get("usage"), dict) else {}
-    choices = output.get("choices") if isinstance(output.get("choices"), list) else []
+    output = _mapping(sample["output"])
+    usage = _mapping(output.get("usage"))
+    choices = output.get("choices")
     responses = []
-    for choice in choices:
-        content = choice.get("message", {}).get("content") if isinstance(choice, dict) else None
-        text, reasoning = _parts(content)
-        reason = str(choice.get("stop_reason", "unknown")) if isinstance(choice, dict) else "unknown"
+    for choice in map(_mapping, choices if isinstance(choices, list) else []):
+        text, reasoning = _parts(_mapping(choice.get("message")).get("content"))
+        reason = str(choice.get("stop_reason", "unknown"))
         responses.append(
             Response(
                 text,
@@ -181,14 +181,13 @@ def _inspect_sample(sample: Any, place: str) -> Asked:
     target = sample["target"]
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
-    metadata = sample.get("metadata")
     return Asked(
         place,
         responses or [Response(None)],
         question=_flat(sample.get("input")),
         answer=target,
         question_id=_id(sample.get("id")),
-        metadata={k: v for k, v in metadata.items() if isinstance(v, str | int)} if isinstance(metadata, dict) else {},
+        metadata={k: v for k, v in _mapping(sample.get("metadata")).items() if isinstance(v, str | int)},
     )
 
 
@@ -206,15 +205,14 @@ def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator
             raise UsageError(
                 f"{row.place}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
-        response = row.value["response"]
-        body = response.get("body") if isinstance(response, dict) else None
-        if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        body = _mapping(_mapping(row.value["response"]).get("body"))
+        if not isinstance(body.get("choices"), list):
             continue  # a failed request is no sample
-        usage = body["usage"] if isinstance(body.get("usage"), dict) else {}
-        for choice in body["choices"]:
-            message = choice.get("message") if isinstance(choice, dict) else None
-            text, parts = _parts(message.get("content") if isinstance(message, dict) else choice.get("text"))
-            reasoning = message.get("reasoning_content") if isinstance(message, dict) else None
+        usage = _mapping(body.get("usage"))
+        for choice in map(_mapping, body["choices"]):
+            message = _mapping(choice.get("message"))
+            text, parts = _parts(message.get("content", choice.get("text")))
+            reasoning = message.get("reasoning_content")
             yield Asked(
                 row.place,
                 [
@@ -280,16 +278,12 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
         if isinstance(item, dict):
             item = item.get("content", item.get("text"))
         if item is not None and not isinstance(item, str):
-            raise UsageError(
-                f"{row.place}: the column {column!r} must be a text or a list of texts, found {quoted(repr(item))}"
-            )
+            shown = quoted(repr(item))
+            raise UsageError(f"{row.place}: the column {column!r} must be text or a list of texts, found {shown}")
         found.append(item)
     if len(found) > 1:
         return [Response(text) for text in found]
-    reasoning = next(
-        (row.value[n] for n in ("reasoning", "reasoning_content", "thinking") if isinstance(row.value.get(n), str)),
-        None,
-    )
+    reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     reason = row.value.get("finish_reason")
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
     return [
@@ -303,17 +297,20 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
     ]
 
 
-def _column(
-    row: Row, wanted: str | None, usual: Iterable[str], role: str, flag: str, needed: bool = True
-) -> str | None:
+def _column(row: Row, wanted: str | None, usual: Iterable[str], role: str) -> str | None:
+    """The column of that name, else the first of the usual names that is there."""
     if wanted is not None:
         if wanted in row.value:
             return wanted
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         near = near_names(wanted, row.value)
         raise UsageError(f"{row.place} has no column {visible(wanted)!r} for {role}; it has {have}.{near}")
-    found = next((name for name in usual if name in row.value), None)
-    if found is None and needed:
+    return next((name for name in usual if name in row.value), None)
+
+
+def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, flag: str) -> str:
+    found = _column(row, wanted, usual, role)
+    if found is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         raise UsageError(f"{row.place} has no usual column for {role}; name one with {flag}. It has {have}")
     return found
@@ -345,6 +342,10 @@ def _parts(content: Any) -> tuple[str | None, str | None]:
     text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
     reasoning = "".join(str(part.get("reasoning", "")) for part in parts if part.get("type") == "reasoning")
     return text, reasoning or None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _id(value: Any) -> str | None:

@@ -324,8 +324,19 @@ def _verified(card: Card, drafts: list[_Draft], rows_digest: str, origin: str) -
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
-    """Checksum of the reference answers of a set in any order: the same for copies that differ in other columns."""
-    return digest(sorted(list(references) for references in all_references))
+    """Checksum of the reference answers of a set in any order: the same for copies that differ in other columns.
+
+    Plain decimals count by value, so "27.0" and "27" are one.
+    """
+    return digest(sorted([_by_value(text) for text in references] for references in all_references))
+
+
+def _by_value(text: str) -> str:
+    if not re.fullmatch(r"-?\d{1,50}(\.\d{1,50})?", text):
+        return text
+    whole, _, decimals = text.partition(".")
+    decimals = decimals.rstrip("0")
+    return f"{whole}.{decimals}" if decimals else whole
 
 
 def _selected(

@@ -38,7 +38,7 @@ def references(value: Any, form: AnswerForm, kind: AnswerKind | str, structured:
         if "####" not in text:
             raise ValueError('has no "####" before its answer')
         text = text.rpartition("####")[2].strip()
-    elif form == "last_box":
+    elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
         text = last_box(text)
     if not text.strip():
         raise ValueError("is empty")
