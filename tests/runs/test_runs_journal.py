@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from recorded import BENCHMARK, intact_lines, intact_texts, sample
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
-from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, read_samples, record
+from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
 
 
 def store(folder: BenchmarkFolder, *samples: Sample) -> None:
@@ -54,6 +55,50 @@ def test_flush_returns_when_everything_is_on_disk(folder: BenchmarkFolder) -> No
         journal.flush()
         assert all(future.done() for future in futures)
         assert len(intact_lines(folder.samples.read_bytes())) == 20
+
+
+class HeldSync:
+    """Stands in for the sync of the data: counts, tells when it has begun, and ends when it is let go."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.begun, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, descriptor: int) -> None:
+        self.count += 1
+        self.begun.set()
+        assert self.let_go.wait(30)
+
+
+def test_nothing_is_acknowledged_or_listed_before_its_sync(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal.open(folder) as opened:
+        sync, listed = HeldSync(), folder.index.stat().st_size
+        monkeypatch.setattr(journal, "_sync_data", sync)
+        future = opened.append(sample("a"))
+        assert sync.begun.wait(30)
+        assert not future.done()
+        assert opened.keys == set()
+        assert folder.index.stat().st_size == listed
+        sync.let_go.set()
+        future.result(30)
+        assert opened.keys == {Key("a", 0)}
+
+
+def test_one_sync_serves_all_that_arrived_during_the_last_one(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal.open(folder) as opened:
+        sync = HeldSync()
+        monkeypatch.setattr(journal, "_sync_data", sync)
+        opened.append(sample("first"))
+        assert sync.begun.wait(30)
+        futures = [opened.append(sample("more", i)) for i in range(500)]
+        sync.let_go.set()
+        for future in futures:
+            future.result(30)
+        assert sync.count == 2
 
 
 def test_close_stores_what_was_appended(folder: BenchmarkFolder) -> None:
