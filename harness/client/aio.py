@@ -11,11 +11,9 @@ import asyncio
 import errno
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -23,9 +21,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from harness.client.endpoint import Endpoint
 from harness.client.events import ReplyParser
 from harness.client.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.proxies import proxy_for
 from harness.client.redact import host_and_port, redacted, secrets_of
 from harness.client.reply import Reply, RequestFailed
-from harness.client.transport import Deadlines
+from harness.client.transport import Deadlines, request_headers
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 
@@ -173,44 +172,6 @@ class Watch:
     def _connection_closed(self) -> bool:
         connection = self.response.connection if self.response is not None else None
         return connection is not None and (connection.transport is None or connection.transport.is_closing())
-
-
-def request_headers(endpoint: Endpoint) -> dict[str, str]:
-    """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "text/event-stream, application/json",
-        "Accept-Encoding": "identity",
-        "User-Agent": "reasoning-harness",
-    }
-    if endpoint.api_key:
-        headers["Authorization"] = f"Bearer {endpoint.api_key}"
-    headers.update(endpoint.headers)
-    return headers
-
-
-def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] | None = None) -> str | None:
-    """The proxy that the environment names for `endpoint`; None for loopback and private hosts."""
-    if endpoint.local:
-        return None
-    parts = urlsplit(endpoint.base_url)
-    proxies = getproxies_environment() if environ is None else _proxies(environ)
-    if proxy_bypass_environment(parts.netloc, proxies):
-        return None
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and not proxy.startswith(("http://", "https://")):
-        if "://" in proxy:
-            raise UsageError(
-                f"the environment names the proxy {redacted(proxy)}; only http:// proxies are supported: "
-                f"set {parts.scheme.upper()}_PROXY or NO_PROXY"
-            )
-        proxy = f"http://{proxy}"
-    return proxy
-
-
-def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    found = {name.lower(): value for name, value in environ.items() if name.lower().endswith("_proxy") and value}
-    return {name.removesuffix("_proxy"): value for name, value in found.items()}
 
 
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:

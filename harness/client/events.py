@@ -48,8 +48,8 @@ class ReplyParser:
 
     __slots__ = (
         "_at", "_body", "_bytes", "_chunks", "_data", "_done", "_event_name", "_events", "_failure", "_fingerprint",
-        "_finish", "_held", "_held_bytes", "_max_bytes", "_mode", "_notes", "_secrets", "_seen",
-        "_server_model", "_snippet", "_stamps", "_started_utc", "_usage", "clock", "request_id", "started",
+        "_finish", "_held", "_held_bytes", "_max_bytes", "_mode", "_notes", "_seen",
+        "_server_model", "_snippet", "_stamps", "_started_utc", "_usage", "clock", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +67,7 @@ class ReplyParser:
         self._started_utc = started_utc
         self._max_bytes = max_body_bytes
         self.request_id = request_id
-        self._secrets = tuple(secrets)
+        self.secrets = tuple(secrets)
         self._mode: Literal["", "events", "json"] = ""
         self._bytes = 0
         self._at = started
@@ -104,6 +104,16 @@ class ReplyParser:
         """When the latest token came, on the clock of `feed`; None before the first."""
         return self._stamps[-1] if self._stamps else None
 
+    @property
+    def is_event_stream(self) -> bool:
+        """Events came, not a whole JSON body."""
+        return self._mode == "events"
+
+    @property
+    def at_event_border(self) -> bool:
+        """The next byte begins an event."""
+        return self._mode == "events" and not self._held and not self._data and not self._event_name
+
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes of the body, received at `at`. Raises `RequestFailed` as soon as the reply cannot be had."""
         if self._failure is not None:
@@ -124,14 +134,23 @@ class ReplyParser:
         if over > 0 and not self._done:
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
 
-    def feed_tokens(self, texts: Sequence[str], stamps: Iterable[float], *, reasoning: bool) -> None:
-        """Token texts that a batch reader took out of whole events, with the time each one came."""
-        self._events += len(texts)
+    def feed_tokens(self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool, n_bytes: int) -> None:
+        """Token texts that a batch reader took out of `n_bytes` of whole events, with the time each event came.
+
+        The parser stands at an event's border. Raises `RequestFailed`.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._done:
+            return
         self._chunks[reasoning].append("".join([*self._body[reasoning], *texts]))
         self._body[reasoning].clear()
         self._seen[reasoning] = True
-        self._stamps.extend(stamps)
-        self._at = self._stamps[-1]
+        self._stamps.extend(stamps if all(texts) else [at for text, at in zip(texts, stamps, strict=True) if text])
+        self._at = stamps[-1]
+        self._bytes += n_bytes
+        if self._bytes > self._max_bytes:
+            raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
 
     def finish(self, at: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
@@ -235,7 +254,7 @@ class ReplyParser:
         self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
-                raise self._failed(failed_event(value, self._secrets, self._partial()))
+                raise self._failed(failed_event(value, self.secrets, self._partial()))
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quoted(data)}")
         self._event(value)
 
@@ -254,7 +273,7 @@ class ReplyParser:
     def _event(self, value: dict[str, Any]) -> None:
         choices = value.get("choices")
         if value.get("error") or self._event_name == b"error" or (choices is None and _is_error(value)):
-            raise self._failed(failed_event(value, self._secrets, self._partial()))
+            raise self._failed(failed_event(value, self.secrets, self._partial()))
         usage = value.get("usage")
         if type(usage) is dict:
             self._usage = usage
@@ -356,17 +375,17 @@ class ReplyParser:
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
         """A failure that the transport saw (a deadline), with the text so far."""
-        return RequestFailed(kind, quoted(redacted(message, self._secrets)), partial_text=self._partial())
+        return RequestFailed(kind, quoted(redacted(message, self.secrets)), partial_text=self._partial())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
-        return self._failed(RequestFailed(kind, redacted(message, self._secrets), partial_text=self._partial()))
+        return self._failed(RequestFailed(kind, redacted(message, self.secrets), partial_text=self._partial()))
 
     def _failed(self, failure: RequestFailed) -> RequestFailed:
         self._failure = failure
         return failure
 
     def _quoted(self, data: bytes) -> str:
-        return quoted(redacted(data[:2000].decode("utf-8", "replace"), self._secrets)) or "nothing"
+        return quoted(redacted(data[:2000].decode("utf-8", "replace"), self.secrets)) or "nothing"
 
     def _note(self, note: str) -> None:
         if note not in self._notes:
@@ -384,7 +403,7 @@ class ReplyParser:
 
     def _partial(self) -> str:
         text = "".join([*self._chunks[1], *self._body[1], *self._chunks[0], *self._body[0]])
-        return redacted(text, self._secrets)[-MAX_PARTIAL_CHARS:]
+        return redacted(text, self.secrets)[-MAX_PARTIAL_CHARS:]
 
     def _timing(self) -> Timing:
         stamps = self._stamps

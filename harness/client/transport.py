@@ -37,3 +37,17 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Close all connections."""
         ...
+
+
+def request_headers(endpoint: Endpoint) -> dict[str, str]:
+    """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream, application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "reasoning-harness",
+    }
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    headers.update(endpoint.headers)
+    return headers

@@ -10,15 +10,19 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from harness.client.aio import AiohttpTransport, proxy_for
+from harness.client.aio import AiohttpTransport
 from harness.client.endpoint import Endpoint
+from harness.client.fast import FastTransport
+from harness.client.proxies import proxy_for
 from harness.client.reply import Reply, RequestFailed
+from harness.client.streams import new_event_loop
 from harness.client.transport import Deadlines, Transport
 from harness.core.errors import UsageError
 from tests.faults.server import (
@@ -47,19 +51,32 @@ QUICK = Deadlines(connect=2.0, first_token=0.3, idle=0.3)
 PATIENT = Deadlines(connect=5.0, first_token=20.0, idle=20.0)
 MAX_BYTES = 1_000_000
 
-MAKERS: dict[str, Callable[[], Transport]] = {"aiohttp": AiohttpTransport}
+
+@dataclass(frozen=True)
+class Maker:
+    """A transport and the loop to run it on."""
+
+    transport: Callable[[], Transport]
+    loop: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+
+
+MAKERS = {
+    "aiohttp": Maker(AiohttpTransport),
+    "fast": Maker(FastTransport),
+    "fast on any loop": Maker(lambda: FastTransport(kernel_stamps=False), asyncio.new_event_loop),
+}
 
 Outcome = Reply | RequestFailed
 
 
 @pytest.fixture(params=list(MAKERS))
-def make(request: pytest.FixtureRequest) -> Callable[[], Transport]:
+def make(request: pytest.FixtureRequest) -> Maker:
     return MAKERS[request.param]
 
 
 @asynccontextmanager
-async def opened(make: Callable[[], Transport]) -> AsyncIterator[Transport]:
-    transport = make()
+async def opened(make: Maker) -> AsyncIterator[Transport]:
+    transport = make.transport()
     try:
         yield transport
     finally:
@@ -73,7 +90,7 @@ async def outcome_of(transport: Transport, url: str, deadlines: Deadlines = PATI
         return failure
 
 
-def ask(make: Callable[[], Transport], answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
+def ask(make: Maker, answer: Answer, deadlines: Deadlines = PATIENT) -> Outcome:
     """One request to a server that answers so."""
 
     async def main(url: str) -> Outcome:
@@ -81,14 +98,15 @@ def ask(make: Callable[[], Transport], answer: Answer, deadlines: Deadlines = PA
             return await outcome_of(transport, url, deadlines)
 
     with FaultServer(answer) as server:
-        return run(main(server.base_url))
+        return run(make, main(server.base_url))
 
 
-def run(main: Awaitable[Any]) -> Any:
+def run(make: Maker, main: Awaitable[Any]) -> Any:
     async def bounded() -> Any:
         return await asyncio.wait_for(main, 30)
 
-    return asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=make.loop) as runner:
+        return runner.run(bounded())
 
 
 def steps(*given: Step) -> Answer:
@@ -106,14 +124,14 @@ def replied(outcome: Outcome) -> Reply:
     return outcome
 
 
-def test_a_reply_comes_whole_with_its_facts(make: Callable[[], Transport]) -> None:
+def test_a_reply_comes_whole_with_its_facts(make: Maker) -> None:
     with FaultServer(lambda _: completion("forty-two")) as server:
 
         async def main() -> Reply:
             async with opened(make) as transport:
                 return replied(await outcome_of(transport, server.base_url))
 
-        reply = run(main())
+        reply = run(make, main())
         assert (reply.text, reply.finish_reason, reply.usage.completion_tokens) == ("forty-two", "stop", 3)
         assert reply.timing.first_token is not None
         assert 0 < reply.timing.first_token <= (reply.timing.last_token or 0) <= reply.timing.total
@@ -125,7 +143,7 @@ def test_a_reply_comes_whole_with_its_facts(make: Callable[[], Transport]) -> No
         assert request.headers["accept-encoding"] == "identity"
 
 
-def test_connections_are_kept_between_requests(make: Callable[[], Transport]) -> None:
+def test_connections_are_kept_between_requests(make: Maker) -> None:
     with FaultServer(lambda _: completion()) as server:
 
         async def main() -> None:
@@ -133,12 +151,12 @@ def test_connections_are_kept_between_requests(make: Callable[[], Transport]) ->
                 for _ in range(5):
                     replied(await outcome_of(transport, server.base_url))
 
-        run(main())
+        run(make, main())
         assert len(server.requests) == 5
         assert server.connections == 1
 
 
-def test_many_requests_at_once_each_get_their_own_reply(make: Callable[[], Transport]) -> None:
+def test_many_requests_at_once_each_get_their_own_reply(make: Maker) -> None:
     def answer(request: Request) -> Iterable[Step]:
         word = request.json["messages"]
         yield HEAD
@@ -156,7 +174,7 @@ def test_many_requests_at_once_each_get_their_own_reply(make: Callable[[], Trans
                 ]
                 return list(await asyncio.gather(*(outcome_of(transport, server.base_url, body=b) for b in bodies)))
 
-        assert [replied(each).text for each in run(main())] == [f"word-{n}" for n in range(40)]
+        assert [replied(each).text for each in run(make, main())] == [f"word-{n}" for n in range(40)]
 
 
 # -- connecting ------------------------------------------------------------------------------------------------------
@@ -167,35 +185,35 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def test_a_refused_connection_names_host_and_port(make: Callable[[], Transport]) -> None:
+def test_a_refused_connection_names_host_and_port(make: Maker) -> None:
     port = free_port()
 
     async def main() -> Outcome:
         async with opened(make) as transport:
             return await outcome_of(transport, f"http://127.0.0.1:{port}")
 
-    failure = failed(run(main()))
+    failure = failed(run(make, main()))
     assert failure.kind == "connect"
     assert f"127.0.0.1:{port}" in failure.message
 
 
-def test_an_unknown_host_is_a_failure_to_connect(make: Callable[[], Transport]) -> None:
+def test_an_unknown_host_is_a_failure_to_connect(make: Maker) -> None:
     async def main() -> Outcome:
         async with opened(make) as transport:
             return await outcome_of(transport, "http://no-such-host.invalid:8000")
 
-    failure = failed(run(main()))
+    failure = failed(run(make, main()))
     assert failure.kind == "connect"
     assert "no-such-host.invalid:8000" in failure.message
 
 
-def test_a_server_that_closes_before_replying_is_a_failure_to_connect(make: Callable[[], Transport]) -> None:
+def test_a_server_that_closes_before_replying_is_a_failure_to_connect(make: Maker) -> None:
     for act in (CLOSE, RESET):
         assert failed(ask(make, steps(act))).kind == "connect"
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
-def test_ipv6_addresses_are_accepted(make: Callable[[], Transport]) -> None:
+def test_ipv6_addresses_are_accepted(make: Maker) -> None:
     try:
         server = FaultServer(lambda _: completion(), host="::1")
     except OSError:
@@ -206,26 +224,26 @@ def test_ipv6_addresses_are_accepted(make: Callable[[], Transport]) -> None:
             async with opened(make) as transport:
                 return await outcome_of(transport, server.base_url)
 
-        assert replied(run(main())).text == "42"
+        assert replied(run(make, main())).text == "42"
 
 
-def test_localhost_works_when_the_server_listens_on_ipv4_only(make: Callable[[], Transport]) -> None:
+def test_localhost_works_when_the_server_listens_on_ipv4_only(make: Maker) -> None:
     with FaultServer(lambda _: completion()) as server:
 
         async def main() -> Outcome:
             async with opened(make) as transport:
                 return await outcome_of(transport, f"http://localhost:{server.port}/v1")
 
-        assert replied(run(main())).text == "42"
+        assert replied(run(make, main())).text == "42"
 
 
-def test_loopback_is_never_proxied(make: Callable[[], Transport], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_is_never_proxied(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     assert replied(ask(make, lambda _: completion())).text == "42"
 
 
-def test_a_redirect_is_not_followed_and_named(make: Callable[[], Transport]) -> None:
+def test_a_redirect_is_not_followed_and_named(make: Maker) -> None:
     with FaultServer(lambda _: completion()) as other:
         target = f"{other.base_url}/chat/completions"
         failure = failed(ask(make, steps(http(307, location=target))))
@@ -260,12 +278,12 @@ def test_a_redirect_is_not_followed_and_named(make: Callable[[], Transport]) -> 
         (504, {}, "server"),
     ],
 )
-def test_each_http_error_has_its_kind(make: Callable[[], Transport], status: int, body: Any, kind: str) -> None:
+def test_each_http_error_has_its_kind(make: Maker, status: int, body: Any, kind: str) -> None:
     failure = failed(ask(make, steps(http(status, body))))
     assert (failure.kind, failure.status) == (kind, status)
 
 
-def test_the_servers_words_are_shown_without_the_key_it_echoes(make: Callable[[], Transport]) -> None:
+def test_the_servers_words_are_shown_without_the_key_it_echoes(make: Maker) -> None:
     body = {"error": {"message": f"the key {KEY} is\x1b[31m wrong"}}
     failure = failed(ask(make, steps(http(401, body))))
     assert "wrong" in failure.message
@@ -276,22 +294,22 @@ def test_the_servers_words_are_shown_without_the_key_it_echoes(make: Callable[[]
     ("value", "seconds"),
     [("7", 7.0), ("0.5", 0.5), ("-3", None), ("nan", None), ("soon", None), ("Wed, 21 Oct 2015 07:28:00 GMT", None)],
 )
-def test_retry_after_is_read(make: Callable[[], Transport], value: str, seconds: float | None) -> None:
+def test_retry_after_is_read(make: Maker, value: str, seconds: float | None) -> None:
     assert failed(ask(make, steps(http(429, {}, retry_after=value)))).retry_after == seconds
 
 
-def test_a_retry_after_of_days_is_capped_and_said(make: Callable[[], Transport]) -> None:
+def test_a_retry_after_of_days_is_capped_and_said(make: Maker) -> None:
     failure = failed(ask(make, steps(http(503, {}, retry_after="999999"))))
     assert failure.retry_after == 3600
     assert "999999" in failure.message
 
 
-def test_a_compressed_error_body_is_read(make: Callable[[], Transport]) -> None:
+def test_a_compressed_error_body_is_read(make: Maker) -> None:
     body = gzip.compress(json.dumps({"error": {"message": "ContextWindowExceededError: too much"}}).encode())
     assert failed(ask(make, steps(http(400, body, content_encoding="gzip")))).kind == "too_long"
 
 
-def test_an_error_body_without_end_is_bounded(make: Callable[[], Transport]) -> None:
+def test_an_error_body_without_end_is_bounded(make: Maker) -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield b"HTTP/1.1 500 X\r\n\r\n"
         while True:
@@ -300,7 +318,7 @@ def test_an_error_body_without_end_is_bounded(make: Callable[[], Transport]) -> 
     assert failed(ask(make, answer)).kind == "server"
 
 
-def test_a_json_error_under_an_event_stream_header_is_read(make: Callable[[], Transport]) -> None:
+def test_a_json_error_under_an_event_stream_header_is_read(make: Maker) -> None:
     reply = http(400, b'{"error": {"message": "exceeds the available context size"}}', content_type="text/event-stream")
     assert failed(ask(make, steps(reply))).kind == "too_long"
 
@@ -308,19 +326,19 @@ def test_a_json_error_under_an_event_stream_header_is_read(make: Callable[[], Tr
 # -- streams ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_page_of_html_with_status_200_is_no_event_stream(make: Callable[[], Transport]) -> None:
+def test_a_page_of_html_with_status_200_is_no_event_stream(make: Maker) -> None:
     failure = failed(ask(make, steps(http(200, b"<html>Sign in</html>", content_type="text/html"))))
     assert failure.kind == "malformed"
     assert "Sign in" in failure.message
 
 
-def test_a_compressed_reply_is_refused(make: Callable[[], Transport]) -> None:
+def test_a_compressed_reply_is_refused(make: Maker) -> None:
     bomb = gzip.compress(b"\0" * 5_000_000)
     failure = failed(ask(make, steps(http(200, bomb, content_encoding="gzip", content_type="text/event-stream"))))
     assert failure.kind == "malformed"
 
 
-def test_a_whole_json_reply_is_read(make: Callable[[], Transport]) -> None:
+def test_a_whole_json_reply_is_read(make: Maker) -> None:
     body = {
         "id": "r",
         "object": "chat.completion",
@@ -332,7 +350,7 @@ def test_a_whole_json_reply_is_read(make: Callable[[], Transport]) -> None:
     assert (reply.text, reply.finish_reason) == ("42", "length")
 
 
-def test_a_body_without_length_ends_with_the_connection(make: Callable[[], Transport]) -> None:
+def test_a_body_without_length_ends_with_the_connection(make: Maker) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
     assert replied(ask(make, steps(head, delta("42", finish="stop"), CLOSE))).notes == ("no [DONE]",)
     assert failed(ask(make, steps(head, delta("42"), CLOSE))).kind == "cut"
@@ -344,9 +362,7 @@ FINISHED_AT = TRANSCRIPT.index(b'"stop"}]}') + len(b'"stop"}]}')
 
 
 @pytest.mark.parametrize("act", [CLOSE, RESET])
-def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
-    make: Callable[[], Transport], act: Step
-) -> None:
+def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(make: Maker, act: Step) -> None:
     def answer(request: Request) -> Iterable[Step]:
         yield TRANSCRIPT[: request.json["messages"]]
         # A reset throws away what the client has not read yet.
@@ -365,7 +381,7 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
             ]
 
     with FaultServer(answer) as server:
-        outcomes = run(main(server.base_url))
+        outcomes = run(make, main(server.base_url))
     for at, outcome in zip(cuts, outcomes, strict=True):
         if at >= FINISHED_AT:
             assert replied(outcome).text == "4∑2", at
@@ -375,42 +391,42 @@ def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
             assert failure.retryable, at
 
 
-def test_a_transcript_in_single_bytes_is_whole(make: Callable[[], Transport]) -> None:
+def test_a_transcript_in_single_bytes_is_whole(make: Maker) -> None:
     assert replied(ask(make, lambda _: [TRANSCRIPT[i : i + 1] for i in range(len(TRANSCRIPT))])).text == "4∑2"
 
 
-def test_crlf_comments_and_odd_chunks_are_read(make: Callable[[], Transport]) -> None:
+def test_crlf_comments_and_odd_chunks_are_read(make: Maker) -> None:
     body = (b": ping\n\n" + delta("4") + b"event: message\n" + delta("2", finish="stop") + DONE).replace(b"\n", b"\r\n")
     chunks = [f"{len(body[i : i + 9]):X};x=y\r\n".encode() + body[i : i + 9] + b"\r\n" for i in range(0, len(body), 9)]
     assert replied(ask(make, lambda _: [HEAD, *chunks, b"0\r\nTrailer: x\r\n\r\n"])).text == "42"
 
 
-def test_an_error_event_after_tokens_fails_in_its_words(make: Callable[[], Transport]) -> None:
+def test_an_error_event_after_tokens_fails_in_its_words(make: Maker) -> None:
     error = event({"error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}})
     failure = failed(ask(make, lambda _: event_stream(delta("4"), error)))
     assert failure.kind == "server"
     assert "EngineCore" in failure.message
 
 
-def test_done_without_a_finish_reason_is_a_failure(make: Callable[[], Transport]) -> None:
+def test_done_without_a_finish_reason_is_a_failure(make: Maker) -> None:
     assert failed(ask(make, lambda _: event_stream(delta("4")))).kind == "cut"
 
 
-def test_broken_json_and_broken_utf8_are_malformed(make: Callable[[], Transport]) -> None:
+def test_broken_json_and_broken_utf8_are_malformed(make: Maker) -> None:
     for bad in (b'{"choices": [', b'{"choices": [{"delta": {"content": "\xff\xfe"}}]}'):
         assert failed(ask(make, lambda _, bad=bad: event_stream(delta("4"), event(bad)))).kind == "malformed"
 
 
-def test_bad_chunk_framing_is_a_transient_failure(make: Callable[[], Transport]) -> None:
+def test_bad_chunk_framing_is_a_transient_failure(make: Maker) -> None:
     failure = failed(ask(make, steps(HEAD, chunk(delta("4")), b"zz\r\nwhat\r\n", CLOSE)))
     assert failure.kind in ("cut", "malformed")
 
 
-def test_a_reply_that_is_no_http_is_a_typed_failure(make: Callable[[], Transport]) -> None:
+def test_a_reply_that_is_no_http_is_a_typed_failure(make: Maker) -> None:
     assert failed(ask(make, steps(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", CLOSE))).kind in ("malformed", "connect")
 
 
-def test_generation_without_end_is_a_runaway(make: Callable[[], Transport]) -> None:
+def test_generation_without_end_is_a_runaway(make: Maker) -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield HEAD
         while True:
@@ -421,7 +437,7 @@ def test_generation_without_end_is_a_runaway(make: Callable[[], Transport]) -> N
     assert not failure.retryable
 
 
-def test_one_endless_line_is_bounded(make: Callable[[], Transport]) -> None:
+def test_one_endless_line_is_bounded(make: Maker) -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: "
         while True:
@@ -433,20 +449,20 @@ def test_one_endless_line_is_bounded(make: Callable[[], Transport]) -> None:
 # -- deadlines -------------------------------------------------------------------------------------------------------
 
 
-def test_no_first_token_in_time_is_a_timeout(make: Callable[[], Transport]) -> None:
+def test_no_first_token_in_time_is_a_timeout(make: Maker) -> None:
     for given in ((STALL,), (HEAD, STALL), (HEAD, chunk(delta(role="assistant")), STALL)):
         failure = failed(ask(make, steps(*given), QUICK))
         assert failure.kind == "timeout"
         assert "0.3 s" in failure.message
 
 
-def test_a_stall_after_tokens_is_a_timeout_with_what_had_come(make: Callable[[], Transport]) -> None:
+def test_a_stall_after_tokens_is_a_timeout_with_what_had_come(make: Maker) -> None:
     failure = failed(ask(make, steps(HEAD, chunk(delta("so far")), STALL), QUICK))
     assert (failure.kind, failure.partial_text) == ("timeout", "so far")
 
 
 @pytest.mark.parametrize("drip", [chunk(b": ping\n\n"), chunk(delta()), b" "])
-def test_pings_do_not_extend_the_idle_deadline(make: Callable[[], Transport], drip: bytes) -> None:
+def test_pings_do_not_extend_the_idle_deadline(make: Maker, drip: bytes) -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield HEAD + chunk(delta("so far"))
         if drip == b" ":
@@ -458,7 +474,7 @@ def test_pings_do_not_extend_the_idle_deadline(make: Callable[[], Transport], dr
     assert failed(ask(make, answer, QUICK)).kind == "timeout"
 
 
-def test_tokens_extend_the_idle_deadline(make: Callable[[], Transport]) -> None:
+def test_tokens_extend_the_idle_deadline(make: Maker) -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield HEAD
         for _n in range(8):
@@ -469,12 +485,12 @@ def test_tokens_extend_the_idle_deadline(make: Callable[[], Transport]) -> None:
     assert replied(ask(make, answer, QUICK)).text == "x" * 8
 
 
-def test_a_stall_after_the_finish_reason_costs_nothing(make: Callable[[], Transport]) -> None:
+def test_a_stall_after_the_finish_reason_costs_nothing(make: Maker) -> None:
     assert replied(ask(make, steps(HEAD, chunk(delta("42", finish="stop")), STALL), QUICK)).text == "42"
     assert replied(ask(make, steps(HEAD, chunk(delta("42", finish="stop") + DONE), STALL), PATIENT)).text == "42"
 
 
-def test_cancelling_closes_the_connection(make: Callable[[], Transport]) -> None:
+def test_cancelling_closes_the_connection(make: Maker) -> None:
     with FaultServer(steps(HEAD, chunk(delta("x")), STALL)) as server:
 
         async def main() -> None:
@@ -487,10 +503,10 @@ def test_cancelling_closes_the_connection(make: Callable[[], Transport]) -> None
                     await task
                 assert await asyncio.to_thread(server.wait_for, lambda: server.aborted == 1)
 
-        run(main())
+        run(make, main())
 
 
-def test_a_connection_that_failed_is_not_used_again(make: Callable[[], Transport]) -> None:
+def test_a_connection_that_failed_is_not_used_again(make: Maker) -> None:
     def answer(request: Request) -> Iterable[Step]:
         if request.number == 1:
             return [HEAD, chunk(delta("x")), chunk(event(b"{broken")), Pause(0.05), chunk(delta("late", finish="stop"))]
@@ -503,12 +519,12 @@ def test_a_connection_that_failed_is_not_used_again(make: Callable[[], Transport
                 failed(await outcome_of(transport, server.base_url))
                 assert replied(await outcome_of(transport, server.base_url)).text == "42"
 
-        run(main())
+        run(make, main())
         assert server.connections == 2
 
 
 def test_a_kept_connection_that_the_server_closed_meanwhile_is_a_transient_failure_or_replaced(
-    make: Callable[[], Transport],
+    make: Maker,
 ) -> None:
     with FaultServer(lambda _: [*completion(), CLOSE]) as server:
 
@@ -520,7 +536,7 @@ def test_a_kept_connection_that_the_server_closed_meanwhile_is_a_transient_failu
                     await asyncio.sleep(0.05)
                 return outcomes
 
-        for outcome in run(main()):
+        for outcome in run(make, main()):
             assert replied(outcome).text == "42"
 
 
@@ -542,10 +558,11 @@ def https(authority: trustme.CA) -> Iterator[FaultServer]:
 
 def secure(ca_file: Path | None, url: str) -> Outcome:
     async def main() -> Outcome:
-        async with opened(lambda: AiohttpTransport(ca_file=ca_file)) as transport:
+        async with opened(make) as transport:
             return await outcome_of(transport, url)
 
-    return run(main())  # type: ignore[no-any-return]
+    make = Maker(lambda: AiohttpTransport(ca_file=ca_file))
+    return run(make, main())  # type: ignore[no-any-return]
 
 
 def test_a_named_authority_is_trusted(https: FaultServer, authority: trustme.CA, tmp_path: Path) -> None:

@@ -1,0 +1,197 @@
+"""HTTP/1.1 as far as a completion request needs it: the request's head, and bytes of a response → its body.
+
+Pure, strict and bounded. Guarantees: splits of the bytes never change the outcome; a body that ended early is never
+taken for whole; nothing outside the framing reaches the body. Not covered: compression, upgrades, HTTP/2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+MAX_HEAD_BYTES = 64 * 1024
+MAX_SIZE_LINE_BYTES = 4096
+"""A chunk's size with its extensions, and the trailers."""
+
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+
+
+class BadResponse(ValueError):
+    """The peer does not speak HTTP/1.1, or breaks its framing."""
+
+
+def request_head(url: str, headers: Mapping[str, str]) -> bytes:
+    """The head of a POST to `url`, up to the value of its Content-Length. `ValueError` for what cannot be sent."""
+    parts = urlsplit(url)
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    lines = [f"POST {target} HTTP/1.1", f"Host: {parts.netloc.rpartition('@')[2]}"]
+    for name, value in headers.items():
+        if not _HEADER_VALUE.match(value) or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_|~-]+", name):
+            raise ValueError(f"the value of the header {name!r} holds characters that no header can carry")
+        lines.append(f"{name}: {value}")
+    if not target.isascii() or re.search(r"[\x00-\x20\x7f]", target):
+        raise ValueError("the path holds characters that no URL can carry")
+    return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")
+
+
+class ResponseReader:
+    """One response, fed piece by piece. status: 0 until the head is whole. headers: names in lower case."""
+
+    __slots__ = ("_buffer", "_framing", "_keep_alive", "_left", "_surplus", "ended", "headers", "started", "status")
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.ended = False
+        self.started = False
+        """A byte came."""
+        self._framing = ""  # "chunked", "length" or "close", once the head is whole
+        self._buffer = b""  # an unfinished head, chunk size or trailer
+        self._left = 0  # bytes to come of the body (length), or of the chunk and its CRLF (chunked)
+        self._keep_alive = True
+        self._surplus = False
+
+    @property
+    def chunked(self) -> bool:
+        """The body comes in chunks."""
+        return self._framing == "chunked"
+
+    @property
+    def at_chunk_border(self) -> bool:
+        """A chunked body of which the next byte begins a chunk's size."""
+        return self._framing == "chunked" and not self._left and not self._buffer and not self.ended
+
+    @property
+    def reusable(self) -> bool:
+        """The connection may carry another request."""
+        return self.ended and self._keep_alive and not self._surplus and self._framing != "close"
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes of the body in the next bytes of the response. Raises `BadResponse`."""
+        self.started = True
+        if not self._framing:
+            data = self._read_head(data)
+            if not self._framing:
+                return b""
+        if self.ended:
+            self._surplus |= bool(data)
+            return b""
+        if self._framing == "chunked":
+            return self._read_chunks(data)
+        if self._framing == "close":
+            return data
+        body = data[: self._left]
+        self._left -= len(body)
+        self.ended = not self._left
+        self._surplus |= len(data) > len(body)
+        return body
+
+    def eof(self) -> str:
+        """The connection ended: why the response is not whole; empty if it is."""
+        if self._framing == "close":
+            self.ended = True
+        if self.ended:
+            return ""
+        if not self._framing:
+            return "the connection closed before the reply"
+        return "the connection closed inside the body"
+
+    def _read_head(self, data: bytes) -> bytes:
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
+                raise BadResponse("the reply does not begin as HTTP/1.1 does")
+            return b""
+        head, rest = self._buffer[:end], self._buffer[end + 4 :]
+        self._buffer = b""
+        lines = head.split(b"\r\n")
+        status = _STATUS.match(lines[0])
+        if status is None:
+            raise BadResponse("the reply does not begin as HTTP/1.1 does")
+        code = int(status[2])
+        if code < 200 and code != 101:  # 100 Continue, 103 Early Hints: the true head follows
+            return self._read_head(rest)
+        headers: dict[str, str] = {}
+        for line in lines[1:]:
+            name, colon, value = line.partition(b":")
+            if not colon:
+                raise BadResponse("a header without a colon")
+            headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
+        self.status, self.headers = code, headers
+        connection = headers.get("connection", "").lower()
+        self._keep_alive = "close" not in connection and (status[1] == b"1" or "keep-alive" in connection)
+        self._framing, self._left = self._body_framing(code, headers)
+        self.ended = self._framing == "length" and not self._left
+        return rest
+
+    @staticmethod
+    def _body_framing(status: int, headers: dict[str, str]) -> tuple[str, int]:
+        coding = headers.get("transfer-encoding", "").lower()
+        if coding:
+            if coding != "chunked":
+                raise BadResponse(f"an unknown transfer encoding {coding!r}")
+            return "chunked", 0
+        if status in (204, 304):
+            return "length", 0
+        length = headers.get("content-length")
+        if length is None:
+            return "close", 0
+        if not (length.isascii() and length.isdigit() and len(length) < 16):
+            raise BadResponse(f"an impossible Content-Length {length[:40]!r}")
+        return "length", int(length)
+
+    def _read_chunks(self, data: bytes) -> bytes:
+        left = self._left
+        if not left and not self._buffer:  # the common read: one whole chunk
+            at = data.find(b"\r\n", 0, 16)
+            if at > 0 and data[-2:] == b"\r\n":
+                size = _size(data[:at])
+                if size and len(data) == at + size + 4:
+                    return data[at + 2 : -2]
+        if self._buffer:
+            data = self._buffer + data
+            self._buffer = b""
+        body = []
+        at, end = 0, len(data)
+        while at < end:
+            if left > 2:
+                piece = data[at : at + left - 2]
+                body.append(piece)
+                at += len(piece)
+                left -= len(piece)
+                if left > 2:
+                    break
+            if left:
+                piece = data[at : at + left]
+                if not b"\r\n"[2 - left :].startswith(piece):
+                    raise BadResponse("a chunk is not as long as it says")
+                at += len(piece)
+                left -= len(piece)
+                continue
+            line = data.find(b"\r\n", at)
+            size = _size(data[at:line]) if line >= 0 else 1
+            last = data.find(b"\r\n\r\n", line) if line >= 0 and not size else 0
+            if line < 0 or last < 0:  # the size or the trailers are not whole yet
+                if end - at > MAX_SIZE_LINE_BYTES:
+                    raise BadResponse("a chunk without a size")
+                self._buffer = data[at:]
+                break
+            if not size:
+                self.ended = True
+                self._surplus = last + 4 < end
+                break
+            at = line + 2
+            left = size + 2
+        self._left = left
+        return b"".join(body)
+
+
+def _size(line: bytes) -> int:
+    match = _CHUNK_SIZE.match(line)
+    if match is None:
+        raise BadResponse("a chunk without a size")
+    return int(match[1], 16)

@@ -1,0 +1,180 @@
+"""Many token events in one step: what a server's events have in common is learnt once, then cut away.
+
+Consecutive token events of one server differ in the token only (and in `id` and `created`, which nobody needs twice).
+So a run of whole HTTP chunks is turned into one JSON array of token texts by replacing everything between two texts by
+`","`. Guarantee: a batch is taken only if every event in it is the learnt one around a JSON string; anything else (a
+finish reason, usage, an error, a comment, CRLF, another field) is left to the general path. Why that is safe: the
+replaced piece holds line ends, which no JSON string can; an event that does not fit leaves its own line ends behind.
+The sizes of the chunks inside a batch are not checked against their contents.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from harness.core import codec
+
+END_OF_FRAME = b"\n\n\r\n"
+"""An event's blank line, then the end of its HTTP chunk."""
+
+MAX_TEMPLATES = 16
+"""Templates kept for one server: a few models, text and reasoning."""
+
+MAX_EVENT_BYTES = 16 * 1024
+"""Longer events are not worth learning from."""
+
+_CLOSING_FRAMES = 6
+"""After the last token come at most a finish event, usage, `[DONE]` and the last chunk."""
+
+_MAX_MISSES = 64
+"""Batches in a row from which nothing could be learnt before it is no longer tried."""
+
+_SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
+_STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'
+_VARIES = re.compile(rb'("id"\s*:\s*)"[^"\\]*"|("created"\s*:\s*)\d+')
+_TEXT_FIELD = re.compile(rb'"(content|reasoning_content|reasoning|text)"\s*:\s*"(' + _STRING + rb')"')
+_decode_texts = msgspec.json.Decoder(list[str]).decode
+
+
+class Template:
+    """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning."""
+
+    def __init__(self, head: bytes, tail: bytes, reasoning: bool) -> None:
+        """head, tail: of the event's JSON around the token's text, without the quotes."""
+        before = rb"data: ?" + _masked(head) + rb'"'
+        after = rb'"' + _masked(tail) + rb"\n\n"
+        self.reasoning = reasoning
+        self.pattern = before + after
+        self._first = re.compile(_SIZE + before)
+        self._frame = re.compile(_SIZE + before + _STRING + rb"(?P<tail>" + after + rb"\r\n)")
+        self._between = re.compile(after + rb"(?:\r\n" + _SIZE + rb")?" + before)
+
+    def fits(self, raw: bytes) -> bool:
+        """`raw` begins with such an event, at the border of a chunk."""
+        return self._first.match(raw) is not None
+
+    def batch(self, raw: bytes) -> tuple[int, list[str]] | None:
+        """(how many bytes of `raw` are a run of such events, their texts); None if `raw` is no such run.
+
+        `raw` begins at the border of a chunk; the last few frames may be others.
+        """
+        end = raw.rfind(END_OF_FRAME)
+        for _ in range(_CLOSING_FRAMES):
+            if end < 0:
+                return None
+            before = raw.rfind(END_OF_FRAME, 0, end)
+            start = before + len(END_OF_FRAME) if before >= 0 else 0
+            last = self._frame.fullmatch(raw, start, end + len(END_OF_FRAME))
+            if last is not None:
+                texts = self._texts(raw, last.start("tail"))
+                return None if texts is None else (last.end(), texts)
+            end = before
+        return None
+
+    def _texts(self, raw: bytes, stop: int) -> list[str] | None:
+        first = self._first.match(raw)
+        if first is None:
+            return None
+        joined, n = self._between.subn(b'","', raw[first.end() : stop])
+        if b"\n" in joined:
+            return None
+        try:
+            texts = _decode_texts(b'["' + joined + b'"]')
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return texts if len(texts) == n + 1 else None
+
+
+class Templates:
+    """The templates of one server, the latest first."""
+
+    def __init__(self) -> None:
+        self._known: list[Template] = []
+        self._misses = 0
+
+    def find(self, raw: bytes) -> Template | None:
+        """The known template that `raw` begins with."""
+        for template in self._known:
+            if template.fits(raw):
+                return template
+        return None
+
+    def learn(self, raw: bytes) -> None:
+        """Learn from the last whole token event in `raw`, if it is one."""
+        if self._misses >= _MAX_MISSES:
+            return
+        self._misses += 1
+        end = raw.rfind(END_OF_FRAME)
+        for _ in range(_CLOSING_FRAMES):
+            start = raw.rfind(b"data:", 0, max(end, 0))
+            if start < 0:
+                return
+            template = learnt(raw[start + 5 : end])
+            if template is not None:
+                self._misses = 0
+                if all(known.pattern != template.pattern for known in self._known):
+                    self._known.insert(0, template)
+                    del self._known[MAX_TEMPLATES:]
+                return
+            end = raw.rfind(END_OF_FRAME, 0, start)
+
+
+def learnt(event: bytes) -> Template | None:
+    """The template of a token event's JSON; None if it carries anything besides one token's text."""
+    if len(event) > MAX_EVENT_BYTES:
+        return None
+    try:
+        value: Any = codec.decode(event)
+    except codec.DecodeError:
+        return None
+    for found in _TEXT_FIELD.finditer(event):
+        head, tail = event[: found.start(2) - 1], event[found.end(2) + 1 :]
+        probe = "\x00probe"
+        try:
+            probed: Any = codec.decode(head + codec.encode(probe) + tail)
+        except codec.DecodeError:
+            continue
+        token = _only_token(probed)
+        if token == (probe, found[1].decode()) and _only_token(value) is not None:
+            return Template(head, tail, found[1].startswith(b"reasoning"))
+    return None
+
+
+def _only_token(value: Any) -> tuple[str, str] | None:
+    """(text, field) of an event that holds the text of one token and nothing else that matters."""
+    if type(value) is not dict or value.get("usage") or value.get("error") or type(value.get("choices")) is not list:
+        return None
+    if len(value["choices"]) != 1 or type(value["choices"][0]) is not dict:
+        return None
+    choice = value["choices"][0]
+    if choice.get("finish_reason") or choice.get("index") not in (0, None):
+        return None
+    delta = choice.get("delta")
+    if delta is None and type(choice.get("text")) is str and choice.get("message") is None:
+        return choice["text"], "text"
+    if type(delta) is not dict or choice.get("text") is not None:
+        return None
+    filled = {field: text for field, text in delta.items() if text not in (None, [], {}) and field != "role"}
+    # An empty text beside the token says "a text came"; the batch reader could not tell.
+    if len(filled) != 1:
+        return None
+    field, text = next(iter(filled.items()))
+    return (text, field) if type(text) is str and text and field in _FIELDS else None
+
+
+_FIELDS = frozenset({"content", "reasoning_content", "reasoning"})
+
+
+def _masked(piece: bytes) -> bytes:
+    """`piece` as a pattern in which the values of `id` and `created` are free."""
+    pattern = []
+    at = 0
+    for found in _VARIES.finditer(piece):
+        pattern.append(re.escape(piece[at : found.start()]))
+        pattern.append(re.escape(found[1]) + rb'"[^"\\\n]*"' if found[1] else re.escape(found[2]) + rb"\d+")
+        at = found.end()
+    pattern.append(re.escape(piece[at:]))
+    return b"".join(pattern)
