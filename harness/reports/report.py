@@ -49,15 +49,19 @@ class Report:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """Summary, scores, samples, paired differences, published scores; the last two where there are any."""
-        tables = [summary_table(self.runs)]
+        details: list[Table] = []
         if self.scores:
             labelled = [(run.label, score) for run, _, score in self.scores]
-            tables += [score_table(labelled, with_notes=False), sample_table(labelled)]
-        return (*tables, *self._paired(), *self._beside_published())
+            details = [score_table(labelled, with_notes=False), sample_table(labelled)]
+        return (summary_table(self.runs), *details, *self._comparisons)
+
+    @cached_property
+    def _comparisons(self) -> tuple[Table, ...]:
+        return (*self._paired(), *self._beside_published())
 
     def terminal(self) -> RenderableType:
-        """For a rich console."""
-        return to_terminal(self.tables)
+        """For a rich console: one table of all runs, and the comparisons; the other formats hold the details too."""
+        return to_terminal((summary_table(self.runs), *self._comparisons))
 
     def markdown(self) -> str:
         """For an issue, a README or a model card."""
