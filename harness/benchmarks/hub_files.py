@@ -33,15 +33,15 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
             if files
             else f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)"
         )
-    folders = {f.rpartition("/")[0] for f in inside}
-    if config is None and len(folders) > 1 and not folders <= {"", "data"}:
-        raise UsageError(f"{name} has several configurations; name one. It holds {_listed(inside)}")
     chosen = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
     if not chosen and split == "train" and not any(_split_of(f) for f in inside):
         chosen = inside
     if not chosen:
         raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_listed(inside)}")
-    return _one_format(chosen)
+    chosen = _one_format(chosen)
+    if config is None and len({f.rpartition("/")[0] for f in chosen}) > 1:
+        raise UsageError(f"{name} has several configurations; name one. It holds {_listed(inside)}")
+    return chosen
 
 
 def _described(files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:

@@ -1,0 +1,237 @@
+"""Data sets of the hub: pinned, cached, offline, gated, mirrored; against a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from tests.benchmarks.hub_server import Dataset, Hub
+
+from harness.benchmarks import data, hub_files, questions
+from harness.benchmarks import hub as hub_source
+from harness.benchmarks.card import Card, from_mapping
+from harness.core.errors import UsageError
+
+FIRST, SECOND = "a" * 40, "b" * 40
+ROWS = [{"problem": f"What is {n} + 1?", "answer": n + 1, "id": f"q{n}"} for n in range(4)]
+
+
+def lines(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), buffer)
+    return buffer.getvalue()
+
+
+def card(revision: str | None = FIRST, **changes: Any) -> Card:
+    source = {"kind": "hub", "id": "someone/sums", "split": "train", "revision": revision}
+    source |= {name: changes.pop(name) for name in ("config", "split", "files", "id") if name in changes}
+    columns = {"question": "problem", "answer": "answer", "id": "id"}
+    return from_mapping({"name": "sums", "title": "Sums", "source": source, "columns": columns} | changes, "test")
+
+
+def publish(hub: Hub, files: dict[str, bytes], **more: Any) -> Dataset:
+    found = hub.datasets["someone/sums"] = Dataset({FIRST: files}, **more)
+    return found
+
+
+def ids(built: questions.QuestionSet) -> list[str]:
+    return [question.question_id for question in built.questions]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"data/train-00000-of-00001.parquet": parquet(ROWS)},
+        {"data/train-00000-of-00002.parquet": parquet(ROWS[:2]), "data/train-00001-of-00002.parquet": parquet(ROWS[2:])},
+        {"train.jsonl": lines(ROWS), "README.md": b"# Sums\n"},
+        {"sums_problems.parquet": parquet(ROWS)},
+        {"train.jsonl": lines(ROWS), "train.parquet": parquet(ROWS)},
+    ],
+    ids=["parquet", "shards", "jsonl", "no split named", "two formats"],
+)
+def test_the_usual_layouts_are_read_whole_and_once(hub: Hub, files: dict[str, bytes]) -> None:
+    publish(hub, files)
+    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
+
+
+def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> None:
+    described = [
+        {"config_name": "easy", "data_files": [{"split": "test", "path": "rows/a*.jsonl"}]},
+        {"config_name": "hard", "data_files": [{"split": "test", "path": ["rows/b.jsonl"]}]},
+    ]
+    publish(hub, {"rows/a.jsonl": lines(ROWS[:1]), "rows/b.jsonl": lines(ROWS[1:])}, configs=described)
+    assert ids(questions.build(card(config="hard", split="test"))) == ["q1", "q2", "q3"]
+    assert ids(questions.build(card(config=["easy", "hard"], split="test"))) == ["q0", "q1", "q2", "q3"]
+    with pytest.raises(UsageError, match="configurations easy, hard; name one"):
+        questions.build(card(split="test"))
+    with pytest.raises(UsageError, match="no configuration 'hrad'.*Did you mean hard"):
+        questions.build(card(config="hrad", split="test"))
+    with pytest.raises(UsageError, match="no split 'train'; it has test"):
+        questions.build(card(config="hard"))
+
+
+def test_a_pinned_revision_is_read_although_the_set_has_moved_on(hub: Hub) -> None:
+    found = publish(hub, {"train.jsonl": lines(ROWS)})
+    found.commits[SECOND] = {"train.jsonl": lines([{"problem": "New?", "answer": 1, "id": "new"}])}
+    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
+
+
+def test_an_unpinned_set_says_which_revision_was_read(hub: Hub) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    built = questions.build(card(revision=None))
+    assert any(FIRST in note and "not pin" in note for note in built.notes)
+
+
+def test_after_the_first_time_a_pinned_set_asks_the_network_nothing(hub: Hub) -> None:
+    publish(hub, {"data/train-00000-of-00001.parquet": parquet(ROWS)})
+    assert data.status(card()) == "absent"
+    first = data.fetch(card())
+    assert data.status(card()) == "here"
+    hub.log.clear()
+    assert data.fetch(card()) == first
+    assert hub.log == []
+
+
+@pytest.mark.parametrize("revision", [FIRST, None])
+def test_offline_the_cache_is_enough_and_without_it_the_message_says_what_to_do(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, revision: str | None
+) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(UsageError, match="not in the cache and HF_HUB_OFFLINE is set"):
+        questions.build(card(revision))
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    questions.build(card(revision))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub.log.clear()
+    assert ids(questions.build(card(revision))) == ["q0", "q1", "q2", "q3"]
+    assert hub.log == []
+
+
+def test_what_another_tool_put_into_the_cache_is_read_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    huggingface_hub.hf_hub_download(
+        "someone/sums", "train.jsonl", repo_type="dataset", endpoint=hub.url, cache_dir=hub_source._cache()
+    )
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert ids(questions.build(card())) == ["q0", "q1", "q2", "q3"]
+    assert ids(questions.build(card(revision=None))) == ["q0", "q1", "q2", "q3"]
+
+
+def test_without_a_network_an_unpinned_set_is_read_from_the_cache_and_says_so(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    questions.build(card(revision=None))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    built = questions.build(card(revision=None))
+    assert any("cannot be reached" in note and FIRST in note for note in built.notes)
+
+
+def test_no_network_and_no_cache_is_one_sentence_with_the_ways_out(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://user:secret@127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*--data") as caught:
+        questions.build(card())
+    assert "secret" not in str(caught.value)
+
+
+def test_a_gated_set_says_where_to_ask_and_how_to_give_the_token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)}, gated=True)
+    with pytest.raises(UsageError, match=r"gated: accept its terms at .*/datasets/someone/sums .*HF_TOKEN"):
+        questions.build(card())
+    monkeypatch.setenv("HF_TOKEN", "hf_right")
+    hub.approved = False
+    with pytest.raises(UsageError, match="gated: accept its terms") as caught:
+        questions.build(card())
+    assert "hf_right" not in str(caught.value)
+    hub.approved = True
+    assert len(questions.build(card()).questions) == 4
+
+
+def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)}, gated=True, redirected=True)
+    monkeypatch.setenv("HF_TOKEN", "hf_right")
+    assert len(questions.build(card()).questions) == 4
+    elsewhere = [token for _, path, token in hub.log if path.startswith("/cdn/")]
+    assert elsewhere
+    assert set(elsewhere) == {None}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"revision": SECOND}, "has no revision b{40}.* pin another"),
+        ({"id": "someone/other"}, "has no data set someone/other, or it is private"),
+        ({"files": "rows.jsonl"}, "has no file 'rows.jsonl'; it holds README.md, train.jsonl"),
+        ({"split": "test"}, "no split 'test'; it holds train.jsonl"),
+        ({"config": "main"}, "no configuration 'main'; it holds train.jsonl"),
+        ({"questions": 5}, "holds 4 questions, but the card 'sums' says 5"),
+        ({"checksum": "0" * 64}, "rows with checksum [0-9a-f]{64}, but the card 'sums' says 0{64}"),
+        ({"answers_checksum": "0" * 64}, "other reference answers than the card 'sums' knows"),
+    ],
+)
+def test_what_is_not_there_or_not_what_the_card_says_is_one_sentence(
+    hub: Hub, change: dict[str, Any], message: str
+) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS), "README.md": b""})
+    with pytest.raises(UsageError, match=message):
+        questions.build(card(**change))
+
+
+def test_a_broken_hub_is_one_sentence(hub: Hub) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    hub.broken = 418
+    with pytest.raises(UsageError, match="answered 418 for someone/sums"):
+        questions.build(card())
+
+
+def test_a_damaged_parquet_file_is_one_sentence(hub: Hub) -> None:
+    publish(hub, {"train.parquet": b"PAR1 and then nothing"})
+    with pytest.raises(UsageError, match=r"someone/sums:train\.parquet is damaged or no Parquet file"):
+        questions.build(card())
+
+
+def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
+    from harness.benchmarks.card import from_file
+
+    publish(hub, {"train.jsonl": lines(ROWS), "more/test.csv": b"problem,answer\nWhat is 2 + 2?,4\n"})
+    assert len(questions.build(from_file("hf://datasets/someone/sums", answer_key="answer")).questions) == 4
+    one = from_file(f"hf://datasets/someone/sums@{FIRST}/more/test.csv")
+    assert questions.build(one).questions[0].references == ("4",)
+    with pytest.raises(UsageError, match="must be of the form hf://datasets/OWNER/NAME"):
+        questions.build(from_file("hf://someone"))
+    with pytest.raises(UsageError, match="must be a commit of 40 hex digits"):
+        questions.build(from_file("hf://datasets/someone/sums@main/train.jsonl"))
+
+
+def test_a_path_that_leaves_the_data_set_is_never_read_from_disk(hub: Hub) -> None:
+    publish(hub, {"train.jsonl": lines(ROWS)})
+    questions.build(card())
+    with pytest.raises(UsageError, match="has no file"):
+        questions.build(card(files="../../../train.jsonl"))
+
+
+def test_globs_stay_inside_their_folder() -> None:
+    described = [{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.jsonl"}]}]
+    files = ["data/a.jsonl", "data/old/b.jsonl", "c.jsonl"]
+    assert hub_files.choose(files, described, None, "train", "x/y") == ["data/a.jsonl"]
+    described[0]["data_files"] = [{"split": "train", "path": "data/**"}]
+    assert hub_files.choose(files, described, None, "train", "x/y") == ["data/a.jsonl", "data/old/b.jsonl"]
+
+
+def test_several_folders_without_a_configuration_are_refused_instead_of_mixed() -> None:
+    with pytest.raises(UsageError, match="several configurations; name one"):
+        hub_files.choose(["main/test.parquet", "socratic/test.parquet"], [], None, "test", "openai/gsm8k")
+    assert hub_files.choose(["main/test.parquet", "socratic/test.parquet"], [], "main", "test", "x/y") == [
+        "main/test.parquet"
+    ]
