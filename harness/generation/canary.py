@@ -2,7 +2,8 @@
 
 - the first samples are all truncated, all empty, all the same text, or all without an answer;
 - a reply comes from another model than the run's first one;
-- replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, never stopped.
+- replies repeat word by word under different seeds (a cache, or a server that ignores seeds): counted, never stopped;
+- replies end in a loop of the same words: counted, never stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ MIN_QUESTIONS = 3
 
 MIN_DUPLICATE_CHARS = 80
 """Shorter replies repeat by chance."""
+
+LOOP_CHARS = 200
+LOOP_TIMES = 4
+LOOP_TAIL_CHARS = 4000
+"""A reply ends in a loop if its last `LOOP_CHARS` or more are one passage, said at least `LOOP_TIMES`; a passage of
+over a quarter of the tail is not looked for."""
 
 Answered = Callable[[Task, str | None, str | None], bool]
 """(task, text, reasoning) → whether the reply gives an answer; `cli` hands in the grader's extractor."""
@@ -110,6 +117,17 @@ class Duplicates:
         mark = hashlib.blake2b(question + _fingerprint(reply), digest_size=8).digest()
         self.n += mark in self._seen
         self._seen.add(mark)
+
+
+def ends_in_loop(reply: Reply) -> bool:
+    """Whether the last thing said repeats itself to the end, as models do that no longer get to a conclusion."""
+    tail = (reply.text or reply.reasoning or "")[-LOOP_TAIL_CHARS:]
+    if len(tail) < LOOP_CHARS:
+        return False
+    last = tail[-40:]
+    period = len(tail) - len(last) - tail.rfind(last, 0, len(tail) - 1)
+    times = max(LOOP_TIMES, -(-LOOP_CHARS // period))
+    return period * times <= len(tail) and tail[-period * times :] == tail[-period:] * times
 
 
 def _fingerprint(reply: Reply) -> bytes:

@@ -16,6 +16,9 @@ class Cause:
     count: int
     example: str
 
+    def __str__(self) -> str:
+        return f"{self.count} × {self.kind}: {self.example}"
+
 
 class Causes:
     """Every sample that met trouble and is not on disk, with its last failure. Memory: one entry per such sample."""

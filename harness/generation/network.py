@@ -22,7 +22,7 @@ from harness.client.transport import Transport
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.inert import quoted
 from harness.core.records import Sample
-from harness.generation.canary import Canary, Duplicates, ModelName
+from harness.generation.canary import Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.causes import Causes
 from harness.generation.endpoints import Lanes
 from harness.generation.plan import Task
@@ -48,6 +48,7 @@ class Counts:
         self.total = dict(total)
         self.finished = 0
         self.truncated = 0
+        self.loops = 0
         self.tokens = 0
         self.failures = 0
         self.retries = 0
@@ -92,6 +93,8 @@ class Network:
         self.duplicates = Duplicates()
         self.error: BaseException | None = None
         """Why the run was ended before its time; to be raised by the owner."""
+        self.rule = ""
+        """The user's rule that ended the run early; empty if none did."""
         self.stopped = ""
         """Why nothing more was asked, in a sentence; empty if everything owed was."""
 
@@ -106,7 +109,8 @@ class Network:
         self._grace_ends: float | None = None
         self._started = clock()
         self._next_look = 0.0
-        self._guard = threading.Lock()  # between `_tell` and the loop's beginning and end
+        # Between `_tell` and the loop's beginning and end; a signal may call `_tell` inside `_tell`.
+        self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._worker: Worker
@@ -147,9 +151,9 @@ class Network:
         """End every request now; `error` is the reason."""
         self._tell(lambda: self._fatal(error))
 
-    def note_end(self, why: str) -> None:
-        """On the loop: the scheduler will hand out nothing more, for this reason."""
-        self.stopped = self.stopped or why
+    def end_by_rule(self, why: str) -> None:
+        """On the loop: the scheduler hands out nothing more, by a rule of the user's; what is in flight ends."""
+        self.rule = self.stopped = self.stopped or why
 
     def _tell(self, action: Callable[[], None]) -> None:
         def act() -> None:
@@ -293,6 +297,7 @@ class Network:
         self.causes.arrived(task)
         self.counts.finished += 1
         self.counts.truncated += sample.truncated
+        self.counts.loops += ends_in_loop(reply)
         self.counts.tokens += tokens
         self.duplicates.observe(task, reply)
         for note in reply.notes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +22,7 @@ from harness.client.aio import AiohttpTransport
 from harness.client.reply import Reply, RequestFailed
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
-from harness.generation.canary import FIRST_SAMPLES
+from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
 from harness.runs.layout import RunFolder
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
 
@@ -252,6 +254,22 @@ def test_a_broken_set_up_is_stopped_by_its_first_samples(tmp_path: Path, reply: 
     assert keys_of(settings) == expected_keys(10, 20)
 
 
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("So wait, let me check again. " * 300, True),
+        ("ha" * 500, True),
+        ("A beginning that says something else. " + "The answer is 4. " * 20, True),
+        ("short. short. short. ", False),
+        (" ".join(str(n * n) for n in range(2000)), False),
+        ("", False),
+    ],
+)
+def test_replies_that_end_in_a_loop_are_counted(text: str, loops: bool) -> None:
+    reply = Reply(text=text, reasoning=None, finish_reason="length", usage=Usage(), timing=Timing(started=0, total=0))
+    assert ends_in_loop(reply) is loops
+
+
 def test_samples_without_an_answer_are_stopped_by_the_extractor_handed_in(tmp_path: Path) -> None:
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=20)
@@ -289,6 +307,46 @@ def test_a_bug_in_a_worker_costs_its_sample_and_is_listed(tmp_path: Path) -> Non
         assert not outcome.complete
         assert [(c.kind, c.count) for c in outcome.causes] == [("internal", outcome.n_owed)]
         assert "ZeroDivisionError: a bug" in outcome.causes[0].example
+        assert run(settings, question_set(tmp_path, 5)).complete
+    assert keys_of(settings) == expected_keys(5, 3)
+
+
+STAGES = {
+    "the request's body": "harness.client.payload.RequestTemplate.body",
+    "the scheduler, at a sample's end": "harness.generation.schedule.Scheduler.finish",
+    "the scheduler, at a sample's start": "harness.generation.schedule.Scheduler.next",
+    "the endpoints": "harness.generation.endpoints.Lanes.answered_by",
+    "the journal's door": "harness.runs.journal.Journal.append",
+    "the journal's writer": "harness.runs.record.encode",
+    "the canary": "harness.generation.canary.Canary.observe",
+}
+
+
+@pytest.mark.parametrize("stage", list(STAGES.values()), ids=list(STAGES))
+def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    owner, _, name = stage.rpartition(".")
+    module, _, cls = owner.rpartition(".")
+    place = importlib.import_module(owner) if cls.islower() else getattr(importlib.import_module(module), cls)
+    real, calls = getattr(place, name), itertools.count(1)
+
+    def sometimes(*args: Any, **more: Any) -> Any:
+        if next(calls) == 7:
+            raise ZeroDivisionError("a bug")
+        return real(*args, **more)
+
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=3)
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, sometimes)
+            try:
+                outcome = run(settings, question_set(tmp_path, 5))
+            except (ZeroDivisionError, StoreError) as error:
+                assert "a bug" in str(error)  # noqa: PT017 - either end is right
+            else:
+                assert outcome.n_owed == 1
+                assert [(c.kind, c.count) for c in outcome.causes] == [("internal", 1)]
         assert run(settings, question_set(tmp_path, 5)).complete
     assert keys_of(settings) == expected_keys(5, 3)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +16,15 @@ from small_runs import expected_keys, keys_of, question_set, run, run_settings, 
 
 from harness.benchmarks.sampling import Sampling
 from harness.client.endpoint import Endpoint
-from harness.core.errors import ServerError, StoreError
+from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
 from harness.core.identity import sample_seed
+from harness.generation.lengths import mean_lengths
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
-from tests.faults.server import FaultServer, completion, delta, event_stream, http
+from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
 
 
 def test_every_expected_key_is_asked_once_and_stored(tmp_path: Path) -> None:
@@ -212,13 +217,70 @@ def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) 
 def test_a_token_budget_ends_at_a_whole_round(tmp_path: Path) -> None:
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10, concurrency=3, budget_tokens=7 * 5 * 4)
-        outcome = run(settings, question_set(tmp_path, 5))
-    assert not outcome.complete
-    assert "budget" in outcome.stopped
-    assert [c.kind for c in outcome.causes] == ["not asked"]
+        with pytest.raises(StoppedByRule, match=r"budget of 140 tokens .* of 50 are stored"):
+            run(settings, question_set(tmp_path, 5))
     n_rounds = len(samples_of(settings)) // 5
     assert 1 <= n_rounds <= 4
     assert keys_of(settings) == expected_keys(5, n_rounds)
+
+
+def test_memory_is_bounded_by_the_window_where_the_disk_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = threading.Event()
+    opened: list[int] = []
+
+    def slow_sync(descriptor: int) -> None:
+        if opened:  # the journal's first sync is part of opening it
+            synced.wait(20)
+        opened.append(descriptor)
+
+    monkeypatch.setattr("harness.runs.journal._sync_data", slow_sync)
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=20)
+        window = 3 * settings.concurrency
+        threading.Timer(0.7, synced.set).start()
+        seen: list[int] = []
+        outcome = run(
+            settings, question_set(tmp_path, 10), progress_interval=0.02,
+            on_progress=lambda p: None if synced.is_set() else seen.append(len(server.requests)),
+        )  # fmt: skip
+    assert outcome.complete
+    assert settings.concurrency < max(seen) <= window
+
+
+def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: Path) -> None:
+    def context_of(endpoint: Endpoint, model: str) -> int | None:
+        os.kill(os.getpid(), signal.SIGINT)
+        return None
+
+    settings = run_settings(tmp_path / "run")
+    with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Resume with: again") as caught:
+        run(settings, question_set(tmp_path, 2), context_of=context_of, resume_command="again")
+    assert caught.value.exit_code == 130
+    with RunLock(RunFolder(settings.out)):
+        pass
+
+
+def test_a_run_may_be_started_from_any_thread(tmp_path: Path) -> None:
+    with FaultServer(well) as server, ThreadPoolExecutor(1) as pool:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        assert pool.submit(run, settings, question_set(tmp_path, 3)).result().complete
+
+
+def test_a_former_runs_lengths_are_read_and_decide_the_order(tmp_path: Path) -> None:
+    def answer(request: Request) -> Iterator[bytes]:
+        number = int(request.json["messages"][-1]["content"].split()[2])
+        return completion(f"seed {request.json['seed']}", tokens=100 * (number + 1))
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, question_set(tmp_path, 4))
+        prior = mean_lengths(RunFolder(settings.out))
+        assert prior == {("sums", f"q{i}"): 100.0 * (i + 1) for i in range(4)}
+        again = run_settings(tmp_path / "again", server.base_url, samples=1, concurrency=1)
+        run(again, question_set(tmp_path, 4), prior_lengths=prior)
+    assert [s.question_id for s in samples_of(again)] == ["q3", "q2", "q1", "q0"]
 
 
 def refuse_contact(*_: object) -> Any:

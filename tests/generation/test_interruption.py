@@ -87,6 +87,37 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
+MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 3))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("signums", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["one", "two"])
+def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
+    tmp_path: Path, signums: tuple[signal.Signals, ...]
+) -> None:
+    chance = random.Random(55)
+    with FaultServer(unhurried) as server:
+        for moment in range(min(MOMENTS, 200)):
+            folder = tmp_path / str(moment)
+            folder.mkdir()
+            child = start(folder, 6, 20, server.base_url)
+            assert server.wait_for((folder / "run" / "log.jsonl").exists, 30)
+            time.sleep(chance.uniform(0.0, 0.25))
+            for signum in signums:
+                child.send_signal(signum)
+            code, said = ended(child)
+            assert "Traceback" not in said
+            assert code in (0, 128 + signums[0])
+            stored = (
+                keys_of(run_settings(folder / "run")) if (folder / "run" / "sums" / "samples.jsonl").exists() else set()
+            )
+            assert stored <= expected_keys(6, 20)
+            assert (code == 0) == (stored == expected_keys(6, 20))
+            assert ended(start(folder, 6, 20, server.base_url)) == (0, "")
+            assert keys_of(run_settings(folder / "run")) == expected_keys(6, 20)
+
+
 def stalls_after_20(request: Request) -> Iterable[Step]:
     return [*list(well(request))[:3], STALL] if request.number > 20 else well(request)
 
