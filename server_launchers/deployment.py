@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from server_launchers.errors import LaunchError
 
 
 @dataclass(frozen=True)
@@ -14,11 +17,27 @@ class Command:
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """Variable of the program → variable of ours whose value it gets; never shown, never stored."""
+    cleanup: tuple[str, ...] | None = None
+    """Run after the program was stopped, for what its end does not end (a container)."""
+
+    def adding(self, environment: Mapping[str, str]) -> Command:
+        """This command with more variables; its own win."""
+        return replace(self, environment={**environment, **self.environment})
 
     def line(self) -> str:
-        """One line that a POSIX shell can run."""
+        """One line that a POSIX shell can run; secrets stand in it as references."""
         words = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.environment.items())]
+        words += [f'{name}="${source}"' for name, source in sorted(self.secrets.items()) if name != source]
         return " ".join([*words, shlex.join(self.argv)])
+
+    def resolved(self) -> dict[str, str]:
+        """All variables with the secrets' values; raises LaunchError where one is not set."""
+        missing = [source for source in self.secrets.values() if not os.environ.get(source)]
+        if missing:
+            raise LaunchError(f"the environment variable {missing[0]}, which is to hold the API key, is not set")
+        return {**self.environment, **{name: os.environ[source] for name, source in self.secrets.items()}}
 
 
 @dataclass(frozen=True)
@@ -50,5 +69,17 @@ class Deployment:
 
     processes: tuple[Process, ...]
     base_urls: tuple[str, ...]
+    """Empty on a node that only lends its devices to node 0."""
     readiness: Readiness
     versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
+    """Options with their values, without those that are None or False; True gives the option alone."""
+    words: list[str] = []
+    for flag, value in pairs:
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from server_launchers.terminal import visible
 
-TAIL_BYTES = 64 << 10
+TAIL_BYTES = 256 << 10
 TAIL_LINES = 15
 
 _PHASES = (
@@ -22,6 +22,95 @@ _PHASES = (
     (re.compile(r"warm[- ]?up|Warm[- ]?up"), "warming up"),
     (re.compile(r"Application startup complete|fired up and ready|listening on http"), "listening"),
 )
+
+_MEMORY = "lower --memory-fraction, --context or --max-sequences, or raise --tp"
+_CAUSES = tuple(
+    (re.compile(pattern, re.MULTILINE), sentence)
+    for pattern, sentence in (
+        (r"unrecognized arguments?: (.+)", "the engine does not know the option {}"),
+        (r"No such option:? (\S+)", "the engine does not know the option {}"),
+        (r"error: (argument .+: invalid \S+.*)", "the engine refuses an option: {}"),
+        (r"error: (the following arguments are required: .+)", "the engine misses an option: {}"),
+        (
+            r"GatedRepoError|Cannot access gated repo",
+            "the model is gated: accept its terms on the hub and set HF_TOKEN",
+        ),
+        (
+            r"RepositoryNotFoundError|Repository Not Found|is not a local folder and is not a valid model identifier",
+            "the model is not found: check its name, or set HF_TOKEN if it is private",
+        ),
+        (
+            r"failed to load model, '(.+?)'",
+            "the model {} cannot be loaded: damaged, or of a kind this build does not know",
+        ),
+        (
+            r"LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't connect to 'https?://\S+'|"
+            r"(?:Temporary failure in name resolution|Name or service not known|Network is unreachable)",
+            "the model is not in the cache and the hub cannot be reached: check the network and HF_HUB_OFFLINE",
+        ),
+        (r"No space left on device", "the disk is full: free space, or set HF_HOME to another disk"),
+        (
+            r"max_model_len \((\d+)\) is greater than the derived max_model_len \(\S*?=(\d+)",
+            "the context of {} tokens is more than the model's {}: lower --context",
+        ),
+        (
+            r"(?:No available memory for the cache blocks|larger than the available KV cache memory|"
+            r"Not enough memory\. Please try to increase --mem-fraction-static)",
+            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --context",
+        ),
+        (
+            r"Free memory on device .*?less than desired GPU memory utilization",
+            "other programs hold the devices' memory (see nvidia-smi): stop them or lower --memory-fraction",
+        ),
+        (
+            r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+            f"the devices ran out of memory: {_MEMORY}",
+        ),
+        (
+            r"trust_remote_code=True|--trust-remote-code",
+            "the model brings its own code: read it, then give --trust-remote-code",
+        ),
+        (
+            r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
+            "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
+        ),
+        (
+            r"[Ww]orld size \((\d+)\).*?(?:number of available|available GPUs)|invalid device ordinal",
+            "more devices are asked for than there are: lower --tp, --pp or --dp",
+        ),
+        (
+            r"NVIDIA driver on your system is too old|driver version is insufficient for CUDA runtime",
+            "the NVIDIA driver is too old for this build of torch: update it, or install a build for an older CUDA",
+        ),
+        (
+            r"Found no NVIDIA driver|No CUDA GPUs are available|Failed to infer device type|libcuda\.so\.1",
+            "the engine sees no device: check nvidia-smi or npu-smi, the driver, and the visible-devices variable",
+        ),
+        (
+            r"(?:ImportError|OSError|error while loading shared libraries): (lib\S+?):? cannot open shared object file",
+            "the shared library {} is missing: install it, or add its folder to LD_LIBRARY_PATH",
+        ),
+        (
+            r"error while loading shared libraries: (lib\S+?):",
+            "the shared library {} is missing: install it, or add its folder to LD_LIBRARY_PATH",
+        ),
+        (r"ModuleNotFoundError: No module named '([^']+)'", "the engine's environment lacks the Python module {}"),
+        (
+            r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE",
+            "a port is in use: choose another --port, or stop the program that holds it",
+        ),
+        (r"unable to (?:open|write to) (?:file|shared memory)|[Bb]us error", "shared memory ran out: enlarge /dev/shm"),
+        (r"cannot run (.+)", "{}: the program cannot be run"),
+    )
+)
+_SIGNALS = {
+    4: "it was killed by signal 4 (SIGILL): this CPU lacks an instruction that the build uses",
+    6: "it aborted (signal 6)",
+    7: "it was killed by signal 7 (SIGBUS): shared memory or a mapped file ran out",
+    9: "it was killed by signal 9 (SIGKILL), as the kernel does when the machine's memory ends",
+    11: "it crashed (signal 11)",
+    15: "it was told to stop (signal 15)",
+}
 
 
 def tail(path: Path) -> list[str]:
@@ -43,3 +132,24 @@ def phase(lines: Iterable[str]) -> str | None:
             if found := pattern.search(line):
                 return text.format(*found.groups())
     return None
+
+
+def cause(path: Path, exit_code: int | None) -> str:
+    """Why the engine ended, in one sentence: from its log where a known pattern stands, else from its exit code.
+
+    The patterns are in order of what tells most; a cause far above the last line counts too, since engines
+    report "initialization failed, see above" last.
+    """
+    text = "\n".join(tail(path))
+    for pattern, sentence in _CAUSES:
+        if found := pattern.search(text):
+            return sentence.format(*(visible(group or "", 200) for group in found.groups()))
+    return _exit_sentence(exit_code)
+
+
+def _exit_sentence(code: int | None) -> str:
+    if code is None:
+        return "it ended"
+    if code >= 0:
+        return f"it ended with exit status {code}"
+    return _SIGNALS.get(-code, f"it was killed by signal {-code}")

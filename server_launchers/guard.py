@@ -37,6 +37,7 @@ from server_launchers.terminal import MAX_LINE_CHARS, visible
 TICK_SECONDS = 0.25
 SURVEY_SECONDS = 2.0
 SWEEP_SECONDS = 5.0
+CLEANUP_SECONDS = 30.0
 LOG_BYTES = 16 << 20
 """A log that grows over this is moved to `.1` (replacing the last one): at most twice as much is kept."""
 BAR_SECONDS = 1.0
@@ -137,6 +138,19 @@ class Member:
         if self.main is not None:
             family = map(processes.process, processes.descendants(self.main.pid))
             self.seen = {one for one in self.seen if one.alive()} | {one for one in family if one is not None}
+
+    def clean_up(self) -> None:
+        """End what is no descendant of ours: a container outlives its client."""
+        if self.record.get("cleanup"):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    self.record["cleanup"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    timeout=CLEANUP_SECONDS,
+                    check=False,
+                )
 
     def everyone(self, mark: str) -> list[processes.Process]:
         """All that belongs to this member and lives."""
@@ -276,6 +290,7 @@ class Guard:
                 while member.pipe is not None:
                     self._drain(member)
             self._close_pipe(member)
+        member.clean_up()
         member.main = None
         member.record["exit_code"] = code
         member.log.note(f"the process ended with {_exit_text(code)}")
@@ -306,6 +321,7 @@ class Guard:
                 member.log.note(f"stopping: still running after {self.grace:g} s, KILL")
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(member.main.pid, signal.SIGKILL)
+                member.clean_up()
         family = {*processes.descendants(os.getpid())}
         for index in range(len(self.members)):
             family |= {*processes.marked(f"{self.mark}:{index}")}

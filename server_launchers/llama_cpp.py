@@ -12,6 +12,7 @@ from pathlib import Path
 from server_launchers import llama_cpp_server
 from server_launchers.deployment import Command, Readiness
 from server_launchers.errors import LaunchError
+from server_launchers.flags import Flags
 from server_launchers.spec import ServerSpec
 
 READINESS = Readiness()
@@ -39,6 +40,8 @@ def command(spec: ServerSpec, *, port: int) -> Command:
     ):
         if value is not None:
             options += [flag, str(value)]
+    known = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
+    Flags("llama_cpp", "server", known, asked=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
     return Command((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 

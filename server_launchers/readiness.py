@@ -23,8 +23,11 @@ class Foreign(Exception):
     """Something answers that cannot be the server that was started."""
 
 
-def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> None:
-    """Return when the server at `base_url` is ready to serve `model`; else raise NotReady or Foreign."""
+def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
+    """The name of the model that the server at `base_url` is ready to serve; else raise NotReady or Foreign.
+
+    `model` is the name it should have; where that is empty the first one that the server lists is taken.
+    """
     key = os.environ.get(api_key_env, "") if api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     # Proxies of the environment are for the world outside, not for a server that we started.
@@ -34,14 +37,15 @@ def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | No
                 answer = client.get(readiness.health_path)
                 if answer.status_code != 200:
                     raise NotReady(f"{readiness.health_path} answers {answer.status_code}")
-            if readiness.lists_models:
-                _check_listed(client, model)
+            if readiness.lists_models or not model:
+                model = _check_listed(client, model)
             _check_token(client, model)
         except httpx.HTTPError as error:
             raise NotReady(_why(error)) from None
+    return model
 
 
-def _check_listed(client: httpx.Client, model: str) -> None:
+def _check_listed(client: httpx.Client, model: str) -> str:
     answer = client.get("/v1/models")
     if answer.status_code == 401:
         raise Foreign("it refuses our key (401)")
@@ -51,9 +55,12 @@ def _check_listed(client: httpx.Client, model: str) -> None:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
     except (ValueError, KeyError, TypeError):
         raise Foreign("its /v1/models is not an OpenAI-compatible list") from None
+    if not model and names:
+        return names[0]
     if model not in names:
         listed = ", ".join(visible(name, 80) for name in names[:5]) or "no model"
         raise Foreign(f"it serves {listed}, not {model}")
+    return model
 
 
 def _check_token(client: httpx.Client, model: str) -> None:

@@ -47,7 +47,13 @@ class ServerSpec(BaseModel):
     head_address: str | None = None
     """Address of node 0 as the other nodes reach it; needed where `nodes` > 1."""
     head_port: int = Field(29500, ge=1, le=65535)
+    node_address: str | None = None
+    """Address of this node, where the machine has several (Ascend: HCCL_IF_IP)."""
+    interface: str | None = None
+    """Network interface that nodes speak over (NCCL, GLOO, HCCL: `*_SOCKET_IFNAME`)."""
 
+    device: Literal["cuda", "npu", "cpu"] | None = None
+    """Kind of device, for engines that are told (sglang, transformers)."""
     context: int | None = Field(None, ge=1)
     """Tokens that one request may use, prompt and answer together."""
     memory_fraction: float | None = Field(None, gt=0, le=1)
@@ -79,6 +85,8 @@ class ServerSpec(BaseModel):
     """Requirement that `uv` installs and runs, as `vllm==0.32.0`."""
     docker: str | None = None
     """Image that holds the engine."""
+    router_python: Path | None = None
+    """Interpreter of the environment that holds the router; None: this one, else the engine's."""
 
     health_path: str | None = None
     """Page that answers 200 once a `command` or `external` server can work."""
@@ -128,7 +136,9 @@ class ServerSpec(BaseModel):
 
     @property
     def client_name(self) -> str:
-        """The model name that a client asks for."""
+        """The model name that a client asks for; empty where only the running server can tell."""
         if self.served_name:
             return self.served_name
+        if self.engine == "external":
+            return ""
         return Path(self.model).stem if self.engine == "llama_cpp" else self.model

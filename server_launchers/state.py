@@ -35,6 +35,8 @@ class Member(BaseModel):
     exit_code: int | None = None
     """Negative: the signal that ended it. None while it runs."""
     restarts: int = 0
+    cleanup: list[str] | None = None
+    """Run after the process was stopped, for what its end does not end (a container)."""
 
 
 class ServerState(BaseModel):

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from server_launchers import engine_log, engines, processes, readiness, state
+from server_launchers import engine_log, engines, environments, processes, readiness, routers, state
 from server_launchers.deployment import Deployment
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
@@ -31,6 +31,7 @@ from server_launchers.spec import ServerSpec
 from server_launchers.state import Member, ServerState
 
 POLL_SECONDS = 0.2
+DRY_PORT = 8000
 SURE_SECONDS = 10.0
 """How much longer than the grace a guard may take to end its server."""
 
@@ -59,9 +60,9 @@ class RunningServer:
     """Where clients send requests, without `/v1`."""
     model: str
     """The name that clients ask for."""
-    pid: int
-    """Of the guard that keeps it."""
-    log: Path
+    pid: int | None
+    """Of the guard that keeps it; None for a server that somebody else runs."""
+    log: Path | None
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
@@ -77,7 +78,7 @@ class RunningServer:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
             _forget(self.name)
-        elif (known := self.state) is not None:
+        elif self.pid is not None and (known := self.state) is not None:
             _stop(known)
 
     def __enter__(self) -> Self:
@@ -95,16 +96,19 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     happened in its log for `spec.start_timeout` seconds. Whatever is raised, also KeyboardInterrupt, nothing
     stays behind.
     """
+    facts = engines.inspect(spec)
     ports = _ports(spec, engines.ports_needed(spec))
-    deployment = engines.deploy(spec, ports)
-    for port in (process.port for process in deployment.processes):
-        if port is not None:
-            _refuse_taken_port(spec.host, port)
+    deployment = engines.deploy(spec, ports, facts)
+    if not deployment.processes:
+        return _attach(spec, deployment)
+    _check_programs(spec, deployment)
+    for port in ports:
+        _refuse_taken_port(spec.host, port)
     guard, known = _start_guard(spec, deployment)
     lifeline = guard.stdin
     assert lifeline is not None
     try:
-        _wait_until_ready(spec, deployment, guard, known, on_progress or (lambda _progress: None))
+        model = _wait_until_ready(spec, deployment, guard, known, on_progress or (lambda _progress: None))
         lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
         lifeline.flush()
         if detach:
@@ -118,13 +122,28 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     return RunningServer(
         name=known.name,
         base_urls=deployment.base_urls,
-        model=spec.client_name,
+        model=model,
         pid=guard.pid,
         log=known.log,
         detached=detach,
         _lifeline=None if detach else lifeline,
         _guard=None if detach else guard,
     )
+
+
+def dry_run(spec: ServerSpec, *, ask: bool = True) -> list[str]:
+    """What `launch` would run, one line a process that a shell can run; for several nodes those of every node.
+
+    `ask` = False looks at nothing on this machine: recorded options, devices numbered from 0. With it, an
+    engine that is not installed is no error.
+    """
+    facts = engines.recorded_facts(spec)
+    if ask and spec.engine_version is None:
+        with contextlib.suppress(LaunchError):
+            facts = engines.inspect(spec)
+    count = engines.ports_needed(spec)
+    ports = list(range(spec.port or DRY_PORT, (spec.port or DRY_PORT) + count))
+    return engines.lines(spec, ports, facts)
 
 
 def status() -> list[ServerState]:
@@ -250,6 +269,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
                     port=process.port,
                     log=log,
                     devices=None if process.devices is None else list(process.devices),
+                    cleanup=None if process.command.cleanup is None else list(process.command.cleanup),
                 )
                 for process, log in zip(deployment.processes, logs, strict=True)
             ],
@@ -259,7 +279,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
     # Variables may hold secrets: they go to the guard through the pipe and are no part of the state file.
     record = known.model_dump(mode="json")
     for member, process in zip(record["members"], deployment.processes, strict=True):
-        member["environment"] = dict(process.command.environment)
+        member["environment"] = process.command.resolved()
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
     config = {
         "state_path": str(state.path_of(name)),
@@ -274,6 +294,39 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
         guard.stdin.write(json.dumps(config).encode() + b"\n")
         guard.stdin.flush()
     return guard, known
+
+
+def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
+    """A server that somebody else runs: looked at, never stopped."""
+    url = deployment.base_urls[0]
+    try:
+        model = readiness.check(url, deployment.readiness, spec.client_name, spec.api_key_env)
+    except (readiness.NotReady, readiness.Foreign) as error:
+        raise LaunchError(f"the server at {url} cannot be used: {error}") from None
+    return RunningServer(
+        name=spec.name or url,
+        base_urls=deployment.base_urls,
+        model=model,
+        pid=None,
+        log=None,
+        detached=True,
+        _lifeline=None,
+        _guard=None,
+    )
+
+
+def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
+    """Find every program before the first one is started; a router is asked whether its environment has it."""
+    for process in deployment.processes:
+        if process.role == "router":
+            kind = routers.kind_for(spec.engine)
+            python = process.command.argv[0]
+            done = environments.run_quietly(
+                (python, "-c", f"import importlib.util as u; exit(not u.find_spec('{kind}'))")
+            )
+            if done is None or done.returncode != 0:
+                raise LaunchError(f"the environment of {python} has no {kind}; {routers.install(kind)}")
+        process.command.resolved()
 
 
 def _suffix(index: int, count: int) -> str:
@@ -301,7 +354,9 @@ def _wait_until_ready(
     guard: subprocess.Popen[bytes],
     known: ServerState,
     on_progress: OnProgress,
-) -> None:
+) -> str:
+    """The name of the model that every replica serves; raises LaunchError where that will not be."""
+    model = spec.client_name
     begun = moved = time.monotonic()
     sizes: list[int] = []
     waiting = list(deployment.base_urls)
@@ -309,12 +364,14 @@ def _wait_until_ready(
         now = state.read(state.path_of(known.name)) or known
         ended = next((member for member in now.members if member.exit_code is not None), None)
         if ended is not None:
-            raise LaunchError(_failure(spec, ended))
+            raise LaunchError(
+                f"{spec.engine} did not start: {engine_log.cause(ended.log, ended.exit_code)}{_tail_text(ended.log)}"
+            )
         if guard.poll() is not None:
             raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
         why = "starting"
         try:
-            readiness.check(waiting[0], deployment.readiness, spec.client_name, spec.api_key_env)
+            model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
             _check_owner(deployment, waiting[0], guard.pid)
             waiting.pop(0)
             continue
@@ -332,6 +389,7 @@ def _wait_until_ready(
                 f"(--start-timeout): {why}{_tail_text(known.log)}"
             )
         time.sleep(POLL_SECONDS)
+    return model
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
@@ -348,15 +406,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _failure(spec: ServerSpec, member: Member) -> str:
-    code = member.exit_code or 0
-    ending = f"exit status {code}"
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            ending = f"signal {-code} ({signal.Signals(-code).name})"
-    return f"{spec.engine} ended while starting with {ending}{_tail_text(member.log)}"
 
 
 def _tail_text(log: Path) -> str:

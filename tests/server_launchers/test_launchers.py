@@ -1,0 +1,364 @@
+"""Specs become the engines' own command lines, per version; nothing is started here."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from server_launchers import devices, engines, flags, foreground, supervisor, vllm_ascend
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+
+OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
+
+
+def spec(engine: str, model: str = "org/model", **fields: object) -> ServerSpec:
+    return ServerSpec.model_validate({"engine": engine, "model": model, "port": 8000} | fields)
+
+
+def dry(engine: str, **fields: object) -> list[str]:
+    return supervisor.dry_run(spec(engine, **fields), ask=False)
+
+
+def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries(
+        {"engine_version": st.sampled_from(flags.recorded_versions(OWN_FLAGS[engine]))},
+        optional={
+            "served_name": st.just("name"),
+            "tp": st.sampled_from([1, 2, 8]),
+            "pp": st.sampled_from([1, 2]),
+            "dp": st.sampled_from([1, 2, 4]),
+            "dp_mode": st.sampled_from(["client", "engine", "router"]),
+            "nodes": st.sampled_from([1, 2]),
+            "head_address": st.just("10.0.0.1"),
+            "context": st.integers(1, 10**6),
+            "memory_fraction": st.just(0.9),
+            "max_sequences": st.just(64),
+            "max_batched_tokens": st.just(8192),
+            "attention_backend": st.just("FLASH_ATTN"),
+            "dtype": st.just("bfloat16"),
+            "quantization": st.just("fp8"),
+            "reasoning_parser": st.sampled_from(["deepseek_r1", "deepseek-r1"]),
+            "seed": st.integers(0, 2**31 - 1),
+            "eager": st.booleans(),
+            "prefix_caching": st.booleans(),
+            "trust_remote_code": st.booleans(),
+            "api_key_env": st.just("SOME_KEY"),
+            "docker": st.just("image:tag"),
+        },
+    )
+
+
+@pytest.mark.parametrize("engine", ["vllm", "vllm_ascend", "sglang"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_every_command_uses_only_options_that_the_version_knows(engine: str, data: st.DataObject) -> None:
+    fields = data.draw(some_specs(engine))
+    if fields.get("nodes") == 2 and "head_address" not in fields:
+        fields["head_address"] = "10.0.0.1"
+    try:
+        lines = dry(engine, **fields)
+    except LaunchError as error:
+        refused = str(error)
+        lines = []
+    else:
+        refused = ""
+    assert "has no option" not in refused
+    known = flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
+    for line in lines:
+        words = shlex.split(line)
+        if "--prometheus-port" in words:
+            continue
+        # The engine's own arguments come after those of docker.
+        own = words[words.index("image:tag") + 1 :] if "image:tag" in words else words
+        own = own[own.index("-c") + 2 :] if "-c" in own else own
+        assert all(word in known for word in own if word.startswith("--")), line
+
+
+def test_a_replica_gets_its_own_port_and_its_own_slice_of_the_devices() -> None:
+    lines = dry("vllm", tp=2, dp=2)
+    assert [line.split()[0] for line in lines] == ["CUDA_VISIBLE_DEVICES=0,1", "CUDA_VISIBLE_DEVICES=2,3"]
+    assert ["--port 8000" in lines[0], "--port 8001" in lines[1]] == [True, True]
+
+
+def test_given_devices_are_sliced_in_their_order() -> None:
+    lines = dry("vllm_ascend", dp=2, devices=("6", "3"))
+    assert [line.split()[0] for line in lines] == ["ASCEND_RT_VISIBLE_DEVICES=6", "ASCEND_RT_VISIBLE_DEVICES=3"]
+
+
+def test_too_few_devices_are_refused_with_the_sum() -> None:
+    facts = engines.Facts(flags.recorded("vllm"), device_ids=("0", "1", "2"))
+    with pytest.raises(LaunchError, match=r"2 x 2 = 4 devices are needed, there are 3 \(0, 1, 2\)"):
+        engines.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(LaunchError, match="no device 9 here"):
+        devices.slices("cuda", 1, 1, ["9"], ["0", "1"])
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
+def test_slices_are_disjoint_and_complete_or_refused(replicas: int, each: int, there: int) -> None:
+    found = [str(index) for index in range(there)]
+    try:
+        shares = devices.slices("cuda", replicas, each, None, found)
+    except LaunchError:
+        assert there < replicas * each
+        return
+    flat = [one for share in shares for one in share]
+    assert [len(share) for share in shares] == [each] * replicas
+    assert flat == found[: replicas * each]
+
+
+def test_engine_data_parallelism_is_one_process_with_all_devices() -> None:
+    (line,) = dry("vllm", tp=2, dp=4, dp_mode="engine")
+    assert "--data-parallel-size 4" in line
+    assert "CUDA_VISIBLE_DEVICES" not in line
+    with pytest.raises(LaunchError, match=r"vLLM 0\.7\.3 has no data parallelism of its own"):
+        dry("vllm", dp=4, dp_mode="engine", engine_version="0.7.3")
+
+
+def test_a_router_listens_on_the_given_port_before_its_replicas() -> None:
+    *replicas, router = dry("sglang_router", dp=2)
+    assert "--port 8001" in replicas[0]
+    assert "--port 8000 --worker-urls http://127.0.0.1:8001 http://127.0.0.1:8002" in router
+    assert "vllm_router.launch_router" in dry("vllm", dp=2, dp_mode="router")[-1]
+
+
+def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
+    lines = dry("vllm", tp=8, pp=2, nodes=2, head_address="10.0.0.1", head_port=5000)
+    assert ["--node-rank 0" in lines[0], "--node-rank 1" in lines[1]] == [True, True]
+    assert ["--headless" in line for line in lines] == [False, True]
+    assert all("--master-addr 10.0.0.1 --master-port 5000" in line for line in lines)
+    lines = dry("sglang", tp=16, nodes=2, head_address="10.0.0.1")
+    assert all("--nnodes 2" in line and "--dist-init-addr 10.0.0.1:29500" in line for line in lines)
+    node = engines.deploy(
+        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"), [8000], engines.Facts(flags.recorded("sglang"))
+    )
+    assert node.base_urls == ()
+
+
+def test_data_parallel_nodes_start_at_their_own_rank() -> None:
+    lines = dry("vllm", tp=2, dp=4, dp_mode="engine", nodes=2, head_address="10.0.0.1")
+    assert "--data-parallel-start-rank" not in lines[0]
+    assert "--data-parallel-start-rank 2" in lines[1]
+    assert all("--data-parallel-size-local 2 --data-parallel-address 10.0.0.1" in line for line in lines)
+
+
+def test_an_old_vllm_is_started_as_a_module_with_its_own_switches() -> None:
+    (line,) = dry("vllm_ascend", engine_version="0.7.3", reasoning_parser="deepseek-r1", attention_backend="X")
+    assert "python3 -m vllm.entrypoints.openai.api_server --model org/model" in line
+    assert "--enable-reasoning --reasoning-parser deepseek_r1" in line
+    assert line.startswith("VLLM_ATTENTION_BACKEND=X ")
+
+
+@pytest.mark.parametrize(("engine", "name"), [("vllm", "deepseek_r1"), ("sglang", "deepseek-r1")])
+def test_a_reasoning_parser_is_spelled_as_the_engine_does(engine: str, name: str) -> None:
+    for given_name in ("deepseek_r1", "deepseek-r1"):
+        assert f"--reasoning-parser {name}" in dry(engine, reasoning_parser=given_name)[0]
+
+
+def test_eager_is_written_as_each_sglang_knows_it() -> None:
+    assert "--cuda-graph-backend-decode disabled" in dry("sglang", eager=True)[0]
+    assert "--disable-cuda-graph" in dry("sglang", eager=True, engine_version="0.5.6")[0]
+
+
+def test_ascend_nodes_are_told_their_interface_and_address() -> None:
+    line = dry("vllm_ascend", tp=8, pp=2, nodes=2, head_address="h", interface="eth0", node_address="10.0.0.1")[0]
+    for pair in ("HCCL_IF_IP=10.0.0.1", "HCCL_SOCKET_IFNAME=eth0", "GLOO_SOCKET_IFNAME=eth0", "TP_SOCKET_IFNAME=eth0"):
+        assert pair in line.split()
+    assert "--device npu --attention-backend ascend" in dry("sglang", device="npu")[0]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "sglang_router"])
+def test_a_key_stands_in_no_command_line(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret")
+    for line in dry(engine, dp=2, api_key_env="MY_KEY"):
+        assert "s3cret" not in line
+        assert '="$MY_KEY"' in line
+
+
+def test_an_unknown_option_is_refused_with_the_near_name_and_the_versions_that_know_it() -> None:
+    with pytest.raises(
+        LaunchError, match=r"vllm 0\.33\.0 has no option --max-model-length; did you mean --max-model-len"
+    ):
+        dry("vllm", extra_flags=("--max-model-length", "5"))
+    with pytest.raises(LaunchError, match=r"no option --swap-space; known to vllm 0\.7\.3, 0\.11\.0, 0\.15\.0"):
+        dry("vllm", extra_flags=("--swap-space", "4"))
+    with pytest.raises(LaunchError, match=r"llama_cpp server has no option --slots-n; did you mean --slots"):
+        dry("llama_cpp", extra_flags=("--slot", "2", "--slots-n", "2"))
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ("--enable_prefix_caching",),
+        ("--compilation-config.mode", "3"),
+        ("--max-log-len=5",),
+        ("--no-enable-prefix-caching",),
+        ("-O3",),
+        ("--kv-transfer-conf", "{}"),
+    ],
+)
+def test_options_are_accepted_in_every_spelling_that_the_engine_takes(extra: tuple[str, ...]) -> None:
+    assert dry("vllm", extra_flags=extra)[0].endswith(shlex.join(extra))
+
+
+def test_an_option_of_another_interpreter_or_container_wraps_the_same_arguments(tmp_path: Path) -> None:
+    plain = dry("vllm", tp=2)[0]
+    assert dry("vllm", tp=2, python=tmp_path / "bin/python")[0] == f"{tmp_path}/bin/{plain}"
+    assert dry("vllm", tp=2, uvx="vllm==0.33.0")[0] == f"uvx --from vllm==0.33.0 {plain}"
+    contained = shlex.split(dry("vllm", tp=2, docker="vllm/vllm-openai:v0.33.0", devices=("2", "3"))[0])
+    assert contained[-len(plain.split()) + 1 :] == plain.split()[1:]
+    for words in (["--gpus", '"device=2,3"'], ["--ipc=host"], ["--entrypoint", "vllm"]):
+        assert " ".join(words) in " ".join(contained)
+
+
+def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret")
+    monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
+    line = dry("vllm", model=str(tmp_path), docker="image", api_key_env="MY_KEY")[0]
+    assert "s3cret" not in line
+    assert "-e HF_TOKEN -e VLLM_API_KEY" in line
+    assert f"-v {tmp_path}:{tmp_path}:ro" in line
+
+
+def test_a_local_folder_is_given_absolutely_and_keeps_its_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "weights").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert f"serve {tmp_path}/weights --served-model-name weights" in dry("vllm", model="weights")[0]
+
+
+def test_any_program_gets_its_places_filled_in() -> None:
+    lines = dry("command", model="m", dp=2, extra_flags=("./server", "--port={port}", "--model", "{model}"))
+    assert lines == ["./server --port=8000 --model m", "./server --port=8001 --model m"]
+    with pytest.raises(LaunchError, match=r"need `\{port\}` in the command line"):
+        dry("command", dp=2, extra_flags=("./server",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"engine": "vllm", "model": ""}, "needs a model"),
+        ({"engine": "command"}, "needs the command line after"),
+        ({"engine": "vllm", "model": "m", "nodes": 2}, "need head_address"),
+        ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "give one"),
+        ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "the name of an environment variable"),
+        ({"engine": "vllm", "model": "m", "name": "../x"}, "server's name is"),
+        ({"engine": "vllm", "model": "m", "nodes": 2, "node_rank": 2, "head_address": "h"}, "at most 1"),
+    ],
+)
+def test_a_spec_that_cannot_be_meant_is_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ServerSpec.model_validate(fields)
+    with pytest.raises(LaunchError, match=message):
+        foreground.spec_from(fields)
+
+
+def test_a_transformers_server_refuses_what_it_has_no_option_for() -> None:
+    with pytest.raises(LaunchError, match="nothing like --tp, --context"):
+        dry("transformers", tp=2, context=100)
+
+
+def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
+    vllm_ascend.check_pair("0.23.0", "0.23.0.post1")
+    vllm_ascend.check_pair("0.7.3", "0.7.3.post1")
+    with pytest.raises(LaunchError, match=r"vllm-ascend 0\.18\.0 does not go with vLLM 0\.23\.0"):
+        vllm_ascend.check_pair("0.23.0", "0.18.0")
+
+
+@pytest.mark.parametrize(
+    ("version", "chosen"),
+    [("0.7.3.post1", "0.7.3"), ("0.8.5", "0.7.3"), ("0.17.1", "0.15.0"), ("9.0", "0.33.0"), ("0.1", "0.7.3")],
+)
+def test_a_version_in_between_takes_the_newest_recorded_list_that_is_not_newer(version: str, chosen: str) -> None:
+    assert flags.recorded("vllm", version).names == flags.recorded("vllm", chosen).names
+
+
+def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    script = tmp_path / "engine"
+    options = "\n".join(f"  --option-{index} VALUE" for index in range(30))
+    script.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/count\ncat <<'END'\n{options}\nEND\n")
+    script.chmod(0o755)
+    first = flags.ask("vllm", "99.0", [str(script)])
+    second = flags.ask("vllm", "99.0", [str(script)])
+    assert first == second
+    assert "--option-7" in first
+    assert first.asked
+    assert (tmp_path / "count").read_text() == "asked\n"
+
+
+def test_an_engine_that_cannot_be_asked_leaves_the_recorded_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    assert flags.ask("vllm", "0.32.0", ["/nonexistent"]) == flags.recorded("vllm", "0.32.0")
+
+
+@pytest.mark.parametrize(
+    ("engine", "package"), [("vllm", "vllm"), ("sglang", "sglang"), ("transformers", "transformers")]
+)
+def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
+    engine: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LaunchError, match=rf"is not there; .*uv pip install .*{package}"):
+        supervisor.launch(spec(engine))
+
+
+def test_a_missing_ascend_engine_prints_the_pairing_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        LaunchError, match=r"(?s)pip install vllm-ascend==0\.23\.0.*torch-npu.*0\.7\.3\.post1 +0\.7\.3 .* 8\.1\.RC1"
+    ):
+        supervisor.launch(spec("vllm_ascend"))
+
+
+def test_a_command_line_describes_a_spec() -> None:
+    made, is_dry = foreground.parse(
+        "vllm",
+        [
+            "org/m",
+            "--tp",
+            "8",
+            "--no-prefix-caching",
+            "--env",
+            "A=b=c",
+            "--devices",
+            "0,1",
+            "--dry-run",
+            "--",
+            "--x",
+            "1",
+        ],
+    )
+    assert is_dry
+    assert (made.tp, made.prefix_caching, made.environment, made.devices, made.extra_flags) == (
+        8,
+        False,
+        {"A": "b=c"},
+        ("0", "1"),
+        ("--x", "1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_url", "base"),
+    [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
+)
+def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
+    deployment = engines.deploy(spec("external", model=given_url), [], engines.Facts(flags.recorded("external")))
+    assert deployment.base_urls == (base,)
+
+
+def test_an_external_server_without_a_url_is_refused() -> None:
+    with pytest.raises(LaunchError, match="given by its URL"):
+        engines.deploy(spec("external", model="host:1"), [], engines.Facts(flags.recorded("external")))
