@@ -1,0 +1,78 @@
+"""Every bound of the grader, with its unit. What exceeds one is refused, never truncated silently into an answer."""
+
+from __future__ import annotations
+
+# --- finding the answer ---
+MAX_BOX_CHARS = 20_000
+"""Longest content of a box that is looked for, in characters; a longer one counts as unclosed."""
+
+MAX_OPEN_BOXES = 64
+"""Unclosed boxes walked past, from the end, before giving up."""
+
+MAX_BOX_SEARCHES = 4_096
+"""Occurrences of the letters "box" looked at, from the end."""
+
+TAIL_CHARS = 12_000
+"""How far from the end the phrases ("the answer is") are looked for, in characters."""
+
+MAX_CANDIDATES = 16
+"""Other boxes that are compared to find out whether a right answer stood in the text."""
+
+# --- reading it ---
+MAX_ANSWER_CHARS = 4_000
+"""Longest answer that is parsed, in characters; a longer one is only compared as text."""
+
+MAX_TOKENS = 2_000
+MAX_DEPTH = 100
+"""Nesting of brackets, fractions and functions."""
+
+MAX_LITERAL_DIGITS = 1_000
+"""Digits of one number as written."""
+
+MAX_DECIMAL_EXPONENT = 400
+"""Largest power of ten of a number in e-notation that is expanded exactly."""
+
+MAX_ALTERNATIVES = 64
+"""Values that the signs ± of one answer may expand to."""
+
+# --- computing with it ---
+MAX_BITS = 20_000
+"""Size of an exact integer (2023! has 19,300 bits), estimated before it is computed."""
+
+MAX_TERMS = 200
+"""Terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
+
+MAX_TRIAL_DIVISOR = 2_000
+"""Radicands are factored by trial division up to here."""
+
+MAX_FACTORIAL = 5_000
+MAX_RANGE = 10_000
+"""Terms of a sum or product with numeric limits that is expanded."""
+
+MAX_EVALUATIONS = 200_000
+"""Node evaluations for one comparison by numbers."""
+
+IDENTITY_DIGITS = 50
+"""Significant digits at which two expressions are compared first."""
+
+CERTAIN_DIGITS = 200
+"""Significant digits that confirm an agreement of two closed forms."""
+
+IDENTITY_POINTS = 6
+"""Points at which two expressions in variables must agree."""
+
+MAX_SYMPY_NODES = 400
+"""Largest tree that is handed to the symbolic stage."""
+
+# --- processes ---
+WORKER_MEMORY_BYTES = 1 << 30
+"""Address space of one worker."""
+
+WARMING_SECONDS = 30.0
+"""Extra time once per worker, while it imports the symbolic library."""
+
+MAX_FRAME_BYTES = 8 << 20
+"""Longest message between the parent and a worker."""
+
+BATCH_ITEMS = 64
+"""Answers sent to a worker at a time."""

@@ -1,0 +1,102 @@
+r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of a text in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness.grading.bounds import MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_OPEN_BOXES
+
+_STOP = re.compile(r"[{}\\]")
+_BARE = re.compile(r"\\[A-Za-z]+|[^\s\\$.,;:(){}\[\]]+")
+_OPEN_END = re.compile(r"\$|\\\)|\\\]|\n")
+
+
+class Box(NamedTuple):
+    """A box: its content, where the content stands (start, end), and where the whole command begins and ends."""
+
+    content: str
+    start: int
+    end: int
+    outer_start: int
+    outer_end: int
+
+
+def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Box]:
+    """Complete boxes of text[lo:hi], the last first. Unclosed ones are passed over, at most `MAX_OPEN_BOXES`."""
+    at = len(text) if hi is None else hi
+    unclosed = 0
+    # A closing brace after every open box would make each match short; without one each costs up to the window.
+    for _ in range(MAX_BOX_SEARCHES):
+        at = text.rfind("box", lo, at)
+        if at < 0:
+            return
+        found = _box_at(text, at, lo, len(text) if hi is None else hi)
+        if found is not None:
+            yield found
+        elif _command_start(text, at, lo) >= 0:
+            unclosed += 1
+            if unclosed > MAX_OPEN_BOXES:
+                return
+
+
+def open_box(text: str, lo: int, hi: int) -> Box | None:
+    """The last box when its closing brace is missing: its content up to the end of the formula or line."""
+    at = text.rfind("box", lo, hi)
+    if at < 0:
+        return None
+    outer = _command_start(text, at, lo)
+    brace = text.find("{", at, min(hi, at + 8))
+    if outer < 0 or brace < 0:
+        return None
+    stop = _OPEN_END.search(text, brace + 1, hi)
+    end = stop.start() if stop else hi
+    content = text[brace + 1 : end].strip()
+    if not content or len(content) > MAX_BOX_CHARS:
+        return None
+    missing = content.count("{") - content.count("\\{") - content.count("}") + content.count("\\}")
+    return Box(content + "}" * max(missing, 0), brace + 1, end, outer, end) if missing < 4 else None
+
+
+def _command_start(text: str, at: int, lo: int) -> int:
+    if text.startswith("boxed", at) and at > lo and text[at - 1] == "\\":
+        return at - 1
+    for prefix in ("\\f", "\\frame"):
+        start = at - len(prefix)
+        if start >= lo and text.startswith(prefix, start):
+            return start
+    return -1
+
+
+def _box_at(text: str, at: int, lo: int, hi: int) -> Box | None:
+    outer = _command_start(text, at, lo)
+    if outer < 0:
+        return None
+    start = at + (5 if text.startswith("boxed", at) else 3)
+    while start < hi and text[start] in " \t\n\r":
+        start += 1
+    if start >= hi:
+        return None
+    if text[start] == "{":
+        end = _closing_brace(text, start, min(hi, start + MAX_BOX_CHARS))
+        return None if end < 0 else Box(text[start + 1 : end], start + 1, end, outer, end + 1)
+    bare = _BARE.match(text, start, hi)
+    return Box(bare.group(), start, bare.end(), outer, bare.end()) if bare else None
+
+
+def _closing_brace(text: str, opening: int, hi: int) -> int:
+    depth = 0
+    at = opening
+    while (found := _STOP.search(text, at, hi)) is not None:
+        at = found.end()
+        mark = found.group()
+        if mark == "\\":
+            at += 1  # an escaped brace is no bracket
+        elif mark == "{":
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0:
+                return found.start()
+    return -1

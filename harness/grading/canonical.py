@@ -1,0 +1,67 @@
+"""The vote form of an answer: equal answers vote alike, by a canonical form and not by pairs.
+
+Equality is not transitive (50% equals 50 and 0.5), so groups cannot be built from pairs. The form is the exact value
+where there is one, without sign of unit, percent or degree; a list of several is sorted; the rest is squeezed text.
+"""
+
+from __future__ import annotations
+
+from harness.core.records import Question
+from harness.grading.choice import letter_of
+from harness.grading.equations import is_equation, statement
+from harness.grading.exact import NotExact, exact, freeze
+from harness.grading.modular import NotModular, Residues
+from harness.grading.parse import parse
+from harness.grading.realsets import NotASet, real_set
+from harness.grading.tokens import Unreadable
+from harness.grading.tree import Node
+from harness.grading.words import is_words, squeezed, words_of
+
+
+def canonical(answer: str, question: Question) -> str | None:
+    """The form by which `answer` votes; None for an empty one."""
+    if not answer.strip():
+        return None
+    if question.kind == "choice":
+        letter = letter_of(answer)
+        return letter or words_of(answer)[:200]
+    if is_words(answer):
+        return words_of(answer)[:200]
+    try:
+        return _form(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[:2_000]
+    except (Unreadable, RecursionError):
+        return squeezed(answer)[:200]
+
+
+def _form(node: Node, *, ordered: bool = False) -> str:
+    op, args = node
+    if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
+        return _form(parts.values[-1], ordered=ordered)
+    if op in ("quantity", "pct", "deg"):
+        return _form(args[0], ordered=ordered)
+    if op in ("list", "set", "bracket"):
+        items = [_form(item) for item in args]
+        return ", ".join(items if ordered and op == "list" else sorted(items))
+    if op == "tuple":
+        return f"({', '.join(_form(item) for item in args)})"
+    if op == "matrix":
+        return f"[{'; '.join(', '.join(_form(cell) for cell in row) for row in args)}]"
+    if op == "text":
+        return words_of(args[0])
+    if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
+        try:
+            pieces = real_set(node)
+        except NotASet:
+            return repr(node)
+        return " ∪ ".join(
+            f"{'[' if piece.closed_low else '('}{_form(piece.low)}, {_form(piece.high)}{']' if piece.closed_high else ')'}"
+            for piece in pieces
+        )
+    try:
+        return freeze(exact(node))
+    except NotExact:
+        pass
+    try:
+        return f"expression {Residues().value(node):x}"
+    except NotModular:
+        return repr(node)

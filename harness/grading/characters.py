@@ -1,0 +1,81 @@
+r"""Characters: the Unicode that people write mathematics with, turned into the LaTeX that the grammar reads.
+
+Only known code points change. General compatibility normalisation is not used: it would turn `②` into `2` and
+expand one character into eighteen.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
+_SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
+_FRACTIONS = {
+    "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
+    "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
+}  # fmt: skip
+_GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩϕϵϑ",
+        (
+            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi "
+            "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega phi epsilon theta"
+        ).split(),
+        strict=True,
+    )
+)
+_SIGNS = {
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "﹣": "-",
+    "×": r"\times ", "✕": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ", "÷": r"\div ",
+    "∕": "/", "⁄": "/", "∗": "*", "√": r"\sqrt ", "∛": r"\sqrt[3]", "∞": r"\infty ", "°": r"^\circ ", "º": r"^\circ ",
+    "˚": r"^\circ ", "℃": r"^\circ C", "≤": r"\le ", "≦": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "≧": r"\ge ", "⩾": r"\ge ",
+    "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ", "≅": r"\approx ", "∼": r"\sim ", "≡": r"\equiv ", "±": r"\pm ",
+    "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ",
+    "ø": r"\emptyset ", "∖": r"\setminus ", "∣": "|", "｜": "|", "∠": r"\angle ", "△": r"\triangle ", "∑": r"\sum ",
+    "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ", "′": "'", "’": "'", "‘": "'",
+    "“": '"', "”": '"', "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "ℝ": r"\mathbb{R}",
+    "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
+    "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%", "：": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
+    "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
+}  # fmt: skip
+_REMOVED = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
+_SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2028\u2029\u0085"
+
+
+def _table() -> dict[int, str]:
+    table: dict[int, str] = {}
+    for code in range(0xFF01, 0xFF5F):  # full-width ASCII
+        table[code] = chr(code - 0xFEE0)
+    for code in (*range(0x1D400, 0x1D800), *range(0x2100, 0x2139)):  # mathematical alphanumerics, letter-like
+        if (plain := unicodedata.normalize("NFKC", chr(code))).isascii() and len(plain) == 1 and plain.isalnum():
+            table[code] = plain
+    for greek, name in _GREEK.items():
+        table[ord(greek)] = f"\\{name} "
+    for vulgar, (top, bottom) in _FRACTIONS.items():
+        table[ord(vulgar)] = rf"\frac{{{top}}}{{{bottom}}}"
+    for sign, latex in _SIGNS.items():
+        table[ord(sign)] = latex
+    for mark in _REMOVED:
+        table[ord(mark)] = ""
+    for space in _SPACES:
+        table[ord(space)] = " "
+    for marks, command in ((_SUPERSCRIPTS, "^"), (_SUBSCRIPTS, "_")):
+        for mark, plain in marks.items():
+            table[ord(mark)] = f"{command}{{{plain}}}"
+    return table
+
+
+_TABLE = _table()
+
+
+def plain_latex(text: str) -> str:
+    """`text` with every known character written as ASCII LaTeX; unknown ones stay and are refused by the grammar."""
+    if text.isascii():
+        return text
+    # Neighbouring super- and subscripts are one exponent: x¹² is x^{12}.
+    return text.translate(_TABLE).replace("}^{", "").replace("}_{", "") if _has_scripts(text) else text.translate(_TABLE)
+
+
+def _has_scripts(text: str) -> bool:
+    return any(mark in _SUPERSCRIPTS or mark in _SUBSCRIPTS for mark in text) and "{" not in text

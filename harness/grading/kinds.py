@@ -1,0 +1,30 @@
+"""The kind of an answer when no card states it."""
+
+from __future__ import annotations
+
+import re
+
+from harness.core.records import AnswerKind
+from harness.grading.choice import letter_of
+from harness.grading.equivalence import bare
+from harness.grading.parse import parse
+from harness.grading.tokens import Unreadable
+from harness.grading.words import is_words
+
+_INTEGER = re.compile(r"\s*[-+]?\d+\s*")
+
+
+def kind_of(reference: str) -> AnswerKind:
+    """What `reference` is compared as, told by its form."""
+    reference = bare(reference)
+    if _INTEGER.fullmatch(reference):
+        return "integer"
+    if len(reference) < 12 and letter_of(reference) in tuple("ABCDEFGHIJ"):
+        return "choice"
+    if is_words(reference):
+        return "expression"
+    try:
+        node = parse(reference)
+    except (Unreadable, RecursionError):
+        return "expression"
+    return "multiple" if node.op == "list" else "number" if node.op == "num" else "expression"

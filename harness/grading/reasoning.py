@@ -1,0 +1,52 @@
+"""Where the reasoning ends and the answer begins, when a server leaves both in one text.
+
+Only what follows the last closed reasoning block is searched for an answer. A block that is opened and never
+closed means that the model was still thinking: there is no final part.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CLOSERS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "</seed:think>", "[/THINK]", "◁/think▷")
+_OPENERS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<seed:think>", "[THINK]", "◁think▷")
+_END_OF_THOUGHT = "<|end_of_thought|>"
+_BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
+_CHANNEL = "<|channel|>"
+_FINAL = "<|channel|>final<|message|>"
+_HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
+
+
+def final_part(text: str) -> tuple[int, int] | None:
+    """(start, end) of what was said after the reasoning, in characters; None when the reasoning never ended.
+
+    A closer found near the end makes every later search short, so a long text costs one look from its tail.
+    """
+    start = 0
+    for closer in _CLOSERS:
+        if text.rfind(closer[0], start) >= 0:
+            at = text.rfind(closer, start)
+            if at >= 0:
+                start = at + len(closer)
+    if text.rfind("|", start) >= 0:
+        at = text.rfind(_END_OF_THOUGHT, start)
+        if at >= 0:
+            start = at + len(_END_OF_THOUGHT)
+        if text.rfind(_CHANNEL, start) >= 0:
+            return _harmony(text, start)
+        if text.rfind(_BEGIN_OF_THOUGHT, start) >= 0:
+            return None
+    for opener in _OPENERS:
+        if text.rfind(opener[0], start) >= 0 and text.rfind(opener, start) >= 0:
+            return None
+    return start, len(text)
+
+
+def _harmony(text: str, start: int) -> tuple[int, int] | None:
+    """The last message of the channel "final"; None when only other channels were written."""
+    final = text.rfind(_FINAL, start)
+    if final < 0:
+        return None
+    begin = final + len(_FINAL)
+    stop = _HARMONY_END.search(text, begin)
+    return begin, stop.start() if stop else len(text)

@@ -1,0 +1,78 @@
+"""The tree that an answer is read into. Nodes are immutable and hashable; only the grammar makes them.
+
+Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e"|"i"|"inf"|"nan")
+                 add(*terms) · mul(*factors) · div(a, b) · pow(base, exponent) · neg(a) · root(n, a)
+                 fn(name, *arguments) · deg(a) · pct(a) · quantity(a, unit) · pm(a, b) · mp(a, b) · base(digits, base)
+                 sum(variable, from, to, body) · prod(…) · lim(variable, to, body)
+Text             text(words)
+Structures       list(*items) · tuple(*items) · set(*items) · bracket(*items)  — "[a, b]" is an interval or a list
+                 interval(low, high, closed_low, closed_high) · union(*sets) · inter(*sets) · minus(a, b)
+                 builder(variable, condition) · matrix(*rows: tuple) · det(matrix) · cases(*(value, condition))
+                 rel(operands…, operators…) · member(a, set) · ratio(*parts) · time(hours, minutes, "am"|"pm"|"")
+places: digits after the decimal point as written, -1 for a number written without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+
+class Node(NamedTuple):
+    """One node: what it is and its parts, which are nodes, names or numbers."""
+
+    op: str
+    args: tuple[Any, ...]
+
+
+ZERO = Fraction(0)
+
+
+def num(value: int | Fraction, places: int = -1) -> Node:
+    """An exact number."""
+    return Node("num", (Fraction(value), places))
+
+
+def sym(name: str) -> Node:
+    """A variable."""
+    return Node("sym", (name,))
+
+
+def neg(node: Node) -> Node:
+    """The opposite; of a literal, the literal."""
+    if node.op == "num":
+        return Node("num", (-node.args[0], node.args[1]))
+    return Node("neg", (node,))
+
+
+PI = Node("const", ("pi",))
+E = Node("const", ("e",))
+I = Node("const", ("i",))  # noqa: E741  the imaginary unit is called so
+INFINITY = Node("const", ("inf",))
+
+SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
+STRUCTURES = SETS | frozenset(("list", "tuple", "bracket", "matrix", "cases", "rel", "member", "ratio", "time", "text"))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of the tree, each once per place, without recursion."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        for part in here.args:
+            if isinstance(part, Node):
+                stack.append(part)
+            elif isinstance(part, tuple):
+                stack.extend(inner for inner in part if isinstance(inner, Node))
+
+
+def symbols(node: Node) -> frozenset[str]:
+    """Names of the variables."""
+    return frozenset(here.args[0] for here in walk(node) if here.op == "sym")
+
+
+def is_scalar(node: Node) -> bool:
+    """No part is a structure: the tree is one number or one expression."""
+    return not any(here.op in STRUCTURES for here in walk(node))

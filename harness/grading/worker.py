@@ -1,0 +1,139 @@
+"""A worker: reads framed tasks on one pipe, writes framed verdicts on another, under limits of the operating system.
+
+Promised: at most 1 GB of address space, no file written, no lasting effect of one answer on the next verdict, an end
+when the parent dies. Not promised here: an end of each answer. The parent holds the deadline and kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import resource
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import msgspec
+
+from harness.core.records import Question
+from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
+from harness.grading.grader import Decision, decide
+
+_HEADER = struct.Struct(">I")
+
+
+class Task(msgspec.Struct, array_like=True):
+    """One answer to decide. question: None when it is the question of the task before. others: other boxes."""
+
+    item: str
+    question: Question | None
+    answer: str | None
+    others: list[str]
+
+
+class Reply(msgspec.Struct, array_like=True):
+    """What was decided. item "": no verdict, but a note to the parent that more time is needed ("warming")."""
+
+    item: str
+    verdict: str
+    rule: str
+    vote: str | None
+    unextracted: bool
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """The next message, or None at the end."""
+    header = stream.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None
+    (size,) = _HEADER.unpack(header)
+    if size > MAX_FRAME_BYTES:
+        return None
+    body = stream.read(size)
+    return body if len(body) == size else None
+
+
+def frame(message: Any) -> bytes:
+    """A message with its length before it."""
+    body = msgspec.msgpack.encode(message)
+    return _HEADER.pack(len(body)) + body
+
+
+def main(deadline: float) -> None:
+    """Serve until the parent closes the pipe."""
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    # Whatever prints by accident must not reach the parent as a verdict.
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 0)
+    os.dup2(quiet, 1)
+    _limit()
+    _announce_warming(replies)
+    decode = msgspec.msgpack.Decoder(list[Task]).decode
+    question: Question | None = None
+    while (body := read_frame(requests)) is not None:
+        for task in decode(body):
+            question = task.question or question
+            assert question is not None
+            _limit_time(deadline)
+            replies.write(frame(_serve(question, task)))
+
+
+def _serve(question: Question, task: Task) -> Reply:
+    try:
+        if task.answer is None:
+            decision = Decision("no_answer", "no answer", None)
+        elif question.rules.grader != "rules":
+            decision = _own_verifier(question, task.answer)
+        else:
+            decision = decide(question, task.answer)
+        unextracted = decision.verdict != "correct" and any(
+            decide(question, other).verdict == "correct" for other in task.others
+        )
+        return Reply(task.item, decision.verdict, decision.rule, decision.vote, unextracted)
+    except MemoryError:
+        return Reply(task.item, "undecided", "memory", None, False)
+    except RecursionError:
+        return Reply(task.item, "undecided", "depth", None, False)
+
+
+def _own_verifier(question: Question, answer: str) -> Decision:
+    """A benchmark's own `package.module:function(answer, question) -> bool`, named by its card."""
+    module, _, name = question.rules.grader.partition(":")
+    verify = getattr(importlib.import_module(module), name)
+    return Decision("correct" if verify(answer, question) else "wrong", question.rules.grader, answer[:200])
+
+
+def _limit() -> None:
+    sys.set_int_max_str_digits(30_000)
+    sys.setrecursionlimit(6_000)
+    sys.dont_write_bytecode = True
+    for kind, soft in ((resource.RLIMIT_AS, WORKER_MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):  # a stricter limit is already in force
+            resource.setrlimit(kind, (soft, soft))
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            library.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: no worker outlives its parent
+            library.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+
+
+def _limit_time(deadline: float) -> None:
+    """A second net under the parent's deadline: processor time of this answer."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    with contextlib.suppress(ValueError, OSError):
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used + deadline) + 60, hard))
+
+
+def _announce_warming(replies: Any) -> None:
+    from harness.grading import symbolic
+
+    symbolic.warming.append(lambda: replies.write(frame(Reply("", "warming", "", None, False))))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
