@@ -178,6 +178,33 @@ def test_a_torn_tail_is_kept_once_and_named_in_the_log(run: RunFolder, folder: B
     assert [(e["event"], e["bytes"], e["kept"]) for e in events] == [("torn_tail", 18, str(folder.set_aside))]
 
 
+def test_a_torn_tail_is_durable_elsewhere_before_it_is_cut_off(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(folder, sample("a"))
+    with folder.samples.open("ab") as file:
+        file.write(b"half")
+    calls: list[str] = []
+
+    def note(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(descriptor: int, *arguments: int) -> None:
+            calls.append(f"{name} {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+            real(descriptor, *arguments)
+
+        monkeypatch.setattr(os, name, call)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc to name what a descriptor is of")
+    for name in ("fsync", "fdatasync", "ftruncate"):
+        note(name)
+    Journal.open(folder).close()
+    in_order = ["fsync samples.set-aside", f"fsync {folder.path.name}", "ftruncate samples.jsonl"]
+    assert [call for call in calls if call in in_order][:3] == in_order
+    assert calls.index("ftruncate samples.jsonl") < calls.index("fdatasync samples.jsonl")
+
+
 def test_a_crash_between_the_copy_of_a_tail_and_its_removal_keeps_one_copy(folder: BenchmarkFolder) -> None:
     store(folder, sample("a"))
     tail = b"half" * 200_000

@@ -136,8 +136,8 @@ class JournalLife(RuleBasedStateMachine):
 
 
 JournalLife.TestCase.settings = settings(
-    max_examples=examples(40),
-    stateful_step_count=40,
+    max_examples=examples(25),
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
