@@ -145,12 +145,16 @@ class Choices(_Part):
     Either `correct` and `incorrect` (columns with one option text each; the order is shuffled per question by
     `shuffle_seed` and recorded), or `options` (a column with the list), of which the answer column names one by
     letter, by index from 0, or by its text.
+
+    orders: in how many shuffled orders each question is asked; those beyond the first are questions of their own (id
+    and `~1`, `~2` …; the metadata `same_as` names the first), so that a sample can be told which order it saw.
     """
 
     correct: str | None = None
     incorrect: Names = ()
     options: str | None = None
     shuffle_seed: int | None = None
+    orders: Annotated[int, Field(ge=1, le=24)] = 1
 
     @model_validator(mode="after")
     def _one_layout(self) -> Choices:
@@ -158,6 +162,8 @@ class Choices(_Part):
             raise ValueError("give either `options`, or `correct` with `incorrect`")
         if self.correct and self.shuffle_seed is None:
             raise ValueError("`correct` needs a `shuffle_seed`: unshuffled, every answer would be A")
+        if self.options and (self.orders > 1 or self.shuffle_seed is not None):
+            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed` and `orders`")
         return self
 
 
@@ -180,8 +186,8 @@ class Variant(_Part):
 
 AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "single_item"]
 """plain: the cell is the reference · after_hashes: what follows the last "####" (GSM8K) · last_box: the last \\boxed{}
-of the cell (a solution) ·
-box_or_plain: the last \\boxed{} where there is one, else the cell · single_item: a list of exactly one text (OlympiadBench)."""
+of the cell (a solution) · box_or_plain: that box where there is one, else the cell · single_item: a list of exactly
+one text (OlympiadBench)."""
 
 IdRule = Literal["column", "checksum", "auto"]
 """column: the id column must be there · checksum: of the row · auto: the column where there is one."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from harness.benchmarks.card import Card, GymSource, from_mapping
@@ -15,6 +14,7 @@ from harness.benchmarks.sources import Rows
 from harness.benchmarks.tables import Row
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
+from harness.core.records import Question
 
 PREFIX = "gym:"
 """`gym:TASK` names a task's card without a file."""
@@ -85,14 +85,13 @@ def read(source: GymSource) -> Rows:
     return Rows(rows, f"{place} (seed {source.seed})", (note,))
 
 
-def verify(answer: str, metadata: Mapping[str, Any]) -> bool:
-    """Whether the task's own verifier accepts the extracted answer of a question with this metadata.
+def verify(answer: str, question: Question) -> bool:
+    """Whether the task's own verifier accepts the extracted answer of a question of this source.
 
     Runs code of the package on a model's text: call it where a deadline and a memory limit hold.
     """
-    library = _library()
-    score = library.get_score_answer_fn(str(metadata["task"]))
-    return float(score(answer, dict(metadata["entry"]))) >= RIGHT
+    score = _library().get_score_answer_fn(str(question.metadata["task"]))
+    return float(score(answer, dict(question.metadata["entry"]))) >= RIGHT
 
 
 def _library() -> Any:

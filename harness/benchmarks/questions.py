@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -76,6 +76,8 @@ def build(
     drafts = _drafts(card, found.rows)
     rows_digest = digest(sorted(draft.row_digest for draft in drafts))
     notes += _verified(card, drafts, rows_digest, found.origin)
+    if card.choices and card.choices.orders > 1:
+        drafts = [reordered for draft in drafts for reordered in _orders(card, draft, card.choices.orders)]
 
     asked = [_text_of(draft, chosen, system) for draft in drafts]
     stripped = sum(had for _, had in asked)
@@ -162,7 +164,15 @@ def _id_of(row: Row, column: str) -> str:
     return str(value).strip()
 
 
-def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> _Draft:
+def _orders(card: Card, draft: _Draft, orders: int) -> Iterable[_Draft]:
+    yield draft
+    for order in range(1, orders):
+        other = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
+        metadata = other.metadata | {"same_as": draft.question_id}
+        yield replace(other, question_id=f"{draft.question_id}~{order}", metadata=metadata)
+
+
+def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> _Draft:
     columns = card.columns
     question = _required(row, columns.question, "the question")
     text = row.value[question]
@@ -187,10 +197,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> _Draft:
     answers: tuple[str, ...]
     kind: AnswerKind
     if card.choices:
-        choices, answer, order = _choices(card, row, question_id)
+        choices, answer, shown = _choices(card, row, question_id, order)
         answers, kind = (answer,), "choice"
-        if order is not None:
-            metadata["choice_order"] = order
+        if shown is not None:
+            metadata["choice_order"] = shown
     else:
         answers, kind = _answers(card, row)
         if _optional(row, columns.multiple) in (True, "true", "True", 1):
@@ -212,7 +222,7 @@ def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind]:
     return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind
 
 
-def _choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None]:
+def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
     """(option texts in the order shown, letter of the right one, order as indices into the source's columns)."""
     spec = card.choices
     assert spec is not None
@@ -220,10 +230,11 @@ def _choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], s
         texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
 
         def rank(index: int) -> bytes:
-            return hashlib.sha256(f"{spec.shuffle_seed}\0{question_id}\0{index}".encode()).digest()
+            text = f"{spec.shuffle_seed}\0{question_id}\0{order}\0{index}"
+            return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
-        order = sorted(range(len(texts)), key=rank)
-        return tuple(texts[i] for i in order), LETTERS[order.index(0)], order
+        shown = sorted(range(len(texts)), key=rank)
+        return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
     assert spec.options is not None
     column = _required(row, (spec.options,), "the options")
     options = row.value[column]

@@ -13,11 +13,14 @@ from harness.core.inert import quoted
 from harness.core.records import AnswerKind
 
 _LETTER = re.compile(r"\s*[（(\[]?\s*([A-J])\s*[)）\].．、]?\s*\Z")
+_LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 
 
 def references(value: Any, form: AnswerForm, kind: AnswerKind | str, structured: bool) -> tuple[str, ...]:
     """The reference answers in a cell, as text. Several answers of one question are one reference, by commas.
+
+    With `kind` "auto", a value under its choice letter ("C. 1-i") is right as the value and as the letter.
 
     `kind` "integer" refuses what is no integer; `structured` admits lists and mappings of answers.
     """
@@ -40,9 +43,13 @@ def references(value: Any, form: AnswerForm, kind: AnswerKind | str, structured:
         text = text.rpartition("####")[2].strip()
     elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
         text = last_box(text)
-    if not text.strip():
+    text = text.strip()
+    if not text:
         raise ValueError("is empty")
-    return (_integer(text) if kind == "integer" else text.strip(),)
+    if kind == "integer":
+        return (_integer(text),)
+    named = _LETTER_AND_VALUE.match(text) if kind == "auto" else None
+    return (named[3], named[1] or named[2], text) if named else (text,)
 
 
 def kind_of(value: Any, reference: str) -> AnswerKind:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.benchmarks.hub_server import Hub, serve
 
 

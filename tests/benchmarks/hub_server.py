@@ -107,9 +107,9 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _info(self, name: str, found: Dataset | None, revision: str, token: str | None, body: bool) -> None:
-        if found is None or not found.gated:  # the listing of a gated set is public
-            if self._refused(found, token, body):
-                return None
+        public = found is not None and found.gated  # the listing of a gated set is
+        if not public and self._refused(found, token, body):
+            return None
         assert found is not None
         commit = found.newest if revision == "main" else revision
         if commit not in found.commits:

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
-from tests.benchmarks.hub_server import Dataset, Hub
 
 from harness.benchmarks import data, hub_files, questions
 from harness.benchmarks import hub as hub_source
 from harness.benchmarks.card import Card, from_mapping
 from harness.core.errors import UsageError
+from tests.benchmarks.hub_server import Dataset, Hub
 
 FIRST, SECOND = "a" * 40, "b" * 40
 ROWS = [{"problem": f"What is {n} + 1?", "answer": n + 1, "id": f"q{n}"} for n in range(4)]
@@ -50,7 +50,7 @@ def ids(built: questions.QuestionSet) -> list[str]:
     "files",
     [
         {"data/train-00000-of-00001.parquet": parquet(ROWS)},
-        {"data/train-00000-of-00002.parquet": parquet(ROWS[:2]), "data/train-00001-of-00002.parquet": parquet(ROWS[2:])},
+        {f"data/train-0000{n}-of-00002.parquet": parquet(ROWS[2 * n : 2 * n + 2]) for n in (0, 1)},
         {"train.jsonl": lines(ROWS), "README.md": b"# Sums\n"},
         {"sums_problems.parquet": parquet(ROWS)},
         {"train.jsonl": lines(ROWS), "train.parquet": parquet(ROWS)},
@@ -72,7 +72,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
     assert ids(questions.build(card(config=["easy", "hard"], split="test"))) == ["q0", "q1", "q2", "q3"]
     with pytest.raises(UsageError, match="configurations easy, hard; name one"):
         questions.build(card(split="test"))
-    with pytest.raises(UsageError, match="no configuration 'hrad'.*Did you mean hard"):
+    with pytest.raises(UsageError, match=r"no configuration 'hrad'.*Did you mean hard"):
         questions.build(card(config="hrad", split="test"))
     with pytest.raises(UsageError, match="no split 'train'; it has test"):
         questions.build(card(config="hard"))
