@@ -67,6 +67,7 @@ class Network:
         counts: Counts,
         *,
         transport_factory: Callable[[], Transport],
+        loop_factory: Callable[[], asyncio.AbstractEventLoop],
         make_worker: Callable[[Transport], Worker],
         policy: RetryPolicy,
         canary: Canary,
@@ -80,6 +81,7 @@ class Network:
         self._journals = journals
         self.counts = counts
         self._transport_factory = transport_factory
+        self._loop_factory = loop_factory
         self._make_worker = make_worker
         self._policy = policy
         # A restart of the server costs every request in flight one retry; that alone must not use up the budget.
@@ -170,7 +172,8 @@ class Network:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=self._loop_factory) as runner:
+                runner.run(self._main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self.error = self.error or error
 
@@ -236,7 +239,7 @@ class Network:
 
     def _send_one(self) -> bool:
         for place in self._lanes.with_room():
-            task = self._scheduler.next(place)
+            task = self._scheduler.next(place, probe=self._lanes[place].set_aside)
             if task is not None:
                 self._lanes.sent(place)
                 request = asyncio.get_running_loop().create_task(self._ask(task, place))
@@ -325,13 +328,13 @@ class Network:
             else:
                 self._refused(task, failure, endpoint)
             return
-        was_set_aside = self._lanes[place].set_aside
+        of_endpoint = _tells_of_the_endpoint(failure, self._lanes[place].set_aside)
         self._lanes.failed(place, failure, sent_at)
         delay: float | None = 0.0
         if failure.kind == "rate_limited":
             if not self._budget.take(failure.kind):
                 self._lanes.hold(place)
-        elif failure.kind != "connect" and not was_set_aside:  # those tell of the endpoint, not of this sample
+        elif not of_endpoint:
             delay = attempts.failed(failure)
         if delay is None:
             self._give_up(task, failure.kind, f"{failure.message} ({attempts.final})", failure.status)
@@ -419,3 +422,8 @@ class Network:
             endpoints=self._lanes.progress(),
             stopping=self._draining,
         )
+
+
+def _tells_of_the_endpoint(failure: RequestFailed, set_aside: bool) -> bool:
+    """Whether a failure says nothing about the sample, so that it costs no attempt at it."""
+    return failure.kind == "connect" or failure.status in (502, 503, 504) or (set_aside and failure.kind == "timeout")

@@ -6,6 +6,7 @@ no server. The main thread shows progress and takes signals; one network thread 
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from harness.benchmarks.questions import QuestionSet
 from harness.client.aio import AiohttpTransport
 from harness.client.discovery import find_model
 from harness.client.endpoint import Endpoint
+from harness.client.streams import new_event_loop
 from harness.client.transport import Transport
 from harness.core.errors import Interrupted, StoppedByRule, UsageError
 from harness.generation.canary import Answered
@@ -44,6 +46,7 @@ def generate(
     question_sets: Sequence[QuestionSet],
     *,
     transport_factory: Callable[[], Transport] = AiohttpTransport,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     context_of: Callable[[Endpoint, str], int | None] = stated_context,
     on_progress: Callable[[Progress], None] | None = None,
     progress_interval: float = PROGRESS_S,
@@ -55,7 +58,8 @@ def generate(
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in `settings.out`.
 
-    context_of: what the server states as its context. on_progress: called on this thread. answered: whether a reply
+    loop_factory: makes the network thread's loop; the transport is made on it. context_of: what the server states as
+    its context. on_progress: called on this thread. answered: whether a reply
     gives an answer, for the canary. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the
     order only. resume_command: shown when a signal ends the run.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
@@ -77,7 +81,7 @@ def generate(
             session.plan(context_of)
             if not session.n_owed:
                 return session.outcome(None)
-            network = session.network(transport_factory, answered, prior_lengths)
+            network = session.network(transport_factory, loop_factory, answered, prior_lengths)
             patience = settings.patience
 
             def on_signal(signum: int, nth: int) -> None:

@@ -46,7 +46,7 @@ _PRUDENCE = 1.6
 
 @dataclass(slots=True)
 class _Question:
-    """benchmark and id; `waiting`: indices not handed out; `wave`: those of the present wave among them."""
+    """waiting: indices not handed out; wave: those of the present wave among them; n_returned: requests that failed."""
 
     benchmark: str
     question_id: str
@@ -58,6 +58,7 @@ class _Question:
     n_censored: int = 0
     wave: int = 0
     n_handed: int = 0
+    n_returned: int = 0
 
 
 @dataclass(slots=True)
@@ -135,9 +136,17 @@ class Scheduler:
         """Samples handed out and neither finished, given back nor dropped."""
         return len(self._running)
 
-    def next(self, endpoint: int = 0) -> Task | None:
-        """The next sample for `endpoint`; None if there is nothing for it now (another one may still get something)."""
-        task = self._returned.popleft() if self._returned else self._from_wave(endpoint)
+    def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
+        """The next sample for `endpoint`; None if there is nothing for it now (another one may still get something).
+
+        probe: the endpoint may be down, so a question that has failed least goes, in case it is the question's fault.
+        """
+        if probe:
+            task = self._probe()
+        elif self._returned:
+            task = self._returned.popleft()
+        else:
+            task = self._from_wave(endpoint)
         if task is not None:
             self._running[task] = _Running(self._place[task.benchmark, task.question_id], endpoint, self._clock())
             self._endpoints[endpoint].running.add(task)
@@ -159,7 +168,7 @@ class Scheduler:
 
     def give_back(self, task: Task) -> None:
         """The request for `task` came to nothing: it is handed out again, before anything else."""
-        self._end(task)
+        self._questions[self._end(task).question].n_returned += 1
         self._returned.append(task)
 
     def drop(self, task: Task) -> None:
@@ -225,19 +234,35 @@ class Scheduler:
             if place is None:
                 if not self._open_wave():
                     return None
-                continue
-            question = self._questions[place]
-            if slow and self._would_end_last(endpoint, place):
-                heapq.heappush(self._short, (self._expected(place), question.n_handed, place))
+            elif slow and self._would_end_last(endpoint, place):
+                heapq.heappush(self._short, (self._expected(place), self._questions[place].n_handed, place))
                 return None
-            question.wave -= 1
-            question.n_handed += 1
-            self._n_waiting -= 1
-            task = Task(question.benchmark, question.question_id, question.waiting.popleft())
-            if question.wave:
-                self._push(place)
-            return task
+            else:
+                return self._take(place)
         return None
+
+    def _probe(self) -> Task | None:
+        fresh = [i for i, q in enumerate(self._questions) if q.wave]
+        if not fresh and self._n_waiting and self._open_wave():
+            fresh = [i for i, q in enumerate(self._questions) if q.wave]
+        again = {self._place[t.benchmark, t.question_id]: t for t in reversed(self._returned)}
+        best = min([*fresh, *again], key=lambda i: (self._questions[i].n_returned, self._expected(i)), default=None)
+        if best is None:
+            return None
+        if best in again:
+            self._returned.remove(again[best])
+            return again[best]
+        return self._take(best)
+
+    def _take(self, place: int) -> Task:
+        """Hand out the next sample of a question of the wave."""
+        question = self._questions[place]
+        question.wave -= 1
+        question.n_handed += 1
+        self._n_waiting -= 1
+        if question.wave:
+            self._push(place)
+        return Task(question.benchmark, question.question_id, question.waiting.popleft())
 
     def _open_wave(self) -> bool:
         if any(q.wave for q in self._questions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import platform
@@ -234,6 +235,7 @@ class Session:
     def network(
         self,
         transport_factory: Callable[[], Transport],
+        loop_factory: Callable[[], asyncio.AbstractEventLoop],
         answered: Answered | None,
         prior: Mapping[tuple[str, str], float] | None,
     ) -> Network:
@@ -270,6 +272,7 @@ class Session:
             self._journals,
             counts,
             transport_factory=transport_factory,
+            loop_factory=loop_factory,
             make_worker=lambda transport: Worker(settings, asked, transport, self._fitted, self._clock),
             policy=policy,
             canary=Canary(answered, on=settings.canary),

@@ -73,6 +73,19 @@ def test_a_sample_that_always_fails_stays_owed_with_its_cause_and_the_rest_is_do
     assert keys_of(settings) == expected_keys(8, 2) - {("q3", 0), ("q3", 1)}
 
 
+def test_a_question_that_always_breaks_the_server_does_not_end_the_run_for_the_others(tmp_path: Path) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        return [BROKEN] if question_of(request) == "q3" else well(request)
+
+    with FaultServer(answer) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=30, patience=replace(QUICK, attempts=2))
+        longest = {("sums", "q3"): 30_000.0, ("sums", "q4"): 10.0}
+        outcome = run(settings, question_set(tmp_path, 6), prior_lengths=longest)
+    assert outcome.stopped == ""
+    assert [(c.kind, c.count) for c in outcome.causes] == [("server", 30)]
+    assert keys_of(settings) == expected_keys(6, 30) - {("q3", i) for i in range(30)}
+
+
 def test_a_server_that_fails_every_request_ends_the_run_with_every_key_owed(tmp_path: Path) -> None:
     with FaultServer(lambda _: [BROKEN]) as server:
         settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.3))

@@ -87,7 +87,7 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
-MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 3))
+MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 2))
 
 
 @pytest.mark.slow

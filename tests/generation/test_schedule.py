@@ -44,7 +44,7 @@ rows = st.lists(st.sets(st.integers(0, 5), min_size=1), max_size=6).map(
 )
 orders = st.sampled_from(["longest", "rounds"])
 moves = st.lists(
-    st.tuples(st.sampled_from(["next", "next", "finish", "finish", "give back", "drop"]), st.integers(0, 99)),
+    st.tuples(st.sampled_from(["next", "next", "probe", "finish", "finish", "give back", "drop"]), st.integers(0, 99)),
     max_size=80,
 )
 
@@ -61,8 +61,8 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     handed: Counter[Task] = Counter()
     returned: Counter[Task] = Counter()
 
-    def take(place: int) -> None:
-        task = scheduler.next(place)
+    def take(place: int, probe: bool = False) -> None:
+        task = scheduler.next(place, probe=probe)
         if task is not None:
             assert task not in running
             running.append(task)
@@ -70,8 +70,8 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
 
     for what, number in moves:
         clock.now += 1 + number % 7
-        if what == "next":
-            take(number % endpoints)
+        if what in ("next", "probe"):
+            take(number % endpoints, probe=what == "probe")
         elif running:
             task = running.pop(number % len(running))
             if what == "finish":
@@ -153,6 +153,17 @@ def test_a_sample_given_back_goes_before_all_others() -> None:
     assert task is not None
     scheduler.give_back(task)
     assert scheduler.next() == task
+
+
+def test_a_probe_is_of_the_question_that_failed_least() -> None:
+    scheduler = Scheduler(plan(3, 3), Clock(), prior={("b", "q0"): 9.0, ("b", "q1"): 5.0, ("b", "q2"): 7.0})
+    probed = []
+    for _ in range(4):
+        task = scheduler.next(probe=True)
+        assert task is not None
+        probed.append(task.question_id)
+        scheduler.give_back(task)
+    assert probed == ["q1", "q2", "q0", "q1"]
 
 
 def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> None:
