@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -226,6 +229,29 @@ def test_a_slow_endpoint_takes_what_is_left_once_the_fast_one_is_gone() -> None:
     assert scheduler.next(1) is None
     scheduler.set_available(0, False)
     assert scheduler.next(1) is not None
+
+
+@pytest.mark.parametrize(
+    ("shape", "two", "peer", "limit"),
+    [
+        ((30, 64, 256), False, "clairvoyant", 1.18),
+        ((198, 8, 128), False, "clairvoyant", 1.18),
+        ((198, 8, 128), False, "fifo", 0.95),
+        ((198, 8, 256), True, "least outstanding", 0.88),
+    ],
+)
+def test_simulated_runs_end_close_to_the_best_possible(
+    shape: tuple[int, int, int], two: bool, peer: str, limit: float
+) -> None:
+    """The simulation itself checks that every sample is asked once; bench/schedule.py prints all rows."""
+    spec = importlib.util.spec_from_file_location("bench_schedule", Path(__file__).parents[2] / "bench" / "schedule.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bench
+    spec.loader.exec_module(bench)
+    spans = bench.simulate(shape, 1, two)
+    assert spans["ours"] <= limit * spans[peer]
 
 
 def test_a_question_twice_in_the_plan_is_a_mistake_of_ours() -> None:
