@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
@@ -27,7 +28,7 @@ from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.sampling import Sampling
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
-from harness.core.records import AnswerKind, GradeRules
+from harness.core.records import GradeRules
 
 
 def _as_tuple(value: Any) -> Any:
@@ -60,6 +61,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 _Rules = Annotated[
     GradeRules,
     BeforeValidator(_as_rules),
+    PlainSerializer(msgspec.to_builtins),
     WithJsonSchema(
         {
             "type": "object",
@@ -189,6 +191,9 @@ AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "singl
 of the cell (a solution) · box_or_plain: that box where there is one, else the cell · single_item: a list of exactly
 one text (OlympiadBench)."""
 
+CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "auto"]
+"""A kind of answer (see `harness.core.records`), or auto: each reference decides."""
+
 IdRule = Literal["column", "checksum", "auto"]
 """column: the id column must be there · checksum: of the row · auto: the column where there is one."""
 
@@ -210,13 +215,13 @@ class Card(_Part):
     choices: Choices | None = None
     id_rule: IdRule = "auto"
 
-    kind: AnswerKind | Literal["auto"] = "expression"
+    kind: CardKind = "expression"
     answer_form: AnswerForm = "plain"
     structured_answers: bool = False
     """Lists and mappings of several answers are references too, not mistakes in the file."""
     literal_line_breaks: bool = False
     r"""A backslash and an n in a question stand for a line break, except where they begin a LaTeX command."""
-    rules: _Rules = GradeRules()
+    rules: _Rules = Field(default_factory=GradeRules)
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
@@ -331,7 +336,8 @@ _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields}
 
 def _first_problem(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
-    first = problems[0]
+    # A misspelt key is also a missing one; the misspelling says more.
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"])
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":

@@ -1,0 +1,248 @@
+"""Bad input of any kind is one sentence with file and line; odd but legal input is read right."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.benchmarks import questions, tables
+from harness.benchmarks.card import from_file
+from harness.benchmarks.questions import QuestionSet
+from harness.core.errors import UsageError
+
+Write = Callable[..., Path]
+GOOD = b'{"problem": "1 + 1?", "answer": 2}\n'
+
+
+def built(path: Path, **keys: Any) -> QuestionSet:
+    return questions.build(from_file(str(path), **keys))
+
+
+def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "holds no rows"),
+        (b"\n \n", "holds no rows"),
+        (GOOD + b'{"problem": "broken\n', r"set\.jsonl:2 is broken JSON: .* at column 13"),
+        (GOOD + b'["a", "list"]\n', r"set\.jsonl:2 must be an object with named columns, found a list"),
+        (GOOD + b"\xff\xfe\x00", r"set\.jsonl:2 is not UTF-8"),
+        ("problem,ä".encode("utf-16"), r"set\.jsonl:1 is not UTF-8"),
+        (GOOD + b'{"problem": "p", "answer": NaN}', r"set\.jsonl:2 holds NaN, which JSON does not know"),
+        (GOOD + b'{"problem": "p", "answer": 1e999}', r"set\.jsonl:2: the column 'answer' holds a number that is out"),
+        (GOOD + b'{"problem": "p", "answer": ' + b"9" * 5000 + b"}", r"set\.jsonl:2 holds a number that is too long"),
+        (GOOD + b'{"problem": "p", "problem": "q", "answer": 1}', r"set\.jsonl:2 has the key 'problem' twice"),
+        (GOOD + b'{"problem": "p", "answer": ' + b"[" * 100_000, r"set\.jsonl:2 is nested too deeply"),
+        (GOOD + b'{"problem": "p", "answer": ' + b"[" * 300 + b"]" * 300 + b"}", r"set\.jsonl:2: .* nested too deeply"),
+        (GOOD + b'{"problem": "\\ud800", "answer": 1}', r"set\.jsonl:2: the column 'problem' holds half a surrogate"),
+        (GOOD + b'{"problem": "p", "answer": null}', r"set\.jsonl:2: the answer column 'answer' is null"),
+        (GOOD + b'{"problem": "p", "answer": "  "}', r"set\.jsonl:2: the answer column 'answer' is empty"),
+        (GOOD + b'{"problem": "p", "answer": true}', r"set\.jsonl:2: .* must be an answer, found true"),
+        (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be one answer, found a list"),
+        (GOOD + b'{"problem": "p", "answer": {"a": 1}}', r"set\.jsonl:2: .* must be one answer, found an object"),
+        (
+            GOOD + b'{"problem": null, "answer": 1}',
+            r"set\.jsonl:2: the column 'problem' must be a question's text, .*null",
+        ),
+        (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be a question's text"),
+        (
+            GOOD + b'{"problem": 7, "answer": 1}',
+            r"set\.jsonl:2: the column 'problem' must be a question's text, found 7",
+        ),
+        (GOOD + b'{"problem": "p", "Answer": 1}', r"set\.jsonl:2 has no column .*it has problem, Answer"),
+    ],
+)
+def test_a_broken_line_is_named_with_its_file_and_line(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        built(saved(tmp_path, data), answer_key="answer")
+
+
+def test_a_field_of_ten_megabytes_is_refused_by_its_length(tmp_path: Path) -> None:
+    path = saved(tmp_path, GOOD + json.dumps({"problem": "x" * 10_000_000, "answer": 1}).encode())
+    with pytest.raises(UsageError, match=r"set\.jsonl:2: the column 'problem' has 10000000 characters; at most"):
+        built(path)
+
+
+def test_a_column_that_is_not_there_is_answered_with_those_that_are(write_rows: Write) -> None:
+    path = write_rows([{"Problem": "p", "Answer": "1"}])
+    with pytest.raises(
+        UsageError, match=r"no column 'problm' for the question; it has Problem, Answer.* Did you mean Problem"
+    ):
+        built(path, question_key="problm")
+    with pytest.raises(UsageError, match=r"no column 'id' for the id; it has Problem, Answer"):
+        built(path, id_key="id")
+    assert built(path).questions[0].references == ("1",)
+
+
+def test_column_names_with_terminal_codes_are_shown_harmless(write_rows: Write) -> None:
+    path = write_rows([{"\x1b[2Jevil": "p"}])
+    with pytest.raises(UsageError) as caught:
+        built(path)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_equal_ids_are_refused_with_both_places(write_rows: Write) -> None:
+    path = write_rows([{"problem": "p", "answer": 1, "id": 1}, {"problem": "q", "answer": 2, "id": "1"}])
+    with pytest.raises(UsageError, match=r"set\.jsonl:2: the id '1' stands already at .*set\.jsonl:1"):
+        built(path, id_key="id")
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", True, [1], 1.5])
+def test_an_id_that_identifies_nothing_is_refused(write_rows: Write, value: Any) -> None:
+    with pytest.raises(UsageError, match=r"the id column 'id' must be text or an integer"):
+        built(write_rows([{"problem": "p", "answer": 1, "id": value}]), id_key="id")
+
+
+def test_a_bom_carriage_returns_and_line_separators_inside_text_are_read_right(tmp_path: Path) -> None:
+    rows = [{"problem": "one\u2028two\u0085three", "answer": "1"}, {"problem": "next", "answer": "2"}]
+    text = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    found = built(saved(tmp_path, text.encode()), prompt="none").questions
+    assert [q.messages[0].content for q in found] == ["one\u2028two\u0085three", "next"]
+
+
+ROWS = [{"problem": f'{n} + {n}, or "twice"?', "answer": str(2 * n)} for n in range(1, 4)]
+
+
+def as_parquet(path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
+
+
+def encoded(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\n"3 + 3, or ""twice""?",6\r\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("set.jsonl", encoded(ROWS)),
+        ("set.ndjson", encoded(ROWS).rstrip()),
+        ("set.txt", encoded(ROWS)),
+        ("set", encoded(ROWS)),
+        ("set.json", json.dumps(ROWS).encode()),
+        ("set.json", encoded(ROWS)),
+        ("set.json", json.dumps({"version": "1", "data": ROWS}).encode()),
+        ("set.csv", CSV.encode()),
+        ("set.csv", b"\xef\xbb\xbf" + CSV.encode()),
+        ("set.tsv", CSV.replace(",", "\t").replace("1\t", "1,").encode()),
+        ("set.jsonl.gz", gzip.compress(encoded(ROWS))),
+        ("set.csv.gz", gzip.compress(CSV.encode())),
+        ("set.jsonl.zst", zstandard.compress(encoded(ROWS))),
+        ("set.parquet", None),
+    ],
+)
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes | None) -> None:
+    path = tmp_path / name
+    if data is None:
+        as_parquet(path)
+    else:
+        path.write_bytes(data)
+    found = [row.value for row in tables.read(path)]
+    if name.endswith(".tsv"):
+        assert [row["answer"] for row in found] == ["2", "4", "6"]
+    else:
+        assert found == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the header names 2 columns"),
+        ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
+        ("set.csv", b'problem,answer\n"never closed,1\n', r"set\.csv:\d is no valid CSV"),
+        ("set.csv", b"", "holds no rows"),
+        ("set.json", b'{"a": 1}', "is a mapping; its lists of rows are: none"),
+        ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with --split"),
+        ("set.json", b"[1]", "row 1 of .* must be an object"),
+        ("set.json", b'"text"', "must hold a list of objects, found a text"),
+        ("set.json", b"{\n\n]", r"set\.json \(line 3\) is broken JSON"),
+        ("set.jsonl.gz", b"no gzip", "is damaged or no gzip file"),
+        ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is damaged or no gzip file"),
+        ("set.jsonl.zst", b"no zstd at all", "is damaged or no zstd file"),
+        ("set.parquet", b"PAR1nope", "is damaged or no Parquet file"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        tables.read(saved(tmp_path, data, name))
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    for name in ("set.jsonl", "set.parquet", "set.csv.gz"):
+        with pytest.raises(UsageError, match=f"there is no file .*{name}"):
+            tables.read(tmp_path / name)
+
+
+def test_a_file_unpacks_to_no_more_than_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_DATA_BYTES", 1000)
+    for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstandard.compress)):
+        with pytest.raises(UsageError, match="unpacks to more than 1000 bytes"):
+            tables.read(saved(tmp_path, pack(b" " * 100_000), name))
+
+
+def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> None:
+    mapping = saved(tmp_path, json.dumps({"train": ROWS[:1], "test": ROWS[1:]}).encode(), "all.json")
+    assert [row.value for row in tables.read(mapping, "test")] == ROWS[1:]
+    with pytest.raises(UsageError, match="Did you mean test"):
+        tables.read(mapping, "tets")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    saved(folder, encoded(ROWS[:1]), "train.jsonl")
+    saved(folder, encoded(ROWS[1:2]), "test-00000-of-00002.jsonl")
+    saved(folder, encoded(ROWS[2:]), "test-00001-of-00002.jsonl")
+    assert [row.value for row in tables.read(folder, "test")] == ROWS[1:]
+    with pytest.raises(UsageError, match="several data files, so a split is needed; it holds"):
+        tables.read(folder)
+    with pytest.raises(UsageError, match="no file for the split 'dev'; it holds"):
+        tables.read(folder, "dev")
+    with pytest.raises(UsageError, match="has no splits; leave out the split 'test'"):
+        tables.read(folder / "train.jsonl", "test")
+
+
+def test_parquet_cells_become_plain_values_and_nan_is_refused(tmp_path: Path) -> None:
+    import datetime
+    import decimal
+
+    path = tmp_path / "set.parquet"
+    cell = {"day": datetime.date(2025, 2, 6), "exact": decimal.Decimal("1.50"), "raw": b"abc", "list": [1, None]}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([cell]), path)
+    assert tables.read(path)[0].value == {"day": "2025-02-06", "exact": "1.50", "raw": "<3 bytes>", "list": [1, None]}
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"answer": float("nan")}]), path)
+    with pytest.raises(UsageError, match=r"row 1 of .* holds nan"):
+        tables.read(path)
+
+
+def test_without_its_package_a_format_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"install reasoning-harness\[hub\]"):
+        tables.read(saved(tmp_path, b"", "set.jsonl.zst"))
+    with pytest.raises(UsageError, match=r"install reasoning-harness\[hub\]"):
+        tables.read(saved(tmp_path, b"", "set.parquet"))
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_bring_down_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    for name in ("set.jsonl", "set.json", "set.csv", "set.jsonl.gz", "set.parquet"):
+        with contextlib.suppress(UsageError):
+            assert tables.read(saved(folder, data, name))

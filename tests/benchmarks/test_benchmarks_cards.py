@@ -1,0 +1,215 @@
+"""Cards are short, strict, found by any name people type, and say where everything comes from."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.benchmarks import card, catalogue, data, questions, yaml_file
+from harness.benchmarks.card import Card, HubSource, UrlSource
+from harness.core.errors import UsageError
+
+SHIPPED = [
+    *("aime24", "aime25", "aime25_i", "aime25_ii", "aime26", "amc23", "chmath", "demo", "gaokao", "gpqa_diamond"),
+    *("gradeschool", "gsm8k", "hmmt_feb25", "kaoyan", "limo", "math500", "minerva", "olympiadbench"),
+]
+
+
+MINIMAL = """
+title: Sums
+source: {kind: file, path: sums.jsonl}
+columns: {question: q, answer: a}
+"""
+
+
+def write(folder: Path, text: str, name: str = "sums.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_all_benchmarks_of_the_field_have_a_card() -> None:
+    assert catalogue.names() == SHIPPED
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_card_is_complete(name: str) -> None:
+    loaded = catalogue.load(name)
+    assert loaded.name == name
+    for told in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
+        assert told.strip()
+    assert loaded.questions
+    if isinstance(loaded.source, HubSource):
+        assert loaded.source.revision or "No commit is known" in loaded.traps
+    if isinstance(loaded.source, UrlSource):
+        assert re.search(r"/[0-9a-f]{40}/", loaded.source.url)
+
+
+def test_no_two_cards_answer_to_one_name() -> None:
+    every = [folded for c in catalogue.cards() for folded in {catalogue._folded(n) for n in (c.name, *c.aliases)}]
+    assert len(every) == len(set(every))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("math_opensource/aime24", "aime24"),
+        ("Maxwell-Jia/AIME_2024", "aime24"),
+        ("aime2024", "aime24"),
+        ("AIME-2024", "aime24"),
+        ("opencompass/AIME2025", "aime25"),
+        ("aime2025-I", "aime25_i"),
+        ("aime25_2", "aime25_ii"),
+        ("math-500", "math500"),
+        ("MATH_500", "math500"),
+        ("HuggingFaceH4/MATH-500", "math500"),
+        ("gpqa", "gpqa_diamond"),
+        ("Idavidrein/gpqa", "gpqa_diamond"),
+        ("openai/gsm8k", "gsm8k"),
+        ("minerva_math", "minerva"),
+        ("hmmt_feb_2025", "hmmt_feb25"),
+        ("olympiad_bench", "olympiadbench"),
+        ("GAIR/LIMO", "limo"),
+        ("grade_school_math", "gradeschool"),
+        ("cn_math_2024", "chmath"),
+    ],
+)
+def test_names_that_people_type_find_their_card(typed: str, name: str) -> None:
+    assert catalogue.load(typed).name == name
+
+
+def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
+    with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'; there are aime24, .* Did you mean .*aime24"):
+        catalogue.load("aime42")
+
+
+def test_the_demo_is_whole() -> None:
+    built = questions.build(catalogue.load("demo"))
+    assert built.n_all >= 40
+    assert built.rows_digest == catalogue.load("demo").checksum
+    assert {q.metadata["topic"] for q in built.questions} == {
+        "arithmetic", "word problem", "fraction", "fact", "multiple choice"
+    }  # fmt: skip
+    assert catalogue.load("demo").sampling.max_tokens == 64
+    assert data.status(catalogue.load("demo")) == "here"
+
+
+def test_a_card_of_ones_own_is_read_by_path_and_by_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, MINIMAL)
+    write(tmp_path, '{"q": "1 + 1?", "a": 2}\n', "sums.jsonl")
+    monkeypatch.chdir(tmp_path.parent)
+    assert questions.build(catalogue.load(str(path))).questions[0].references == ("2",)
+    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path))
+    assert "sums" in catalogue.names()
+    assert questions.build(catalogue.load("Sums")).questions[0].benchmark == "sums"
+
+
+def test_a_users_card_comes_before_a_shipped_one_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, MINIMAL, "gsm8k.yaml")
+    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path))
+    assert catalogue.load("gsm8k").title == "Sums"
+    assert len(catalogue.names()) == len(SHIPPED)
+
+
+def test_a_folder_of_cards_that_is_not_there_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path / "nope"))
+    with pytest.raises(UsageError, match=r"nope does not exist \(see HARNESS_DATASETS\)"):
+        catalogue.names()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MINIMAL + "sampels: 4\n", r"sums\.yaml: unknown key 'sampels'\. Did you mean samples"),
+        (MINIMAL.replace("question: q", "qestion: q"), r"'columns\.qestion'\. Did you mean question"),
+        (MINIMAL + "sampling: {temprature: 1}\n", r"'sampling\.temprature'\. Did you mean temperature"),
+        (
+            MINIMAL + "rules: {relative_tolerence: 0.1}\n",
+            r"unknown rule 'relative_tolerence'\. Did you mean rela",
+        ),
+        (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
+        (MINIMAL + "rules: {grader: 'os.system(1)'}\n", 'grader must be "rules" or "package.module:function"'),
+        (MINIMAL.replace("title: Sums", "name: x"), "the key 'title' is missing"),
+        (MINIMAL.replace("kind: file", "kind: ftp"), "source"),
+        (MINIMAL.replace(", answer: a", ""), "`columns` names no answer"),
+        (MINIMAL + "samples: 0\n", r"samples: .*greater than or equal to 1, found 0"),
+        (MINIMAL + "samples: many\n", r"samples: .*integer.*, found 'many'"),
+        (MINIMAL + "samples: true\n", r"samples: .*found True"),
+        (MINIMAL + "sampling: {temperature: .nan}\n", r"sampling\.temperature"),
+        (MINIMAL + "sampling: {top_p: 0}\n", r"sampling\.top_p"),
+        (MINIMAL + "kind: essay\n", "kind: .*found 'essay'"),
+        (MINIMAL + "prompt: boxd\n", r"prompt 'boxd' is not known\. Did you mean boxed"),
+        (MINIMAL + "checksum: abc\n", "checksum"),
+        (MINIMAL + "id_rule: column\n", "`id_rule: column` needs `columns.id`"),
+        (MINIMAL + 'prompts: [{name: x, template: "{question} \\b"}]\n', r"control character \\x08"),
+        (MINIMAL + 'prompts: [{name: x, template: "{qestion}"}]\n', r"unknown field \{qestion\}"),
+        (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
+        (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
+        (MINIMAL + "choices: {correct: c}\n", "give either `options`, or `correct` with `incorrect`"),
+        (MINIMAL + "name: a:4\n", "name: "),
+        ("- a list\n", "must hold `key: value` lines of a card, found list"),
+        ("title: [unclosed\n", r"sums\.yaml:2 is no plain YAML"),
+        (MINIMAL + "title: again\n", r"sums\.yaml:5 is no plain YAML: the key 'title' stands there twice"),
+        ("a: &x [1]\nb: [*x, *x]\n", r"sums\.yaml:2 is no plain YAML: aliases are not allowed"),
+        ("a: !!python/object/apply:os.system ['touch pwned']\n", "is no plain YAML: could not determine a constructor"),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("a: " + "x" * 300_000, "a card has at most 262144"),
+        ("a: 2024-13-45\n", "is no plain YAML"),
+    ],
+)
+def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        catalogue.load(str(write(tmp_path, text)))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "pwned").exists()
+
+
+@given(st.dictionaries(st.sampled_from(sorted(Card.model_fields)), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=6,
+), max_size=6))  # fmt: skip
+def test_no_mapping_brings_down_the_validation(value: dict[str, Any]) -> None:
+    with contextlib.suppress(UsageError):
+        assert card.from_mapping(value, where="x").title
+
+
+def test_what_is_no_text_or_no_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot read the card"):
+        catalogue.load(str(tmp_path / "absent.yaml"))
+    (tmp_path / "latin.yaml").write_bytes("title: Prüfung".encode("latin-1"))
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        yaml_file.read_mapping(tmp_path / "latin.yaml")
+
+
+def test_the_schema_for_editors_knows_every_key_and_refuses_others() -> None:
+    schema = json.loads(json.dumps(card.json_schema()))
+    assert set(schema["properties"]) == set(Card.model_fields)
+    assert schema["additionalProperties"] is False
+    assert "relative_tolerance" in schema["properties"]["rules"]["properties"]
+
+
+def test_a_file_without_a_card_is_named_after_itself(tmp_path: Path) -> None:
+    made = card.from_file(str(tmp_path / "my set:1,2.jsonl.gz"))
+    assert made.name == "my set-1-2"
+    assert made.samples == 1
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_card_prints_as_plain_values_and_reads_back_equal(name: str) -> None:
+    loaded = catalogue.load(name)
+    shown = loaded.model_dump(mode="json", exclude_defaults=True)
+    assert card.from_mapping(json.loads(json.dumps(shown)), where="x").model_dump() == loaded.model_dump()
+
+
+def test_examples_show_each_turn_under_its_role() -> None:
+    shown = data.render_examples(catalogue.load("demo"), 3)
+    assert len(shown) == 3
+    assert shown[0].startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
+    assert shown[0].endswith("[user]\nWhat is 7 + 5?")

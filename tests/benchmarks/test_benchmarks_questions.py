@@ -1,0 +1,399 @@
+"""Questions: identity, references, choices, prompts, selection."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.benchmarks import prompts, questions, sampling
+from harness.benchmarks.card import Card, from_file, from_mapping
+from harness.benchmarks.prompts import BOXED, Prompt
+from harness.benchmarks.references import kind_of, last_box, references
+from harness.benchmarks.sampling import DEFAULT_SAMPLING, Sampling
+from harness.core.errors import UsageError
+from harness.core.records import Question
+
+Write = Callable[..., Path]
+
+
+def card(path: Path, **changes: Any) -> Card:
+    base: dict[str, Any] = {
+        "name": "set",
+        "title": "Set",
+        "source": {"kind": "file", "path": str(path)},
+        "columns": {"question": "q", "answer": "a"} | changes.pop("columns", {}),
+    }
+    return from_mapping(base | changes, "test")
+
+
+def ask(question: Question) -> str:
+    return question.messages[-1].content
+
+
+# Identity
+
+
+def test_equal_rows_are_questions_of_their_own_with_an_ordinal(write_rows: Write) -> None:
+    rows = [{"q": "same", "a": 1}, {"q": "other", "a": 2}, {"q": "same", "a": 1}]
+    first, _, third = questions.build(card(write_rows(rows))).questions
+    assert third.question_id == f"{first.question_id}-2"
+
+
+def test_equal_questions_with_other_answers_are_distinct_without_ordinals(write_rows: Write) -> None:
+    found = questions.build(card(write_rows([{"q": "same", "a": 15}, {"q": "same", "a": 27}]))).questions
+    assert len({question.question_id for question in found}) == 2
+    assert not any("-" in question.question_id for question in found)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from(["p", "q", "r"]), st.integers(0, 2)), min_size=1, max_size=8), st.randoms())
+def test_the_order_of_the_rows_changes_nothing(
+    write_rows: Write, pairs: list[tuple[str, int]], shuffler: random.Random
+) -> None:
+    rows = [{"q": q, "a": a} for q, a in pairs]
+    built = questions.build(card(write_rows(rows)))
+    shuffler.shuffle(rows)
+    again = questions.build(card(write_rows(rows)))
+    assert {q.question_id: q for q in again.questions} == {q.question_id: q for q in built.questions}
+    assert (again.dataset_digest, again.rows_digest) == (built.dataset_digest, built.rows_digest)
+
+
+def test_the_prompt_is_no_part_of_a_questions_identity(write_rows: Write) -> None:
+    path = write_rows([{"q": "p", "a": 1}])
+    one, other = (questions.build(card(path), prompt=name) for name in ("boxed", "none"))
+    assert one.questions[0].question_id == other.questions[0].question_id
+    assert one.dataset_digest == other.dataset_digest
+    assert one.template_digest != other.template_digest
+    assert one.questions[0].prompt_digest != other.questions[0].prompt_digest
+
+
+def test_a_changed_reference_changes_the_datasets_digest(write_rows: Write) -> None:
+    one = questions.build(card(write_rows([{"q": "p", "a": "1"}])))
+    assert questions.build(card(write_rows([{"q": "p", "a": "2"}]))).dataset_digest != one.dataset_digest
+
+
+def test_the_id_column_of_a_card_is_used_where_it_is_there(write_rows: Write) -> None:
+    changes: dict[str, Any] = {"columns": {"id": ["id", "ID"]}}
+    assert questions.build(card(write_rows([{"q": "p", "a": 1, "ID": 7}]), **changes)).questions[0].question_id == "7"
+    assert len(questions.build(card(write_rows([{"q": "p", "a": 1}]), **changes)).questions[0].question_id) == 16
+    with pytest.raises(UsageError, match="has no column 'id' or 'ID' for the id"):
+        questions.build(card(write_rows([{"q": "p", "a": 1}]), id_rule="column", **changes))
+
+
+# References
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "kind", "expected"),
+    [
+        ("025", "plain", "integer", "25"),
+        (33.0, "plain", "integer", "33"),
+        (" 1,234 ", "plain", "integer", "1234"),
+        (r"336^\circ", "plain", "integer", "336"),
+        ("-10", "plain", "integer", "-10"),
+        (27.0, "plain", "number", "27"),
+        (0.5, "plain", "number", "0.5"),
+        ("work\n#### 1,000", "after_hashes", "integer", "1000"),
+        (r"so \boxed{\frac{1}{2}}", "last_box", "expression", r"\frac{1}{2}"),
+        (r"first \boxed{1} then \boxed {2^{3}}.", "last_box", "expression", "2^{3}"),
+        (r"\boxed{1} and \boxed{never closed", "last_box", "expression", "1"),
+        (r"\boxed{a \} b}", "last_box", "expression", r"a \} b"),
+        ("4.5e33", "box_or_plain", "expression", "4.5e33"),
+        (["$5$"], "single_item", "expression", "$5$"),
+        ([3, 5.0, "7"], "plain", "auto", "3, 5, 7"),
+        ({"1": "a", "2": "b"}, "plain", "auto", "a, b"),
+    ],
+)
+def test_a_reference_is_read_from_its_cell(value: Any, form: Any, kind: str, expected: str) -> None:
+    assert references(value, form, kind, structured=True) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "kind", "message"),
+    [
+        (25.5, "plain", "integer", "must be an integer, found 25.5"),
+        ("twelve", "plain", "integer", "must be an integer"),
+        ("9" * 2000, "plain", "integer", "must be an integer"),
+        ("no mark", "after_hashes", "integer", 'has no "####"'),
+        ("####  ", "after_hashes", "integer", "is empty"),
+        ("no box", "last_box", "expression", r"has no closed \\boxed"),
+        (r"\boxed{" * 20_000, "last_box", "expression", r"has no closed \\boxed"),
+        ("5", "single_item", "expression", "must be a list of exactly one text"),
+        (["5", "6"], "single_item", "expression", "must be a list of exactly one text"),
+        ([], "plain", "auto", "holds no answer"),
+        ([[1]], "plain", "auto", "must be text or a number"),
+        ([None], "plain", "auto", "is null"),
+    ],
+)
+def test_a_cell_without_a_reference_is_refused(value: Any, form: Any, kind: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        references(value, form, kind, structured=True)
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind"),
+    [
+        *((text, "choice") for text in ("B", "（B）", "C．", "D)")),
+        *((text, "text") for text in ("Paris", "不存在", "New York")),
+        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "-1")),
+    ],
+)
+def test_the_kind_follows_the_reference(reference: str, kind: str) -> None:
+    assert kind_of(reference, reference) == kind
+
+
+def test_a_value_under_its_letter_is_right_as_either() -> None:
+    assert references(r"C. 1-\mathrm{i}", "plain", "auto", False)[:2] == (r"1-\mathrm{i}", "C")
+    assert references(r"（A）$\sqrt{2}$", "plain", "auto", False)[:2] == (r"$\sqrt{2}$", "A")
+
+
+@given(st.text(alphabet="\\boxed{}f 1", max_size=60))
+def test_a_box_that_is_found_is_balanced(text: str) -> None:
+    try:
+        found = last_box(text)
+    except ValueError:
+        return
+    plain = found.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
+    assert plain.count("{") == plain.count("}")
+
+
+# Choices: made-up rows in GPQA's layout
+
+GPQA_ROWS = [
+    {"Question": f"Which is number {n}?", "Correct Answer": f"right {n}\n", "Incorrect Answer 1": f"wrong {n}a",
+     "Incorrect Answer 2": f"wrong {n}b", "Incorrect Answer 3": f"wrong {n}c", "Record ID": f"rec{n}"}
+    for n in range(60)
+]  # fmt: skip
+
+
+def gpqa(path: Path, **choices: Any) -> Card:
+    spec = {"correct": "Correct Answer", "incorrect": [f"Incorrect Answer {i}" for i in (1, 2, 3)], "shuffle_seed": 0}
+    return card(
+        path,
+        columns={"question": "Question", "answer": [], "id": "Record ID"},
+        choices=spec | choices,
+        prompt="boxed_letter",
+    )
+
+
+def test_choices_are_shuffled_per_question_and_the_letter_follows(write_rows: Write) -> None:
+    built = questions.build(gpqa(write_rows(GPQA_ROWS)))
+    for n, question in enumerate(built.questions):
+        letter = question.references[0]
+        assert question.choices["ABCD".index(letter)] == f"right {n}"
+        assert question.metadata["choice_order"]["ABCD".index(letter)] == 0
+        assert f"\n{letter}) right {n}\n" in ask(question)
+        assert question.kind == "choice"
+    spread = Counter(question.references[0] for question in built.questions)
+    assert set(spread) == set("ABCD")
+    assert max(spread.values()) < 30
+
+
+def test_the_order_of_choices_depends_on_seed_and_id_only(write_rows: Write) -> None:
+    path = write_rows(GPQA_ROWS)
+    built = {q.question_id: q.choices for q in questions.build(gpqa(path)).questions}
+    turned = {
+        q.question_id: q.choices for q in questions.build(gpqa(write_rows(GPQA_ROWS[::-1], "turned.jsonl"))).questions
+    }
+    assert turned == built
+    other = questions.build(gpqa(path, shuffle_seed=1))
+    assert {q.question_id: q.choices for q in other.questions} != built
+    assert other.dataset_digest != questions.build(gpqa(path)).dataset_digest
+    assert other.rows_digest == questions.build(gpqa(path)).rows_digest
+
+
+def test_several_orders_are_questions_of_their_own_and_extend_the_first(write_rows: Write) -> None:
+    path = write_rows(GPQA_ROWS)
+    once = {q.question_id: q.choices for q in questions.build(gpqa(path)).questions}
+    built = questions.build(gpqa(path, orders=4))
+    assert len(built.questions) == 240
+    assert {q.question_id: q.choices for q in built.questions if "~" not in q.question_id} == once
+    others = [q for q in built.questions if "~" in q.question_id]
+    assert all(q.metadata["same_as"] == q.question_id.partition("~")[0] for q in others)
+    assert all(sorted(q.choices) == sorted(once[q.metadata["same_as"]]) for q in others)
+    assert sum(q.choices != once[q.metadata["same_as"]] for q in others) > 150
+
+
+@pytest.mark.parametrize("answer", ["B", "b)", 1, "blue", "(B)"])
+def test_options_in_a_list_are_named_by_letter_index_or_text(write_rows: Write, answer: Any) -> None:
+    rows = [{"q": "Sky?", "options": ["red", "blue", "green"], "a": answer if answer != "b)" else "B)"}]
+    built = questions.build(card(write_rows(rows), choices={"options": "options"}, prompt="boxed_letter"))
+    assert built.questions[0].references == ("B",)
+    assert built.questions[0].choices == ("red", "blue", "green")
+
+
+@pytest.mark.parametrize("answer", ["D", 3, -1, True, "purple", None, 1.0])
+def test_an_answer_that_names_no_option_is_refused(write_rows: Write, answer: Any) -> None:
+    rows = [{"q": "Sky?", "options": ["red", "blue", "green"], "a": answer}]
+    with pytest.raises(UsageError, match="must name one of the 3 options by letter, index or text"):
+        questions.build(card(write_rows(rows), choices={"options": "options"}))
+
+
+# Prompts
+
+
+def test_the_default_prompt_is_the_fields_suffix_on_a_new_line(write_rows: Write) -> None:
+    question = questions.build(from_file(str(write_rows([{"problem": "1 + 1?", "answer": 2}])))).questions[0]
+    assert ask(question) == "1 + 1?\nPlease reason step by step, and put your final answer within \\boxed{}."
+    assert len(question.messages) == 1
+
+
+@pytest.mark.parametrize("prompt", ["boxed", "boxed_prefix", "qwen_boxed", "deepseek_r1", "few_shot", "boxed_zh"])
+@pytest.mark.parametrize("text", [f"1 + 1?\n{BOXED}", f"1 + 1? {BOXED}\n", f"{BOXED}\n1 + 1?"])
+def test_data_that_carry_the_instruction_do_not_get_it_twice(write_rows: Write, prompt: str, text: str) -> None:
+    built = questions.build(card(write_rows([{"q": text, "a": 2}])), prompt=prompt)
+    sent = "\n".join(message.content for message in built.questions[0].messages)
+    assert sent.count(BOXED) <= 1
+    assert ask(built.questions[0]).count("1 + 1?") == 1
+
+
+def test_a_system_prompt_of_ones_own_alone_leaves_a_bare_question_bare(write_rows: Write) -> None:
+    path = write_rows([{"q": "1 + 1?", "a": 2}])
+    built = questions.build(card(path), prompt="none", system_prompt="Be brief.")
+    assert [(m.role, m.content) for m in built.questions[0].messages] == [("system", "Be brief."), ("user", "1 + 1?")]
+    named = questions.build(card(path), system_prompt="open_r1")
+    assert named.system_prompt == prompts.SYSTEM_PROMPTS["open_r1"]
+    assert (
+        questions.build(card(path), prompt="qwen_boxed", system_prompt="none").questions[0].messages[0].role == "user"
+    )
+
+
+@given(st.text(max_size=40))
+def test_nothing_in_a_question_acts_as_a_template(text: str) -> None:
+    for evil in (text, "{question}", "{choices}", "{0.__class__}", "%s", "${x}", "{question!r:>100}"):
+        assert prompts.substitute("Q: {question} E", evil) == f"Q: {evil} E"
+
+
+@pytest.mark.parametrize("template", ["{question.__class__}", "{0}x {q}", "{Question}", "{question!r}", "{choices[0]}"])
+def test_a_template_with_an_unknown_field_is_refused(template: str) -> None:
+    with pytest.raises(ValueError, match="unknown field"):
+        Prompt(name="x", template="{question} " + template)
+
+
+def test_latex_braces_are_text_in_a_template() -> None:
+    made = Prompt(name="x", template=r"{question} \boxed{answer} \frac{1}{2} {}")
+    assert prompts.substitute(made.template, "Q") == r"Q \boxed{answer} \frac{1}{2} {}"
+
+
+@pytest.mark.parametrize("char", ["\b", "\x00", "\x1b", "\r", "\x7f", "\x9b"])
+def test_a_control_character_in_a_template_is_refused(char: str) -> None:
+    for part in ("template", "system"):
+        with pytest.raises(ValueError, match="control character"):
+            Prompt.model_validate({"name": "x", "template": "{question}"} | {part: f"{{question}} {char}oxed"})
+    with pytest.raises(UsageError, match="control character"):
+        prompts.system_prompt(f"x{char}")
+
+
+def test_unknown_prompt_names_are_answered_with_the_near_ones(write_rows: Write) -> None:
+    with pytest.raises(UsageError, match=r"unknown prompt 'boxd'; there are .* Did you mean boxed"):
+        questions.build(card(write_rows([{"q": "p", "a": 1}])), prompt="boxd")
+
+
+def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None:
+    path = write_rows([{"q": "1 + 1?", "a": 2}])
+    chat = questions.build(card(path), prompt="few_shot").questions[0]
+    assert [message.role for message in chat.messages] == ["user", "assistant"] * 4 + ["user"]
+    assert chat.prompt == ""
+    raw = questions.build(card(path), prompt="few_shot", api="completions").questions[0]
+    assert raw.messages == ()
+    assert raw.prompt.count("Problem:\n") == 5
+    assert raw.prompt.endswith("Problem:\n1 + 1?\n\nSolution:\n")
+    assert raw.prompt_digest != chat.prompt_digest
+
+
+# Selection
+
+LEVELS = [{"q": f"p{n}", "a": n, "id": f"q{n}", "level": n % 3} for n in range(9)]
+
+
+def levels(path: Path) -> Card:
+    return card(path, columns={"id": "id", "metadata": "level"})
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"limit": 2}, ["q0", "q1"]),
+        ({"limit": 99}, [f"q{n}" for n in range(9)]),
+        ({"ids": ["q5", "q3"]}, ["q3", "q5"]),
+        ({"filters": ["level=2"]}, ["q2", "q5", "q8"]),
+        ({"filters": ["level = 2", "a=5"]}, ["q5"]),
+        ({"filters": ["level=2"], "ids": ["q2", "q3", "q8"], "limit": 1}, ["q2"]),
+    ],
+)
+def test_selection(write_rows: Write, options: dict[str, Any], expected: list[str]) -> None:
+    built = questions.build(levels(write_rows(LEVELS)), **options)
+    assert [question.question_id for question in built.questions] == expected
+    assert built.n_all == 9
+    assert built.dataset_digest == questions.build(levels(write_rows(LEVELS))).dataset_digest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limit": 0}, "the limit must be at least 1 question, found 0"),
+        ({"ids": ["q55"]}, r"has no question 'q55'\. Did you mean q5"),
+        ({"ids": []}, "no question of set has one of the ids"),
+        ({"filters": ["level"]}, "must be of the form column=value"),
+        ({"filters": ["levl=1"]}, r"has no column 'levl' to filter by; it has a, id, level, q\. Did you mean level"),
+        ({"filters": ["level=7"]}, "leaves no question of set; values are 0, 1, 2"),
+        ({"filters": ["level=1"], "ids": ["q0"]}, "no question of set has one of the ids and passes the filter"),
+    ],
+)
+def test_a_selection_that_selects_nothing_is_one_sentence(
+    write_rows: Write, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        questions.build(levels(write_rows(LEVELS)), **options)
+
+
+# Row-wise rules
+
+
+def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows: Write) -> None:
+    columns = {"context": "c", "tolerance": "error", "unit": "unit", "multiple": "many"}
+    rows = [
+        {"q": "How far?", "a": "5", "c": "A car drives.", "error": "1e-1", "unit": "km", "many": False},
+        {"q": "Which?", "a": "1,2", "c": None, "error": None, "unit": None, "many": True},
+    ]
+    one, two = questions.build(card(write_rows(rows), columns=columns), prompt="none").questions
+    assert ask(one) == "A car drives.\n\nHow far?"
+    assert (one.rules.absolute_tolerance, one.metadata, one.kind) == (0.1, {"unit": "km"}, "expression")
+    assert (two.rules.absolute_tolerance, two.metadata, two.kind) == (0.0, {}, "multiple")
+    with pytest.raises(UsageError, match="the tolerance must be a number of at least 0, found 'wide'"):
+        questions.build(card(write_rows([rows[0] | {"error": "wide"}]), columns=columns))
+
+
+def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -> None:
+    strict = card(write_rows([{"q": "p", "a": 1}]), questions=2)
+    with pytest.raises(UsageError, match="holds 1 questions, but the card 'set' says 2"):
+        questions.build(strict)
+    built = questions.build(strict.with_data(str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))))
+    assert any("compares to no published one" in note for note in built.notes)
+
+
+# Sampling
+
+
+def test_the_fields_defaults() -> None:
+    assert DEFAULT_SAMPLING.sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
+
+
+def test_the_command_line_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
+    line, named, own = Sampling(top_k=5), sampling.preset("llmeval"), Sampling(top_k=1, temperature=1.0, max_tokens=96)
+    found = sampling.resolve(line, named, own)
+    assert found.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
+    assert sampling.resolve(None, None).sent() == DEFAULT_SAMPLING.sent()
+
+
+def test_greedy_is_temperature_zero_and_an_unknown_preset_is_one_sentence() -> None:
+    assert sampling.preset("greedy").temperature == 0
+    with pytest.raises(UsageError, match=r"unknown sampling preset 'gredy'; .* Did you mean greedy"):
+        sampling.preset("gredy")
