@@ -8,12 +8,12 @@ import dataclasses
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 from tenacity import stop_after_attempt
 
 import harness
-from harness.benchmarks.questions import QuestionSet
 from harness.client.endpoint import Endpoint
 from harness.client.retry import AsServerAsks, FullJitter, RetryPolicy, SameErrorAgain
 from harness.client.transport import Transport
@@ -35,6 +35,9 @@ from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 from harness.runs.log import RunLog
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
 
 MANY_TRUNCATED = 0.01
 """A larger share of truncated samples is a warning: it is the commonest cause of a bad number."""

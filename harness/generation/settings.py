@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.sampling import Sampling
 from harness.client.endpoint import Endpoint
 from harness.client.transport import Deadlines
 from harness.core.errors import UsageError
 from harness.core.records import Api
 from harness.generation.schedule import Order
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
+    from harness.benchmarks.sampling import Sampling
 
 MAX_CONCURRENCY = 100_000
 """Requests in flight; a larger number is a typing mistake."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
+import os
+import random
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ from hypothesis import strategies as st
 from small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 from harness.client.aio import AiohttpTransport
+from harness.client.fast import FastTransport
 from harness.client.reply import Reply, RequestFailed
+from harness.client.transport import Transport
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
@@ -322,6 +326,51 @@ def test_a_bug_in_a_worker_costs_its_sample_and_is_listed(tmp_path: Path) -> Non
         assert "ZeroDivisionError: a bug" in outcome.causes[0].example
         assert run(settings, question_set(tmp_path, 5)).complete
     assert keys_of(settings) == expected_keys(5, 3)
+
+
+SEEDS = min(200, int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("transport", [AiohttpTransport, FastTransport])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_run_against_servers_that_fail_at_random_ends_as_a_quiet_one(
+    tmp_path: Path, seed: int, transport: Callable[[], Transport]
+) -> None:
+    chance = random.Random(seed)
+    lock = threading.Lock()
+
+    def answer(request: Request) -> Iterable[Step]:
+        with lock:
+            fate = chance.choice(
+                [*["well"] * 6, "broken", "busy", "wait", "gateway", "cut", "reset", "close", "garbage"]
+            )
+            place = chance.random()
+        whole = list(well(request))
+        part = whole[: 1 + int(place * (len(whole) - 2))]
+        faults: dict[str, list[Step]] = {
+            "broken": [BROKEN],
+            "busy": [BUSY],
+            "wait": [http(429, {"error": {"message": "wait"}}, retry_after="0.05")],
+            "gateway": [http(503, b"<html>no worker</html>", content_type="text/html")],
+            "cut": [*part, b"0\r\n\r\n", CLOSE],
+            "reset": [*part, RESET],
+            "close": [CLOSE],
+            "garbage": [*part, b"5\r\nxxxxx\r\n", RESET],
+        }
+        return faults.get(fate, whole)
+
+    with FaultServer(answer) as one, FaultServer(answer) as two:
+        settings = run_settings(
+            tmp_path / "run", one.base_url, two.base_url, samples=6, patience=replace(QUICK, attempts=30, start_up=20)
+        )
+        outcome = run(settings, question_set(tmp_path, 8), transport_factory=transport)
+        while not outcome.complete:  # four failures alike in a row are final for a session
+            assert sum(c.count for c in outcome.causes) == outcome.n_owed
+            outcome = run(settings, question_set(tmp_path, 8), transport_factory=transport)
+    assert keys_of(settings) == expected_keys(8, 6)
+    assert all(s.text == f"seed {s.seed}" for s in samples_of(settings))
 
 
 STAGES = {

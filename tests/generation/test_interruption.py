@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from small_runs import expected_keys, keys_of, run_settings, well
 
+from harness.generation.descriptors import SPARE
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
@@ -21,12 +22,16 @@ from tests.faults.server import STALL, FaultServer, Pause, Request, Step
 CHECKOUT = Path(__file__).parents[2]
 
 
-def start(folder: Path, questions: int, samples: int, *urls: str, grace: float = 20.0) -> subprocess.Popen[str]:
+def start(
+    folder: Path, questions: int, samples: int, *urls: str, grace: float = 20.0, shell: str = ""
+) -> subprocess.Popen[str]:
+    """A run as a child; `shell`: what a shell does first."""
     path = os.pathsep.join([str(CHECKOUT), str(Path(__file__).parent)])
     argv = [sys.executable, Path(__file__).with_name("child.py"), folder, questions, samples, grace, *urls]
-    return subprocess.Popen(
-        [str(a) for a in argv], env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True
-    )
+    line = [str(a) for a in argv]
+    if shell:
+        line = ["sh", "-c", f'{shell} "$@"', "sh", *line]
+    return subprocess.Popen(line, env=os.environ | {"PYTHONPATH": path}, stderr=subprocess.PIPE, text=True)
 
 
 def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
@@ -87,7 +92,7 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
-MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 2))
+MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 1))
 
 
 @pytest.mark.slow
@@ -135,6 +140,16 @@ def test_a_stalled_server_does_not_hold_up_the_end(tmp_path: Path, grace: float,
     with FaultServer(well) as server:
         assert ended(start(tmp_path, 10, 10, server.base_url)) == (0, "")
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
+
+
+def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        child = start(tmp_path, 5, 4, server.base_url, shell=f"ulimit -n {SPARE + 3}; exec")
+        assert ended(child) == (0, "")
+        assert server.connections <= 3 + 1
+    log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")
+    assert "lowers --concurrency to 3" in log
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(5, 4)
 
 
 def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
