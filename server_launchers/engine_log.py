@@ -67,7 +67,7 @@ _CAUSES = tuple(
             f"the devices ran out of memory: {_MEMORY}",
         ),
         (
-            r"trust_remote_code=True|--trust-remote-code",
+            r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
             "the model brings its own code: read it, then give --trust-remote-code",
         ),
         (

@@ -133,11 +133,18 @@ class Member:
         self.restart_at = None
         self.record |= {"pid": child.pid, "started": self.main.started, "exit_code": None}
 
-    def survey(self) -> None:
-        """Note the descendants while their parents still tell whose they are."""
-        if self.main is not None:
-            family = map(processes.process, processes.descendants(self.main.pid))
-            self.seen = {one for one in self.seen if one.alive()} | {one for one in family if one is not None}
+    def survey(self) -> bool:
+        """Note the descendants while their parents still tell whose they are; whether anything is new.
+
+        Engines overwrite their environment with a title, so that the mark alone does not find their workers.
+        """
+        if self.main is None:
+            return False
+        family = map(processes.process, processes.descendants(self.main.pid))
+        seen = {one for one in self.seen if one.alive()} | {one for one in family if one is not None}
+        changed, self.seen = seen != self.seen, seen
+        self.record["family"] = sorted([one.pid, one.started] for one in seen)
+        return changed
 
     def clean_up(self) -> None:
         """End what is no descendant of ours: a container outlives its client."""
@@ -203,8 +210,9 @@ class Guard:
                     break
                 if time.monotonic() >= next_survey:
                     next_survey = time.monotonic() + SURVEY_SECONDS
-                    for one in self.members:
-                        one.survey()
+                    changed = [one.survey() for one in self.members]
+                    if any(changed):
+                        self._save()
         finally:
             self._ladder()
         return 0

@@ -35,6 +35,8 @@ class Member(BaseModel):
     exit_code: int | None = None
     """Negative: the signal that ended it. None while it runs."""
     restarts: int = 0
+    family: list[tuple[int, str]] = []
+    """Descendants last seen, by number and start."""
     cleanup: list[str] | None = None
     """Run after the process was stopped, for what its end does not end (a container)."""
 
@@ -55,6 +57,8 @@ class ServerState(BaseModel):
     api_key_env: str | None
     created: datetime
     mark: str
+    grace: float
+    """Seconds between TERM and KILL."""
     guard_pid: int
     guard_started: str
     status: Literal["starting", "ready", "exited"]
@@ -80,9 +84,10 @@ class ServerState(BaseModel):
         return self.guard.alive() or bool(self.leftovers())
 
     def leftovers(self) -> list[processes.Process]:
-        """Living main processes; each proven by number and start time to be the one that was started."""
-        mains = [processes.Process(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
-        return [one for one in mains if one.alive()]
+        """Living processes of it; each proven by number and start time to be one that was started."""
+        mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
+        everyone = [*mains, *(pair for m in self.members for pair in m.family)]
+        return [one for pair in everyone if (one := processes.Process(*pair)).alive()]
 
 
 def servers_folder() -> Path:

@@ -77,8 +77,7 @@ class RunningServer:
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
-            _forget(self.name)
-        elif self.pid is not None and (known := self.state) is not None:
+        if self.pid is not None and (known := self.state) is not None and known.guard_pid == self.pid:
             _stop(known)
 
     def __enter__(self) -> Self:
@@ -117,7 +116,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
             guard.returncode = 0
     except BaseException:
         _end_guard(guard, lifeline)
-        _forget(known.name)
+        _stop(known)
         raise
     return RunningServer(
         name=known.name,
@@ -259,6 +258,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
             api_key_env=spec.api_key_env,
             created=datetime.now(UTC),
             mark=secrets.token_hex(8),
+            grace=spec.stop_grace,
             guard_pid=guard.pid,
             guard_started=guard_started or "gone",
             status="starting",
@@ -425,14 +425,18 @@ def _end_guard(guard: subprocess.Popen[bytes], lifeline: IO[bytes] | None) -> No
 
 
 def _stop(known: ServerState) -> list[str]:
-    path = state.path_of(known.name)
-    if known.guard.alive():
-        known.guard.signal(signal.SIGTERM)
-        while known.guard.alive():
-            time.sleep(0.02)
-        known = state.read(path) or known
-        left = list(known.survivors)
-    else:
+    """End what lives of this server and forget it; what cannot be ended is returned and stays remembered."""
+    known.guard.signal(signal.SIGTERM)
+    deadline = time.monotonic() + SURE_SECONDS
+    while known.guard.alive():
+        time.sleep(0.02)
+        # The guard's last act is to write its state; until then its ladder may still be running.
+        if time.monotonic() > deadline + known.grace:
+            known.guard.signal(signal.SIGKILL)
+    known = state.read(state.path_of(known.name)) or known
+    left = list(known.survivors)
+    if known.status != "exited":
+        # The guard was killed before it could end its server.
         left = [processes.describe(one.pid) for one in _end_orphans(known)]
     if not left:
         _forget(known.name)
@@ -440,12 +444,17 @@ def _stop(known: ServerState) -> list[str]:
 
 
 def _end_orphans(known: ServerState) -> list[processes.Process]:
-    """End a server whose guard was killed: main processes proven ours, their groups, and all that carry the mark."""
+    """End a server whose guard was killed: what is proven ours by number and start time, or carries the mark."""
     numbers: set[int] = set()
-    for index, main in enumerate(known.members):
-        numbers |= set(processes.marked(f"{known.mark}:{index}"))
-        if main.pid is not None and main.started is not None and processes.Process(main.pid, main.started).alive():
-            numbers |= {main.pid, *processes.group(main.pid), *processes.descendants(main.pid)}
+    for index, member in enumerate(known.members):
+        proven = [processes.Process(pid, started) for pid, started in member.family]
+        if member.pid is not None and member.started is not None:
+            proven.append(processes.Process(member.pid, member.started))
+        alive = [one.pid for one in proven if one.alive()]
+        numbers |= {*alive, *processes.marked(f"{known.mark}:{index}")}
+        numbers |= {below for pid in alive for below in processes.descendants(pid)}
+        if member.cleanup:
+            environments.run_quietly(tuple(member.cleanup))
     return processes.end([one for one in map(processes.process, numbers) if one is not None], SURE_SECONDS)
 
 

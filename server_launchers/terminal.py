@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 MAX_LINE_CHARS = 4000
+_SUSPECT = re.compile(r"[^\x20-\x7e]")
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
     """`text` on one line, with control, escape, surrogate and bidi characters written out; tabs become spaces."""
-    clipped = text[:limit].replace("\t", "    ")
-    if not (clipped.isascii() and clipped.isprintable()):
-        clipped = "".join(
-            c if unicodedata.category(c) not in _UNSAFE else c.encode("unicode_escape").decode("ascii") for c in clipped
-        )
+    clipped = _SUSPECT.sub(_shown, text[:limit].replace("\t", "    "))
     return clipped if len(text) <= limit else clipped + "…"
+
+
+def _shown(found: re.Match[str]) -> str:
+    character = found[0]
+    if unicodedata.category(character) not in _UNSAFE:
+        return character
+    return character.encode("unicode_escape").decode("ascii")

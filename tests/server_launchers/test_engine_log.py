@@ -1,0 +1,165 @@
+"""Plain causes from engines' logs: provoked for real where no accelerator is needed, else as engines word them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from server_launchers import engine_log
+
+# One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
+WORDED = [
+    (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has …",
+        "devices ran out of memory",
+    ),
+    (
+        "RuntimeError: NPU out of memory. Tried to allocate 40.00 MiB (NPU 0; 60.97 GiB total)",
+        "devices ran out of memory",
+    ),
+    (
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when …",
+        "too little memory for the cache",
+    ),
+    ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "raise --memory-fraction"),
+    (
+        "ValueError: Free memory on device cuda:0 (3.1/79.1 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 71.2 GiB). Decrease GPU memory utilization",
+        "other programs hold the devices' memory",
+    ),
+    (
+        "ValueError: User-specified max_model_len (50000) is greater than the derived max_model_len "
+        "(max_position_embeddings=40960 or model_max_length=None in model's config.json).",
+        "50000 tokens is more than the model's 40960",
+    ),
+    (
+        "ValueError: Total number of attention heads (40) must be divisible by tensor parallel size (3).",
+        "40 attention heads cannot be spread over --tp 3",
+    ),
+    (
+        "World size (8) is larger than the number of available GPUs (4) in this node.",
+        "more devices are asked for than there are",
+    ),
+    ("RuntimeError: CUDA error: invalid device ordinal", "more devices are asked for than there are"),
+    (
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 12020). Please update it",
+        "driver is too old",
+    ),
+    ("RuntimeError: Found no NVIDIA driver on your system.", "the engine sees no device"),
+    ("RuntimeError: Failed to infer device type, please set the environment variable", "the engine sees no device"),
+    (
+        "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url …",
+        "the model is gated",
+    ),
+    (
+        "OSError: org/nothing is not a local folder and is not a valid model identifier listed on …",
+        "the model is not found",
+    ),
+    (
+        "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them",
+        "the hub cannot be reached",
+    ),
+    (
+        "ValueError: The repository contains custom code which must be executed to correctly load the model. Please "
+        "pass the argument `trust_remote_code=True` to allow custom code to be run.",
+        "give --trust-remote-code",
+    ),
+    ("launch_server.py: error: argument --attention-backend: invalid choice: 'x' (choose from …)", "refuses an option"),
+    ("No such option: --cb-block", "does not know the option --cb-block"),
+]
+
+
+def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
+    log = tmp_path / "engine.log"
+    log.write_text(text)
+    return engine_log.cause(log, code)
+
+
+@pytest.mark.parametrize(("line", "cause"), WORDED)
+def test_an_engines_words_give_the_cause_and_what_to_do(line: str, cause: str, tmp_path: Path) -> None:
+    text = (
+        f"INFO starting, trust_remote_code=False\n{line}\nRuntimeError: Engine core initialization failed. See above.\n"
+    )
+    assert cause in cause_of(tmp_path, text)
+
+
+def output_of(*argv: str) -> tuple[str, int]:
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, cwd="/")
+    return done.stdout, done.returncode
+
+
+PYTHON_FAILURES = [
+    ("import flash_attn_that_is_not_there", "lacks the Python module flash_attn_that_is_not_there"),
+    ("import ctypes; ctypes.CDLL('libnothere.so.1')", "shared library libnothere.so.1 is missing"),
+    ("f = open('/dev/full', 'w'); f.write('x'); f.flush()", "the disk is full"),
+    ("import os; os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)"),
+    ("import os; os.kill(os.getpid(), 11)", "crashed (signal 11)"),
+    ("import os; os.abort()", "aborted (signal 6)"),
+    ("import sys; sys.exit(5)", "ended with exit status 5"),
+    (
+        "import argparse; argparse.ArgumentParser().parse_args(['--tensor-paralel-size', '2'])",
+        "--tensor-paralel-size 2",
+    ),
+    ("import socket; socket.getaddrinfo('no-such-host.invalid', 80)", "the hub cannot be reached"),
+]
+
+
+@pytest.mark.parametrize(("code", "cause"), PYTHON_FAILURES)
+def test_a_python_engines_real_failure_is_told_in_plain_words(code: str, cause: str, tmp_path: Path) -> None:
+    text, status = output_of(sys.executable, "-c", code)
+    assert cause in cause_of(tmp_path, text, status)
+
+
+def test_a_taken_port_is_told_from_a_real_servers_words(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        text, status = output_of(sys.executable, "-m", "http.server", "--bind", "127.0.0.1", port)
+    assert "a port is in use" in cause_of(tmp_path, text, status)
+
+
+def llama_cpp(*arguments: str) -> tuple[str, int]:
+    pytest.importorskip("xllamacpp")
+    return output_of(sys.executable, "-m", "server_launchers.llama_cpp", *arguments)
+
+
+def test_a_damaged_gguf_file_is_told_from_llama_cpps_words(tmp_path: Path) -> None:
+    damaged = tmp_path / "m.gguf"
+    damaged.write_bytes(b"GGUF" + b"\xff" * 100)
+    text, status = llama_cpp(str(damaged))
+    assert status == 1
+    assert f"the model {damaged} cannot be loaded" in cause_of(tmp_path, text, status)
+
+
+def test_llama_cpp_refuses_what_it_cannot_serve_in_one_sentence(tmp_path: Path) -> None:
+    other = tmp_path / "m.gguf"
+    other.write_bytes(b"PK")
+    assert llama_cpp(str(other)) == (f"error: {other} is no GGUF file (its first bytes are not GGUF)\n", 2)
+    missing = str(tmp_path / "no.gguf")
+    assert llama_cpp(missing) == (f"error: no model file at {missing}; give the path of a GGUF file\n", 2)
+    other.write_bytes(b"GGUF")
+    text, status = llama_cpp(str(other), "--api-key-env", "NOT_SET_ANYWHERE")
+    assert (text, status) == ("error: the environment variable NOT_SET_ANYWHERE for --api-key-env is not set\n", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        ("Loading safetensors checkpoint shards:  40% Completed | 2/5", "loading weights 40 %"),
+        ("Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  55%|#####", "capturing graphs 55 %"),
+        ("INFO Dynamo bytecode transform time: 4.2 s, torch.compile takes 20 s", "compiling"),
+        ("INFO GPU KV cache size: 123,456 tokens", "reserving the cache"),
+        ("srv    load_model: loading model 'x.gguf'", "loading weights"),
+        ("INFO:     Application startup complete.", "listening"),
+    ],
+)
+def test_the_phase_of_a_start_is_read_from_the_log(line: str, phase: str) -> None:
+    assert engine_log.phase(["first", line, "something else"]) == phase
+
+
+def test_a_log_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
+    assert engine_log.tail(tmp_path / "none.log") == []
+    assert engine_log.phase([]) is None

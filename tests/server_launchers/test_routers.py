@@ -1,0 +1,120 @@
+"""A real sglang-router before two real llama.cpp servers. Skipped where no interpreter has the router."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from server_launchers import flags, processes, routers, supervisor
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+from server_launchers.supervisor import RunningServer
+from tests.embedded import embedded_spec
+
+pytestmark = pytest.mark.server
+LIMIT_SECONDS = 60.0
+
+
+@pytest.fixture(scope="session")
+def router_python() -> Path:
+    """An interpreter whose environment has sglang-router: this one, or the one that HARNESS_ROUTER_PYTHON names."""
+    python = Path(os.environ.get("HARNESS_ROUTER_PYTHON", sys.executable))
+    code = "import sglang_router.launch_router"
+    found = subprocess.run([python, "-c", code], capture_output=True, check=False)
+    if found.returncode != 0:
+        pytest.skip(f"{python} has no sglang-router; set HARNESS_ROUTER_PYTHON to an interpreter that has it")
+    return python
+
+
+@pytest.fixture(scope="module")
+def routed(smollm2: Path, private_state: Path, router_python: Path) -> Iterator[RunningServer]:
+    spec = embedded_spec(
+        smollm2, name="routed", dp=2, dp_mode="router", router_python=router_python, restarts=1, max_sequences=2
+    )
+    with supervisor.launch(spec) as server:
+        yield server
+
+
+def ask(server: RunningServer) -> httpx.Response:
+    body = {"model": server.model, "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
+    return httpx.post(f"{server.base_urls[0]}/v1/chat/completions", json=body, timeout=60)
+
+
+def test_a_router_gives_one_address_that_works(routed: RunningServer) -> None:
+    assert len(routed.base_urls) == 1
+    assert [ask(routed).status_code for _ in range(4)] == [200] * 4
+    known = routed.state
+    assert known is not None
+    assert [member.role for member in known.members] == ["engine", "engine", "router"]
+
+
+def test_a_killed_replica_comes_back_and_the_router_takes_it_again(routed: RunningServer) -> None:
+    known = routed.state
+    assert known is not None
+    assert known.members[0].pid is not None
+    os.kill(known.members[0].pid, signal.SIGKILL)
+    # Requests go to the other one at once, or a few fail while the router has not noticed.
+    end = time.monotonic() + LIMIT_SECONDS
+    while time.monotonic() < end:
+        workers = httpx.get(f"{routed.base_urls[0]}/workers").json()["workers"]
+        again = routed.state
+        if again is not None and again.members[0].restarts == 1 and all(one["is_healthy"] for one in workers):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the router did not take the restarted replica back")
+    assert [ask(routed).status_code for _ in range(4)] == [200] * 4
+
+
+def test_a_router_that_dies_ends_the_server(smollm2: Path, private_state: Path, router_python: Path) -> None:
+    spec = embedded_spec(smollm2, dp=1, dp_mode="router", engine="llama_cpp", router_python=router_python)
+    with supervisor.launch(spec.model_copy(update={"dp": 2, "max_sequences": 1})) as server:
+        known = server.state
+        assert known is not None
+        router = known.members[-1]
+        assert router.pid is not None
+        os.kill(router.pid, signal.SIGKILL)
+        end = time.monotonic() + LIMIT_SECONDS
+        while (now := server.state) is None or now.status != "exited":
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        everyone = [member.pid for member in now.members]
+    assert [pid for pid in everyone if pid is not None and processes.start_of(pid)] == []
+
+
+def test_an_environment_without_the_router_is_named_with_the_line_that_installs_it(
+    smollm2: Path, private_state: Path, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
+    spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=empty / "bin" / "python")
+    with pytest.raises(LaunchError, match=r"has no sglang_router; install .*sglang-router==0\.3\.2"):
+        supervisor.launch(spec)
+
+
+def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
+    spec = ServerSpec(engine="sglang", model="m", dp=2, dp_mode="router")
+    made = routers.command(spec, ["http://127.0.0.1:1", "http://127.0.0.1:2"], port=3, metrics_port=4)
+    words = made.argv[made.argv.index("--host") :]
+    code = (
+        "import sys; from sglang_router.launch_router import parse_router_args as p; print(p(sys.argv[1:]).worker_urls)"
+    )
+    done = subprocess.run([router_python, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "['http://127.0.0.1:1', 'http://127.0.0.1:2']", done.stderr
+
+
+def test_the_recorded_router_options_are_those_of_the_real_one(
+    router_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
+    asked = flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
+    assert asked.asked
+    assert flags.recorded("sglang_router").names <= asked.names

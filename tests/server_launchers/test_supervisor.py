@@ -1,0 +1,291 @@
+"""One supervisor for all engines: readiness, plain failures, and nothing left running. Real processes throughout."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from server_launchers import processes, state, supervisor
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+from server_launchers.supervisor import Progress
+
+PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
+LIMIT_SECONDS = 30.0
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
+
+
+def faulty(*habits: str, **fields: object) -> ServerSpec:
+    words = (sys.executable, PROGRAM, "{port}", *habits)
+    base: dict[str, object] = {"engine": "command", "model": "faulty", "extra_flags": words, "health_path": "/health"}
+    return ServerSpec.model_validate(base | {"stop_grace": 0.5} | fields)
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + LIMIT_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            pytest.fail(f"waited {LIMIT_SECONDS} s in vain: {what}")
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "state"
+
+
+@pytest.fixture(autouse=True)
+def tag(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A variable that every process of this test inherits; none may be alive when the test ends."""
+    tag = f"{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setenv("TEST_TAG", tag)
+    yield tag
+    wait_until(lambda: not tagged(tag), f"left running: {[processes.describe(pid) for pid in tagged(tag)]}")
+
+
+def tagged(tag: str) -> list[int]:
+    """Living processes but ourselves that carry the tag."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if f"TEST_TAG={tag}".encode() in variables and processes.start_of(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+def launched_by(code: str) -> subprocess.Popen[str]:
+    """Another Python process that launches servers; it prints a line when it is done."""
+    program = "from tests.server_launchers.test_supervisor import *\n" + textwrap.dedent(code)
+    root = str(Path(__file__).resolve().parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+
+
+def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) -> None:
+    seen: list[Progress] = []
+    with supervisor.launch(faulty(), on_progress=seen.append) as server:
+        assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
+        assert [one.status for one in supervisor.status()] == ["ready"]
+        assert supervisor.find().base_urls == list(server.base_urls)
+    assert supervisor.status() == []
+    assert not tagged(tag)
+
+
+@pytest.mark.parametrize("habits", [("ignores-term",), ("forks",), ("ignores-term", "forks", "hides-child")])
+def test_nothing_survives_a_stop_whatever_the_engine_does(habits: tuple[str, ...], tag: str) -> None:
+    with supervisor.launch(faulty(*habits)):
+        assert len(tagged(tag)) >= 2
+    assert not tagged(tag)
+
+
+@pytest.mark.parametrize("victim", ["engine", "guard"])
+def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
+    with supervisor.launch(faulty("forks", "hides-child")) as server:
+        member = server.state.members[0]  # type: ignore[union-attr]
+        os.kill(member.pid if victim == "engine" else server.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        if victim == "guard":
+            # Its engine dies with it; what the engine had started is found by its mark.
+            supervisor.stop(server.name)
+        wait_until(lambda: not tagged(tag), f"left after the {victim} was killed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: str) -> None:
+    child = launched_by("""
+        with supervisor.launch(faulty("forks", "hides-child", "ignores-term")):
+            print("ready", flush=True)
+            time.sleep(600)
+    """)
+    assert child.stdout is not None
+    with child:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(number)
+        child.wait()
+    wait_until(lambda: not tagged(tag), f"left after {number.name}")
+
+
+@pytest.mark.parametrize("_round", range(int(os.environ.get("HARNESS_KILL_ROUNDS", "5"))))
+def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, tag: str) -> None:
+    child = launched_by("""
+        print("go", flush=True)
+        with supervisor.launch(faulty("forks", "hides-child", "ignores-term")):
+            time.sleep(600)
+    """)
+    assert child.stdout is not None
+    with child:
+        child.stdout.readline()
+        time.sleep(int.from_bytes(os.urandom(2)) / 65535 * 0.8)
+        child.kill()
+    wait_until(lambda: not tagged(tag), "left after a kill")
+
+
+def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -> None:
+    child = launched_by("supervisor.launch(faulty('hides-child', name='mine'), detach=True)")
+    with child:
+        assert child.wait() == 0
+    (known,) = supervisor.status()
+    assert (known.name, known.status, known.model) == ("mine", "ready", "faulty")
+    assert httpx.get(f"{known.base_urls[0]}/health").status_code == 200
+    assert supervisor.stop("mine") == []
+    assert supervisor.status() == []
+    assert not tagged(tag)
+
+
+def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
+    with supervisor.launch(faulty(name="mine")) as server:
+        known = server.state
+        assert known is not None
+        member = known.members[0]
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
+    try:
+        recycled = member.model_copy(update={"pid": stranger.pid})
+        state.write(known.model_copy(update={"guard_pid": stranger.pid, "members": [recycled], "mark": "x"}))
+        assert [one.status for one in supervisor.status()] == ["exited"]
+        assert supervisor.stop("mine") == []
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -> None:
+    with supervisor.launch(faulty()) as first, supervisor.launch(faulty()) as second:
+        assert (first.name, second.name) == ("faulty", "faulty-2")
+        with pytest.raises(LaunchError, match="a server called faulty is running"):
+            supervisor.launch(faulty(name="faulty"))
+        with pytest.raises(LaunchError, match="cannot tell which server is meant; running: faulty, faulty-2"):
+            supervisor.find()
+
+
+def test_a_taken_port_is_refused_with_the_program_that_holds_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LaunchError, match=rf"port {port}: Address already in use, held by process {os.getpid()}"):
+            supervisor.launch(faulty(port=port))
+
+
+def test_a_server_with_another_model_is_refused() -> None:
+    with pytest.raises(LaunchError, match="it serves other, not faulty"):
+        supervisor.launch(faulty("other-model"))
+
+
+def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> None:
+    with supervisor.launch(faulty()) as foreign:
+        port = foreign.base_urls[0].rpartition(":")[2]
+        # The program listens elsewhere, and the address that it is said to have is the foreign one's.
+        ours = faulty().model_copy(update={"extra_flags": (sys.executable, PROGRAM, "0", "silent")})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(supervisor, "_ports", lambda *_: [int(port)])
+            patch.setattr(supervisor, "_refuse_taken_port", lambda *_: None)
+            with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
+                supervisor.launch(ours)
+
+
+def test_a_silent_start_fails_when_its_log_does_not_advance() -> None:
+    with pytest.raises(LaunchError, match=r"its log did not advance for 1 s \(--start-timeout\)"):
+        supervisor.launch(faulty("silent", start_timeout=1.0))
+
+
+def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
+    with pytest.raises(LaunchError, match="/health answers 503"):
+        supervisor.launch(faulty("never-ready", start_timeout=1.0))
+
+
+def test_a_start_that_dies_gives_its_cause_and_the_end_of_its_log() -> None:
+    with pytest.raises(LaunchError, match=r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"):
+        supervisor.launch(faulty("dies"))
+    assert supervisor.status() == []
+
+
+def test_a_crash_is_named_by_its_signal() -> None:
+    with pytest.raises(LaunchError, match=r"crashed \(signal 11\)"):
+        supervisor.launch(faulty("crashes"))
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    spec = ServerSpec(engine="command", extra_flags=("/nonexistent/server",))
+    with pytest.raises(LaunchError, match="/nonexistent/server is not there"):
+        supervisor.launch(spec)
+
+
+def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "s3cret-key")
+    with supervisor.launch(faulty("chatty", api_key_env="SOME_KEY")) as server:
+        assert server.log is not None
+        kept = list(server.log.parent.glob(f"{server.log.name}*"))
+        text = b"".join(path.read_bytes() for path in kept)
+        assert len(text) < 40 << 20
+        assert not set(text) & (set(range(32)) - {10})
+        assert "\x9b" not in text.decode()
+        assert "\u202e" not in text.decode()
+        assert b"s3cret-key" not in text
+        assert b"key=***" in text
+
+
+def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
+    with supervisor.launch(faulty("dies-later", dp=2, restarts=1)) as server:
+
+        def restarted() -> bool:
+            known = server.state
+            return known is not None and [m.restarts for m in known.members] == [1, 1]
+
+        wait_until(restarted, "both replicas were restarted")
+
+        def answers() -> bool:
+            try:
+                return all(httpx.get(f"{url}/health").status_code == 200 for url in server.base_urls)
+            except httpx.HTTPError:
+                return False
+
+        wait_until(answers, "both replicas answer again")
+
+
+def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
+    with supervisor.launch(faulty("dies-later", name="mine")) as server:
+        wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
+        (known,) = supervisor.status()
+        assert known.members[0].exit_code == 7
+        assert "exit status 7" in supervisor.logs("mine")[0].read_text()
+
+
+def test_an_external_server_is_looked_at_and_left_alone() -> None:
+    with supervisor.launch(faulty()) as running:
+        external = ServerSpec(engine="external", model=running.base_urls[0] + "/v1", health_path="/health")
+        with supervisor.launch(external) as server:
+            assert (server.model, server.base_urls) == ("faulty", running.base_urls)
+        assert httpx.get(f"{running.base_urls[0]}/health").status_code == 200
+    with pytest.raises(LaunchError, match="cannot be used: it does not listen yet"):
+        supervisor.launch(external)
+
+
+def test_stop_and_logs_name_the_servers_there_are() -> None:
+    with supervisor.launch(faulty(name="one")), supervisor.launch(faulty(name="two")):
+        with pytest.raises(LaunchError, match="no server is called three; known: one, two"):
+            supervisor.stop("three")
+        with pytest.raises(LaunchError, match="say which server to stop, or --all; known: one, two"):
+            supervisor.stop()
+        with pytest.raises(LaunchError, match="say whose log to show; known: one, two"):
+            supervisor.logs()
+        assert supervisor.stop(all=True) == []
+        assert supervisor.status() == []
