@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from server_launchers import llama_cpp_server
+from server_launchers import llama_cpp_server, openmp
 from server_launchers.deployment import Command, Readiness
 from server_launchers.errors import LaunchError
 from server_launchers.flags import Flags
@@ -24,8 +24,10 @@ def command(spec: ServerSpec, *, port: int) -> Command:
         raise LaunchError("llama_cpp runs a model in one process on one machine: leave tp, pp and nodes at 1, use --dp")
     if spec.uvx is not None or spec.docker is not None:
         raise LaunchError("llama_cpp starts in this environment or in that of --python")
+    environment = dict(spec.environment)
     if spec.python is None:
         program = (sys.executable, "-m", "server_launchers.llama_cpp_server")
+        environment = {**openmp.environment(), **environment}
     else:
         # By path, so that the other environment needs xllamacpp only; -P keeps our modules off its path.
         program = (str(spec.python), "-P", str(Path(llama_cpp_server.__file__).absolute()))
@@ -43,7 +45,7 @@ def command(spec: ServerSpec, *, port: int) -> Command:
     known = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
     Flags("llama_cpp", "server", known, asked=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
-    return Command((*program, model, *options, *spec.extra_flags), dict(spec.environment))
+    return Command((*program, model, *options, *spec.extra_flags), environment)
 
 
 def check(spec: ServerSpec) -> None:
