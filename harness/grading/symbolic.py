@@ -9,10 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.grading.bounds import MAX_SYMPY_NODES
-from harness.grading.tree import Node, walk
+from harness.grading.exact import NotExact, exact, rational
+from harness.grading.tree import INFINITY, Node, neg, symbols, walk
 
 warming: list[Callable[[], None]] = []
 """Called once before sympy is imported; a worker tells its parent that the next answer takes longer."""
+
+_MAX_LIMIT = 1_000
+"""Largest number in the limits of a sum that sympy may evaluate."""
 
 _sympy: Any = None
 
@@ -87,6 +91,9 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
     sympy = _load()
     if name in ("sum", "prod"):
         variable, start, end, body = arguments
+        for limit in (start, end):
+            if not symbols(limit) and limit.op != "const" and limit != neg(INFINITY):
+                _small(limit)
         index = _build(variable)
         make = sympy.Sum if name == "sum" else sympy.Product
         return make(_build(body), (index, _build(start), _build(end)))
@@ -109,6 +116,15 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
     if name in ("factorial", "binom") and any(part.is_number and abs(part) > 1_000 for part in built):
         raise NotSymbolic("a large factorial")
     return simple[name](*built)
+
+
+def _small(limit: Node) -> None:
+    try:
+        value = rational(exact(limit))
+    except NotExact as error:
+        raise NotSymbolic("limits") from error
+    if value is None or abs(value) > _MAX_LIMIT:
+        raise NotSymbolic("large limits")
 
 
 def _integral(arguments: tuple[Any, ...]) -> Any:
