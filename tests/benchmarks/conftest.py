@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub.constants  # noqa: F401 - it reads its environment at import: before any test changes it
 import pytest
 
 from tests.benchmarks.hub_server import Hub, serve
