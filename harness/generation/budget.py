@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.generation.network import Counts
 from harness.generation.plan import Owed
@@ -21,15 +21,10 @@ class Budget:
         for row in rows:
             for index in row.indices:
                 self._sizes[index] = self._sizes.get(index, 0) + 1
-        self.on_end: Callable[[str], None] | None = None
 
-    def may_start(self, number: int) -> bool:
+    def reaches(self, number: int) -> bool:
+        """Whether the budget covers everything through round `number`."""
         if self._tokens is None:
             return True
         mean = self._counts.tokens / max(1, self._counts.finished)
-        through = sum(size for index, size in self._sizes.items() if index <= number) * mean
-        if through <= self._tokens:
-            return True
-        if self.on_end is not None:
-            self.on_end(f"the budget of {self._tokens} tokens does not reach for another round")
-        return False
+        return sum(size for index, size in self._sizes.items() if index <= number) * mean <= self._tokens

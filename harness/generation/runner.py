@@ -61,16 +61,18 @@ def generate(
     progress_interval: float = PROGRESS_S,
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
+    may_start_round: Callable[[int], bool] | None = None,
     resume_command: str = "",
     break_lock: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in `settings.out`.
 
-    loop_factory: makes the network thread's loop; the transport is made on it. context_of: what the server states as
-    its context. on_progress: called on this thread. answered: whether a reply
-    gives an answer, for the canary. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the
-    order only. resume_command: shown when a signal ends the run.
+    loop_factory: makes the network thread's loop, on which the transport is made. context_of: what the server states
+    as its context. on_progress: called on this thread. answered: whether a reply gives an answer, for the canary.
+    prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
+    may_start_round: the run works in rounds (sample r of every question); asked, on the network thread, before each
+    one but the first; False ends the session with whole rounds. resume_command: shown when a signal ends the run.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
     (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
     another model answers), `Interrupted`.
@@ -90,7 +92,7 @@ def generate(
             session.plan(context_of)
             if not session.n_owed:
                 return session.outcome(None)
-            network = session.network(transport_factory, loop_factory, answered, prior_lengths)
+            network = session.network(transport_factory, loop_factory, answered, prior_lengths, may_start_round)
             patience = settings.patience
 
             def on_signal(signum: int, nth: int) -> None:
@@ -101,7 +103,7 @@ def generate(
                     network.stop(why)
 
             signals.attach(on_signal)
-            _watch(network, session, on_progress, progress_interval)
+            _watch(network, session, signals, on_progress, progress_interval)
             session.finish(network)
             outcome = session.outcome(network)
             if network.error is not None:
@@ -118,18 +120,28 @@ def generate(
             return outcome
 
 
-def _watch(network: Network, session: Session, on_progress: Callable[[Progress], None] | None, interval: float) -> None:
+def _watch(
+    network: Network,
+    session: Session,
+    signals: Signals,
+    on_progress: Callable[[Progress], None] | None,
+    interval: float,
+) -> None:
     """Wait for the end of the network thread; it never outlives this call."""
     network.start()
+    ended = False
     try:
-        while not network.join(interval):
+        while not ended:
+            ended = network.join(interval)
             session.remember_models(network.model_name)
-            if on_progress is not None:
-                on_progress(network.progress)
-        if on_progress is not None:
-            on_progress(network.progress)
+            try:
+                if on_progress is not None:
+                    on_progress(network.progress)
+            except OSError:  # the terminal was closed, or who read our output has gone
+                on_progress = None
+                signals.take(signal.SIGPIPE)
     finally:
-        if not network.join(0):
+        if not ended:
             network.stop("the progress display failed")
             while not network.join(1.0):
                 pass

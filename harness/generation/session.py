@@ -241,6 +241,7 @@ class Session:
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         answered: Answered | None,
         prior: Mapping[tuple[str, str], float] | None,
+        may_start_round: Callable[[int], bool] | None,
     ) -> Network:
         settings = self._settings
         concurrency = affordable(settings.concurrency)
@@ -252,10 +253,10 @@ class Session:
         scheduler = Scheduler(
             self._owed,
             self._clock,
-            order="rounds" if settings.budget_tokens is not None else settings.order,
+            order="rounds" if settings.budget_tokens is not None or may_start_round is not None else settings.order,
             n_endpoints=len(settings.endpoints),
             prior=prior,
-            may_start_round=budget.may_start,
+            may_start_round=lambda number: self._may_start(number, budget, may_start_round),
         )
         wanted = {(o.benchmark, o.question_id) for o in self._owed}
         asked = {
@@ -283,8 +284,17 @@ class Session:
             on_event=self._log.write,
             clock=self._clock,
         )
-        budget.on_end = self._running.end_by_rule
         return self._running
+
+    def _may_start(self, number: int, budget: Budget, wanted: Callable[[int], bool] | None) -> bool:
+        assert self._running is not None
+        if wanted is not None and not wanted(number):
+            self._running.stopped = f"no round after {number} samples a question was wanted"
+            return False
+        if not budget.reaches(number):
+            self._running.end_by_rule(f"the budget of {self._settings.budget_tokens} tokens reaches for no other round")
+            return False
+        return True
 
     def remember_models(self, model: ModelName) -> None:
         """Keep the name that the model answers under with the run, for the next session to compare."""

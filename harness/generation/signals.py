@@ -43,6 +43,10 @@ class Signals:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
 
+    def take(self, signum: int) -> None:
+        """As if `signum` had come; for a broken pipe, which reaches Python as an exception."""
+        self._handle(signum, None)
+
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
         self._n += 1
         self.caught = self.caught or signum

@@ -224,6 +224,35 @@ def test_a_token_budget_ends_at_a_whole_round(tmp_path: Path) -> None:
     assert keys_of(settings) == expected_keys(5, n_rounds)
 
 
+def test_whoever_hands_in_a_rule_ends_the_run_at_a_whole_round(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def may_start(number: int) -> bool:
+        asked.append(number)
+        return number < 3
+
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10)
+        outcome = run(settings, question_set(tmp_path, 5), may_start_round=may_start)
+    assert (outcome.complete, outcome.n_owed) == (False, 35)
+    assert outcome.stopped == "no round after 3 samples a question was wanted"
+    assert asked == [1, 2, 3]
+    assert keys_of(settings) == expected_keys(5, 3)
+
+
+def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
+    def gone(progress: Progress) -> None:
+        raise BrokenPipeError
+
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=100)
+        with pytest.raises(Interrupted, match="SIGPIPE") as caught:
+            run(settings, question_set(tmp_path, 10), on_progress=gone, progress_interval=0.01)
+        assert caught.value.exit_code == 128 + signal.SIGPIPE
+        assert server.aborted == 0
+        assert len(samples_of(settings)) == len(server.requests) < 1000
+
+
 def test_memory_is_bounded_by_the_window_where_the_disk_is_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
