@@ -42,6 +42,7 @@ class Facts:
     """What the machine says, as far as a spec needs it."""
 
     flags: Flags
+    router_python: str = "python3"
     device_ids: tuple[str, ...] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -60,11 +61,15 @@ def recorded_facts(spec: ServerSpec) -> Facts:
     version = spec.engine_version
     if version is None and spec.engine == "vllm_ascend":
         version = vllm_ascend.PAIRS[0].vllm
-    return Facts(flags.recorded(package, version))
+    return Facts(flags.recorded(package, version), routers.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:
     """Facts of this machine; raises LaunchError where the engine is missing or its version does not fit."""
+    return replace(_inspect_engine(spec), router_python=routers.found_interpreter(spec))
+
+
+def _inspect_engine(spec: ServerSpec) -> Facts:
     if spec.engine == "llama_cpp":
         llama_cpp.check(spec)
     if spec.engine == "command":
@@ -81,7 +86,7 @@ def inspect(spec: ServerSpec) -> Facts:
         environments.find_program(program, _install(spec))
         version = spec.engine_version or (spec.uvx or "").partition("==")[2].strip() or _tag_version(spec.docker)
         known = flags.recorded(package, version or None)
-        return Facts(known, found.ids, versions | ({package: version} if version else {}))
+        return Facts(known, device_ids=found.ids, versions=versions | ({package: version} if version else {}))
     argv = environments.prefix(spec, _program(spec))
     installed = environments.installed_version(spec, _program(spec), argv, _install(spec))
     if installed is None:
@@ -94,7 +99,7 @@ def inspect(spec: ServerSpec) -> Facts:
     known = (
         flags.ask(package, installed, _help_argv(wanted)) if spec.engine_version is None else recorded_facts(spec).flags
     )
-    return Facts(known, found.ids, versions | {package: installed})
+    return Facts(known, device_ids=found.ids, versions=versions | {package: installed})
 
 
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
@@ -118,7 +123,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in own[:replicas])
     readiness = replace(_readiness(spec), owns_port=spec.docker is None)
     if _routed(spec):
-        router = routers.command(spec, urls, port=ports[0], metrics_port=own[replicas])
+        router = routers.command(spec, urls, python=facts.router_python, port=ports[0], metrics_port=own[replicas])
         processes.append(Process("router", router, ports[0]))
         urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
         readiness = routers.readiness(routers.kind_for(spec.engine))

@@ -21,6 +21,8 @@ from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import Progress
 
 _NOT_OPTIONS = {"engine", "model", "extra_flags"}
+_OTHER_NAMES = {"context": ("--max-model-len",)}
+"""vLLM's name for it, which most users know."""
 
 
 def main(engine: str, argv: list[str] | None = None) -> int:
@@ -54,16 +56,16 @@ def parse(engine: str, argv: list[str]) -> tuple[ServerSpec, bool]:
     for name, field in ServerSpec.model_fields.items():
         if name in _NOT_OPTIONS:
             continue
-        flag = "--" + name.replace("_", "-")
+        flags = ["--" + name.replace("_", "-"), *_OTHER_NAMES.get(name, ())]
         kinds = {field.annotation, *get_args(field.annotation)}
         if bool in kinds:
-            options.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
+            options.add_argument(*flags, action=argparse.BooleanOptionalAction, default=None)
         elif name == "environment":
             options.add_argument("--env", metavar="NAME=VALUE", action="append", dest=name)
         elif name == "devices":
-            options.add_argument(flag, metavar="ID,ID", dest=name)
+            options.add_argument(*flags, metavar="ID,ID", dest=name)
         else:
-            options.add_argument(flag, dest=name)
+            options.add_argument(*flags, dest=name)
     given: dict[str, Any] = {key: value for key, value in vars(options.parse_args(own)).items() if value is not None}
     dry = given.pop("dry_run")
     if "environment" in given:

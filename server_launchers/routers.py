@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from server_launchers.deployment import Command, Readiness
 from server_launchers.environments import Program
@@ -40,13 +39,16 @@ def program(kind: str, spec: ServerSpec) -> Program:
     return Program(None, keyed(module) if spec.api_key_env else ("-m", module), kind.replace("_", "-"))
 
 
-def interpreter(kind: str, spec: ServerSpec) -> str:
-    """The given environment, else ours where it has the router, else the engine's, else that on PATH."""
-    if spec.router_python is not None:
-        return str(spec.router_python.expanduser())
-    if importlib.util.find_spec(kind) is not None:
-        return sys.executable
-    return str(spec.python.expanduser()) if spec.python is not None else "python3"
+def interpreter(spec: ServerSpec) -> str:
+    """The environment that is to hold the router: the given one, else the engine's, else that on PATH."""
+    chosen = spec.router_python or spec.python
+    return "python3" if chosen is None else str(chosen.expanduser())
+
+
+def found_interpreter(spec: ServerSpec) -> str:
+    """As `interpreter`, but ours before the engine's where ours has the router."""
+    ours = spec.router_python is None and importlib.util.find_spec(kind_for(spec.engine)) is not None
+    return sys.executable if ours else interpreter(spec)
 
 
 def install(kind: str) -> str:
@@ -58,14 +60,13 @@ def install(kind: str) -> str:
     )
 
 
-def command(spec: ServerSpec, workers: Sequence[str], *, port: int, metrics_port: int) -> Command:
-    """The command of the router on `port` before `workers`, base URLs without `/v1`."""
+def command(spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int) -> Command:
+    """The command of the router in the environment of `python`, on `port` before `workers` (URLs without `/v1`)."""
     kind = kind_for(spec.engine)
     words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]
     words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
     # Every router on a machine would else take the same port for its metrics.
     words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
     recorded(kind, VERSIONS[kind]).check(words)
-    python = str(Path(interpreter(kind, spec)))
     secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
     return Command((python, *program(kind, spec).module, *words), {}, secrets)

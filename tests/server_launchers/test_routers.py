@@ -102,7 +102,7 @@ def test_an_environment_without_the_router_is_named_with_the_line_that_installs_
 
 def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
     spec = ServerSpec(engine="sglang", model="m", dp=2, dp_mode="router")
-    made = routers.command(spec, ["http://127.0.0.1:1", "http://127.0.0.1:2"], port=3, metrics_port=4)
+    made = routers.command(spec, ["http://127.0.0.1:1", "http://127.0.0.1:2"], python="python3", port=3, metrics_port=4)
     words = made.argv[made.argv.index("--host") :]
     code = (
         "import sys; from sglang_router.launch_router import parse_router_args as p; print(p(sys.argv[1:]).worker_urls)"

@@ -1,0 +1,36 @@
+"""docs/servers.md shows what a dry run prints, word for word, and the pairing table that the code has."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from server_launchers import foreground, supervisor, vllm_ascend
+from server_launchers.spec import Engine
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^\$ harness serve (.+)\n((?:(?!\$|```).+\n)+)", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("line", "output"), SHOWN)
+def test_a_shown_command_prints_what_is_shown(line: str, output: str) -> None:
+    engine, *arguments = shlex.split(line)
+    spec, _ = foreground.parse(engine, arguments)
+    printed = [text.replace(sys.executable, "python") for text in supervisor.dry_run(spec, ask=False)]
+    assert printed == output.splitlines()
+
+
+def test_the_page_shows_every_engine_that_is_started() -> None:
+    shown = {line.split()[0] for line, _ in SHOWN}
+    assert shown == set(get_args(Engine)) - {"external"}
+
+
+def test_the_page_has_the_pairing_table() -> None:
+    for pair in vllm_ascend.PAIRS:
+        cells = (pair.vllm_ascend, pair.vllm, pair.python, pair.cann, pair.torch_npu, pair.triton_ascend or "—")
+        assert f"| {' | '.join(cells)} |" in PAGE
