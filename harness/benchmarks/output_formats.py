@@ -19,6 +19,7 @@ from typing import Any
 from harness.benchmarks import tables
 from harness.benchmarks.card import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.benchmarks.limits import MAX_DATA_BYTES
+from harness.benchmarks.prompts import without_instruction
 from harness.benchmarks.tables import Row
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -265,7 +266,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[Asked]:
 
 def _asked_text(question: Question) -> str:
     text = question.messages[-1].content if question.messages else question.prompt
-    return text.strip()
+    return without_instruction(text)[0].strip()
 
 
 def _responses(row: Row, value: Any, column: str) -> list[Response]:

@@ -1,0 +1,281 @@
+"""Outputs of other tools become questions and samples: recognised or named, repeats understood, damage refused."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.benchmarks import outputs, questions
+from harness.benchmarks.card import from_file
+from harness.core.errors import UsageError
+from harness.core.records import Question, Sample
+
+Write = Callable[..., Path]
+Pairs = list[tuple[Question, Sample]]
+
+
+def shape(pairs: Pairs) -> list[int]:
+    """Samples per question, in the order of first appearance."""
+    return list(Counter(question.question_id for question, _ in pairs).values())
+
+
+def texts(pairs: Pairs) -> list[str | None]:
+    return [sample.text for _, sample in pairs]
+
+
+def check(pairs: Pairs) -> None:
+    """Keys are distinct and indices count from 0."""
+    keys = [sample.key for _, sample in pairs]
+    assert len(set(keys)) == len(keys)
+    for question, sample in pairs:
+        assert (sample.benchmark, sample.question_id) == (question.benchmark, question.question_id)
+    by_question: dict[str, list[int]] = {}
+    for _, sample in pairs:
+        by_question.setdefault(sample.question_id, []).append(sample.sample_index)
+    assert all(indices == list(range(len(indices))) for indices in by_question.values())
+
+
+def llmeval_row(question: str, answer: Any, gen: Any, **more: Any) -> dict[str, Any]:
+    return {"prompt": question, "answer": answer, "gen": gen} | more
+
+
+@pytest.mark.parametrize("gen", ["one", ["one"], ["one", "two", "three"]])
+def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
+    pairs = outputs.read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
+    check(pairs)
+    assert shape(pairs) == [len(gen) if isinstance(gen, list) else 1] * 2
+    assert texts(pairs)[0] == "one"
+    assert pairs[0][0].benchmark == "aime24"
+    assert pairs[0][0].references == ("1",)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_repeated_rows_are_samples_of_one_question_in_any_arrangement(write_rows: Write, together: bool) -> None:
+    rows = [llmeval_row(q, 1, f"{q}{n}") for n in range(4) for q in "pqr"]
+    rows = sorted(rows, key=lambda row: row["prompt"]) if together else rows
+    pairs = outputs.read(write_rows(rows))
+    check(pairs)
+    assert shape(pairs) == [4, 4, 4]
+
+
+def test_a_question_that_occurs_twice_as_often_is_two_questions(write_rows: Write) -> None:
+    rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqrr" for n in range(4)]
+    pairs = outputs.read(write_rows(rows))
+    check(pairs)
+    assert shape(pairs) == [4, 4, 4, 4]
+    assert shape(outputs.read(write_rows(rows), repeats="samples")) == [4, 4, 8]
+    assert shape(outputs.read(write_rows(rows), repeats="questions")) == [1] * 16
+
+
+def test_a_set_with_one_sample_each_keeps_its_duplicates_apart(write_rows: Write) -> None:
+    assert shape(outputs.read(write_rows([llmeval_row(q, 1, q) for q in "pqrstp"]))) == [1] * 6
+
+
+def test_a_lost_sample_makes_no_second_question(write_rows: Write) -> None:
+    rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqr" for n in range(8)]
+    assert shape(outputs.read(write_rows(rows[:-3]))) == [8, 8, 5]
+
+
+def test_equal_questions_with_other_references_are_distinct(write_rows: Write) -> None:
+    rows = [llmeval_row("p", gold, "x") for gold in (15, 27) for _ in range(2)]
+    assert shape(outputs.read(write_rows(rows))) == [2, 2]
+
+
+def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Write) -> None:
+    rows = [llmeval_row("same", 1, f"{n}", doc_id=n % 2) for n in range(6)]
+    assert shape(outputs.read(write_rows(rows))) == [3, 3]
+    with pytest.raises(UsageError, match="the question '0' has another reference answer than at"):
+        outputs.read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
+
+
+def test_any_file_is_read_by_its_column_names(write_rows: Write) -> None:
+    rows = [{"task": f"p{n % 2}", "out": [f"a{n}", f"b{n}"], "truth": n % 2} for n in range(4)]
+    path = write_rows(rows)
+    pairs = outputs.read(path, response_key="out", answer_key="truth", question_key="task")
+    check(pairs)
+    assert shape(pairs) == [4, 4]
+    assert shape(outputs.read(path, response_key="out", answer_key="truth")) == [2, 2, 2, 2]
+    assert shape(outputs.read(path, response_key="out", answer_key="truth", id_key="truth")) == [4, 4]
+
+
+def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
+    row = {"question": "p", "response": "so 5", "gold": "5", "finish_reason": "length", "completion_tokens": 7}
+    question, sample = outputs.read(write_rows([row]))[0]
+    assert (question.references, question.messages[0].content) == (("5",), "p")
+    assert (sample.text, sample.truncated, sample.usage.completion_tokens) == ("so 5", True, 7)
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "message"),
+    [
+        ({"gen": "x", "answer": 1}, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
+        (
+            {"gen": "x", "truth": 1},
+            {"response_key": "gen"},
+            "no usual column for the reference; name one with --answer",
+        ),
+        ({"text": "x", "answer": 1}, {}, "no usual column for the response; name one with --response-key"),
+        ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
+        ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),
+        ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
+        ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
+        ({"gen": "x", "answer": 1}, {"format": "lim"}, r"unknown format 'lim'; there are .* Did you mean limo"),
+        ({"gen": "x", "answer": 1}, {"format": "limo", "answer_key": "answer"}, "column names go with any file"),
+        ({"gen": "x", "answer": 1}, {"format": "sglang"}, "holds no reference answers: name its benchmark"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(write_rows: Write, row: Any, keys: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        outputs.read(write_rows([row]), **keys)
+
+
+def test_a_stored_null_stays_a_sample_without_text(write_rows: Write) -> None:
+    assert texts(outputs.read(write_rows([llmeval_row("p", 1, [None, "x"])]))) == [None, "x"]
+
+
+def test_limo_keeps_all_samples_of_a_question_in_one_row(write_rows: Write) -> None:
+    rows = [{"question": f"p{n}", "generated_responses": ["a", "b"], "gold_answer": n, "too_long": 0} for n in range(2)]
+    pairs = outputs.read(write_rows(rows))
+    assert shape(pairs) == [2, 2]
+    assert pairs[-1][0].references == ("1",)
+
+
+def test_lm_eval_sample_logs_are_read_before_their_filters(write_rows: Write) -> None:
+    rows = [
+        {"doc_id": n, "doc": {"question": f"p{n}", "answer": "work #### 5"}, "target": "work #### 5", "arguments": {},
+         "resps": [["first", "second"]], "filtered_resps": ["5"], "filter": name, "exact_match": 1.0}
+        for name in ("strict-match", "flexible-extract") for n in range(2)
+    ]  # fmt: skip
+    pairs = outputs.read(write_rows(rows, "samples_gsm8k.jsonl"))
+    check(pairs)
+    assert shape(pairs) == [2, 2]
+    assert texts(pairs)[:2] == ["first", "second"]
+    assert pairs[0][0].references == ("5",)
+
+
+def inspect_log(path: Path, samples: list[dict[str, Any]]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"version": 2, "status": "success"}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+    return path
+
+
+def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
+    content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": f"answer {number}.{epoch}"}]
+    choice = {"message": {"role": "assistant", "content": content}, "stop_reason": "max_tokens"}
+    usage = {"input_tokens": 3, "output_tokens": 9}
+    return {
+        "id": number,
+        "epoch": epoch,
+        "input": [{"role": "user", "content": f"p{number}"}],
+        "target": [str(number)],
+        "metadata": {"level": 5, "deep": {"x": 1}},
+        "output": {"model": "m", "choices": [choice], "usage": usage} | output,
+    }
+
+
+def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
+    samples = [inspect_sample(n, e) for n in (1, 2) for e in (1, 2, 3)]
+    pairs = outputs.read(inspect_log(tmp_path / "log.eval", samples))
+    check(pairs)
+    assert shape(pairs) == [3, 3]
+    question, sample = pairs[0]
+    assert (question.references, question.metadata, question.messages[0].content) == (("1",), {"level": 5}, "p1")
+    assert (sample.text, sample.reasoning, sample.truncated) == ("answer 1.1", "hm", True)
+    assert sample.usage.completion_tokens == 9
+
+
+def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
+    whole = inspect_log(tmp_path / "log.eval", [inspect_sample(1, 1)]).read_bytes()
+    (tmp_path / "cut.eval").write_bytes(whole[:-30])
+    with pytest.raises(UsageError, match="is damaged or no Inspect log"):
+        outputs.read(tmp_path / "cut.eval")
+    with pytest.raises(UsageError, match="holds no samples; it may be an interrupted log"):
+        outputs.read(inspect_log(tmp_path / "empty.eval", []))
+    with pytest.raises(UsageError, match="there is no file"):
+        outputs.read(tmp_path / "absent.eval")
+    with pytest.raises(UsageError, match="is no sample of an Inspect log"):
+        outputs.read(inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}]))
+
+
+def asked(write_rows: Write) -> list[Question]:
+    rows = [{"problem": f"What is {n} + {n}?", "answer": 2 * n, "id": f"sum-{n}"} for n in range(12)]
+    return questions.build(from_file(str(write_rows(rows, "sums.jsonl")), id_key="id")).questions
+
+
+def batch_row(custom_id: str, text: str = "4", **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"choices": [choice], "usage": {"completion_tokens": 3, "prompt_tokens": 5}}
+    return {"id": "b", "custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None} | more
+
+
+def test_openai_batch_output_is_joined_to_the_questions_by_custom_id(write_rows: Write) -> None:
+    rows = [batch_row("sum-1"), batch_row("sum-11"), batch_row("sum-2-0", "a"), batch_row("sum-2-1", "b")]
+    failed = batch_row("sum-3", response=None, error={"code": "batch_expired"})
+    pairs = outputs.read(write_rows([*rows, failed]), questions=asked(write_rows))
+    check(pairs)
+    assert [q.question_id for q, _ in pairs] == ["sum-1", "sum-11", "sum-2", "sum-2"]
+    assert pairs[0][0].references == ("2",)
+    assert pairs[0][1].usage.completion_tokens == 3
+    with pytest.raises(UsageError, match=r"the custom_id 'sum-99' is no question's id\. Did you mean"):
+        outputs.read(write_rows([batch_row("sum-99")]), questions=asked(write_rows))
+    with pytest.raises(UsageError, match="holds no reference answers: name its benchmark"):
+        outputs.read(write_rows([batch_row("sum-1")]))
+
+
+def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, tmp_path: Path) -> None:
+    known = asked(write_rows)
+    dump = tmp_path / "tmp_output_srt.txt"
+    states = [
+        f"<|im_start|>user\nWhat is {n} + {n}?\nPlease reason step by step, and put your final answer within "
+        f"\boxed{{}}.<|im_end|>\n<|im_start|>assistant\nIt is \\boxed{{{2 * n}}}."
+        for n in (1, 1, 11, 11)
+    ]
+    rule = "=" * 40
+    dump.write_text("".join(f"{rule} {i} {rule}\n{s}\n{'=' * 80}\n\n" for i, s in enumerate(states)), "utf-8")
+    bare = questions.build(from_file(str(tmp_path / "sums.jsonl"), id_key="id"), prompt="none").questions
+    pairs = outputs.read(dump, questions=bare)
+    check(pairs)
+    assert [q.question_id for q, _ in pairs] == ["sum-1", "sum-1", "sum-11", "sum-11"]
+    assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
+    assert not any("reason step by step" in (s.text or "") for _, s in pairs)
+    assert [q.question_id for q, _ in outputs.read(dump, questions=known)] == [q.question_id for q, _ in pairs]
+    with pytest.raises(UsageError, match="state 0 holds none of the questions"):
+        outputs.read(dump, questions=known[5:10])
+
+
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"prompt": "p", "gen": "x", "answer": 1}, "llmeval"),
+        ({"question": "p", "generated_responses": ["x"], "gold_answer": 1}, "limo"),
+        ({"doc_id": 0, "doc": {}, "target": "1", "resps": [["x"]]}, "lm_eval"),
+        ({"custom_id": "a", "response": {"body": {}}}, "openai_batch"),
+        ({"custom_id": "a", "response": "a text", "answer": 1}, "columns"),
+        ({"question": "p", "response": "x", "answer": 1}, "columns"),
+    ],
+)
+def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
+    from harness.benchmarks.tables import Row
+
+    assert outputs.recognise(Row("x", row)) == format
+
+
+@pytest.mark.parametrize(
+    ("file", "per_question"), [("qwen_math_cot.jsonl", 8), ("nemo_math.jsonl", 3), ("deepscaler_aime24.jsonl", None)]
+)
+def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, per_question: int | None) -> None:
+    path = shared_data / "outputs" / file
+    rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    pairs = outputs.read(path, response_key="response", answer_key="gold", question_key="question")
+    check(pairs)
+    assert texts(pairs) == [row["response"] for row in rows]
+    if per_question:
+        assert Counter(shape(pairs)).most_common(1)[0][0] == per_question
