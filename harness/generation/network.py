@@ -302,13 +302,15 @@ class Network:
         self.counts.truncated += sample.truncated
         self.counts.loops += ends_in_loop(reply)
         self.counts.tokens += tokens
-        self.duplicates.observe(task, reply)
+        sampling = self._settings.benchmarks[task.benchmark].sampling
+        if sampling.temperature != 0:
+            self.duplicates.observe(task, reply)
         for note in reply.notes:
             self.counts.notes[note] = self.counts.notes.get(note, 0) + 1
         written = self._journals[task.benchmark].append(sample)
         self._n_unwritten += 1
         written.add_done_callback(lambda future: self._note_written(task, future))
-        stop = self._canary.observe(task, reply, self._max_tokens(task))
+        stop = self._canary.observe(task, reply, sampling.max_tokens)
         if stop is not None:
             self._fatal(StoppedByRule(stop))
 
@@ -394,9 +396,6 @@ class Network:
                 self._fatal(error if isinstance(error, HarnessError) else StoreError(str(error)))
 
     # ---- facts
-
-    def _max_tokens(self, task: Task) -> int | None:
-        return self._settings.benchmarks[task.benchmark].sampling.max_tokens
 
     def _snapshot(self) -> Progress:
         counts = self.counts

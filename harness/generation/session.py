@@ -144,6 +144,11 @@ class Session:
         for name, chosen in self._sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log, on_failure=self._journal_failed)
             self._journals[name] = journal
+            if name not in self._bound:
+                self._folder.benchmark(name).questions.unlink(missing_ok=True)
+            if journal.report.damaged:
+                n_damaged = len(journal.report.damaged)
+                self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
             samples, keys = self._settings.benchmarks[name].samples, journal.keys
             ids = [q.question_id for q in chosen.questions]
             rows = owed(name, ids, samples, keys)
@@ -168,8 +173,12 @@ class Session:
         if not bound and self._manifest.model != self._settings.model:
             self._manifest = msgspec.structs.replace(self._manifest, model=self._settings.model)
             records = {}
-        for name in self._sets.keys() - bound:
-            self._folder.benchmark(name).questions.unlink(missing_ok=True)
+        for name in self._sets.keys() - records.keys():
+            if _has_samples(self._folder, name):
+                raise StoreError(
+                    f"{self._folder.benchmark(name).path} holds samples of which the manifest knows nothing: nothing "
+                    "says under which settings they were made. Put the manifest back, or use another run folder."
+                )
         kept = {name: record for name, record in records.items() if name in bound or name not in self._sets}
         environment = {**(self._manifest.environment if bound else {}), **self._environment}
         self._manifest = msgspec.structs.replace(self._manifest, benchmarks=kept, environment=environment)

@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
+from harness.benchmarks.sampling import Sampling
 from harness.client.aio import AiohttpTransport
 from harness.client.fast import FastTransport
 from harness.client.reply import Reply, RequestFailed
@@ -27,6 +28,7 @@ from harness.client.transport import Transport
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
+from harness.generation.settings import BenchmarkSettings
 from harness.runs.layout import RunFolder
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
 
@@ -303,6 +305,14 @@ def test_replies_that_repeat_under_different_seeds_are_counted_and_named(tmp_pat
         outcome = run(settings, question_set(tmp_path, 6))
     assert outcome.n_duplicates == 18
     assert any("word by word" in w for w in outcome.warnings)
+
+
+def test_equal_replies_are_expected_at_temperature_0(tmp_path: Path) -> None:
+    greedy = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.0))}
+    with FaultServer(lambda request: completion(f"The answer to {question_of(request)}. " * 9)) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=greedy)
+        outcome = run(settings, question_set(tmp_path, 6))
+    assert outcome.n_duplicates == 0
 
 
 class Buggy(AiohttpTransport):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
@@ -115,6 +116,20 @@ def test_a_run_without_a_sample_binds_nothing(tmp_path: Path) -> None:
     with FaultServer(well) as server:
         other = run_settings(tmp_path / "run", server.base_url, model="second", seed=5)
         assert run(other, questions).complete
+
+
+def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, question_set(tmp_path, 2))
+        folder = RunFolder(settings.out)
+        replaced = msgspec.structs.replace(Manifest.load(folder), benchmarks={})
+        replaced.save(folder)
+        with pytest.raises(StoreError, match="manifest knows nothing"):
+            run(settings, question_set(tmp_path, 2))
+        folder.manifest.unlink()
+        with pytest.raises(StoreError, match=r"no manifest\.json"):
+            run(settings, question_set(tmp_path, 2))
 
 
 def test_what_may_change_between_sessions_changes_and_is_recorded_without_secrets(tmp_path: Path) -> None:
