@@ -271,9 +271,14 @@ class Card(_Part):
 
     def with_data(self, path: str, split: str | None = None) -> Card:
         """The same benchmark read from a file of the user's."""
-        card = self.model_copy(update={"source": FileSource(kind="file", path=str(Path(path).resolve()), split=split)})
+        card = self.model_copy(update={"source": FileSource(kind="file", path=_address(path), split=split)})
         card._own_data = False
         return card
+
+
+def _address(path: str) -> str:
+    """A path independent of the working directory; an `hf://` address as it is."""
+    return path if "://" in path else str(Path(path).expanduser().resolve())
 
 
 def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) -> Card:
@@ -301,7 +306,7 @@ def from_file(
 ) -> Card:
     """A card for any file of questions and answers; without keys the usual column names are tried."""
     name = Path(path.rstrip("/")).name.split(".")[0].replace(",", "-").replace(":", "-") or "data"
-    source: dict[str, Any] = {"kind": "file", "path": path if "://" in path else str(Path(path).resolve())}
+    source: dict[str, Any] = {"kind": "file", "path": _address(path)}
     if split is not None:
         source["split"] = split
     return from_mapping(

@@ -1,0 +1,60 @@
+"""Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from harness.benchmarks import catalogue, data, gym, questions
+from harness.core.errors import UsageError
+from harness.core.records import Sample, Timing
+
+
+def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    assert data.status(catalogue.load("gym:basic_arithmetic")) == "generated"
+    with pytest.raises(UsageError, match=r"install reasoning-harness\[reasoning-gym\]"):
+        questions.build(catalogue.load("gym:basic_arithmetic"))
+
+
+def test_a_task_is_a_benchmark_and_its_seed_makes_its_questions() -> None:
+    pytest.importorskip("reasoning_gym")
+    built = questions.build(gym.card_of("basic_arithmetic", size=20, seed=3))
+    assert built.n_all == 20
+    assert built.questions[0].question_id == "basic_arithmetic-3-0"
+    assert built.dataset_digest == questions.build(gym.card_of("basic_arithmetic", size=20, seed=3)).dataset_digest
+    assert built.dataset_digest != questions.build(gym.card_of("basic_arithmetic", size=20, seed=4)).dataset_digest
+
+
+def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None:
+    pytest.importorskip("reasoning_gym")
+    from harness.core import codec
+    from harness.core.records import Question
+    from harness.grading import pool
+
+    built = questions.build(gym.card_of("countdown", size=3, seed=1))
+    stored = {q.question_id: codec.decode(codec.encode(q), Question) for q in built.questions}
+
+    def sample(question: Question, text: str, index: int) -> Sample:
+        return Sample(
+            benchmark=question.benchmark, question_id=question.question_id, sample_index=index, text=text,
+            reasoning=None, finish_reason="stop", timing=Timing(started=0.0, total=0.0), endpoint="test",
+        )  # fmt: skip
+
+    given = [s for q in stored.values() for s in (
+        sample(q, f"\\boxed{{{q.references[0]}}}", 0), sample(q, "\\boxed{1 + 1}", 1),
+    )]  # fmt: skip
+    grades = {g.key: g.verdict for g in pool.grade_all(stored, given, workers=1)}
+    assert all(verdict == ("correct" if key.sample_index == 0 else "wrong") for key, verdict in grades.items())
+    assert gym.verify(built.questions[0].references[0], built.questions[0])
+
+
+def test_an_unknown_task_or_option_is_one_sentence() -> None:
+    pytest.importorskip("reasoning_gym")
+    with pytest.raises(UsageError, match=r"no task 'basic_arithmetics'\. Did you mean basic_arithmetic"):
+        questions.build(catalogue.load("gym:basic_arithmetics"))
+    with pytest.raises(UsageError, match="refuses its options"):
+        questions.build(gym.card_of("basic_arithmetic", options={"min_term": 3}))
+    with pytest.raises(UsageError, match=r"source\.reasoning_gym\.task"):
+        catalogue.load("gym:../evil")
