@@ -52,3 +52,27 @@ def show(name: str) -> None:
         click.echo(f"\n--- prompt {number}")
         for text in example.split("\n"):
             click.echo(visible(text))
+
+
+@command.command("fetch")
+@click.argument("names", nargs=-1, required=True)
+def fetch(names: tuple[str, ...]) -> None:
+    """Download the data of NAME..., verify them against the card, and say what came."""
+    from harness.benchmarks import catalogue, data
+
+    for name in names:
+        found = data.fetch(catalogue.load(name))
+        click.echo(
+            f"{found.name}: {found.n_questions} questions from {visible(found.origin)}, rows {found.rows_digest}"
+        )
+        for note in found.notes:
+            terminal.warn(note)
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the JSON schema of a card, for editors."""
+    from harness.benchmarks import card
+    from harness.core import codec
+
+    click.echo(codec.pretty(card.json_schema()).decode(), nl=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.scoring.pipeline import Grading
 
 PROGRESS_SECONDS = 5.0
+MAX_DEADLINE_S = 3600.0
 
 
 @click.command("score")
@@ -24,40 +25,45 @@ PROGRESS_SECONDS = 5.0
 @click.option("--response-key", help="Column of the response in FILE; a cell may hold a list of samples.")
 @click.option("--answer-key", help="Column of the reference answer in FILE.")
 @click.option("--question-key", help="Column of the question in FILE: equal questions are samples of one.")
+@click.option("--id-key", help="Column of the question's id in FILE.")
+@click.option("--from", "tool", help="The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang.")
+@click.option("--benchmark", help="Card with the questions, for files that hold no reference answers.")
+@click.option(
+    "--repeats",
+    type=click.Choice(["auto", "samples", "questions"]),
+    default="auto",
+    show_default=True,
+    help="What equal rows of FILE are.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the grades of FILE here, one JSON line a sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON instead of a table.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
 def command(
-    source: Path,
-    response_key: str | None,
-    answer_key: str | None,
-    question_key: str | None,
-    out: Path | None,
-    as_json: bool,
-    workers: int | None,
-    deadline: float | None,
-    fresh: bool,
+    source: Path, as_json: bool, workers: int | None, deadline: float | None, fresh: bool, **columns: Any
 ) -> None:
     """Grade and score SOURCE: a run folder, or a file of another tool's outputs.
 
     \b
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
+    harness score samples_aime24.jsonl --from lm_eval
     """
     from harness.scoring.pipeline import Grading
 
-    if deadline is not None and not 0 < deadline < 3600:
+    if deadline is not None and not 0 < deadline < MAX_DEADLINE_S:
         raise UsageError(f"--deadline {deadline}: expected seconds above 0")
     defaults = Grading()
     grading = Grading(workers=workers or os.cpu_count() or 1, deadline_s=deadline or defaults.deadline_s, fresh=fresh)
-    if source.is_dir() or not (source.exists() or response_key):
-        if response_key or answer_key or question_key or out:
-            raise UsageError("--response-key, --answer-key, --question-key and --out go with a file, not a run folder")
+    given = {name: value for name, value in columns.items() if value not in (None, "auto")}
+    if source.is_dir() or not (source.exists() or given):
+        if given:
+            flag = next(iter(given)).replace("_", "-").replace("tool", "from")
+            raise UsageError(f"--{flag} goes with a file of outputs; {source} is a run folder")
         scores = _score_run(source, grading)
     else:
-        scores = _score_file(source, response_key, answer_key, question_key, out, grading)
+        scores = _score_file(source, columns, grading)
     if as_json:
         _print_json(scores)
     else:
@@ -71,23 +77,26 @@ def _score_run(path: Path, grading: Grading) -> list[Score]:
     return pipeline.score_run(RunFolder.open(path), grading, _Heartbeat())
 
 
-def _score_file(
-    path: Path,
-    response_key: str | None,
-    answer_key: str | None,
-    question_key: str | None,
-    out: Path | None,
-    grading: Grading,
-) -> list[Score]:
-    from harness.benchmarks import outputs
+def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[Score]:
+    from harness.benchmarks import catalogue, outputs, questions
     from harness.core import codec
     from harness.core.files import write_atomically
     from harness.scoring import pipeline
 
-    pairs = outputs.read(path, response_key=response_key, answer_key=answer_key, question_key=question_key)
+    card = catalogue.load(columns["benchmark"]) if columns["benchmark"] else None
+    pairs = outputs.read(
+        path,
+        response_key=columns["response_key"],
+        answer_key=columns["answer_key"],
+        question_key=columns["question_key"],
+        id_key=columns["id_key"],
+        format=columns["tool"],
+        questions=questions.build(card).questions if card else (),
+        repeats=columns["repeats"],
+    )
     scores, grades = pipeline.score_outputs(pairs, grading, _Heartbeat())
-    if out is not None:
-        write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
+    if columns["out"] is not None:
+        write_atomically(columns["out"], b"".join(codec.encode(grade) + b"\n" for grade in grades))
     return scores
 
 
