@@ -72,6 +72,7 @@ def inspect(spec: ServerSpec) -> Facts:
 def _inspect_engine(spec: ServerSpec) -> Facts:
     if spec.engine == "llama_cpp":
         llama_cpp.check(spec)
+        return replace(recorded_facts(spec), versions=llama_cpp.versions(spec))
     if spec.engine == "command":
         environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     if spec.engine not in PACKAGES:
@@ -95,9 +96,8 @@ def _inspect_engine(spec: ServerSpec) -> Facts:
         raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
     if spec.engine == "vllm_ascend":
         versions["vllm_ascend"] = _check_ascend(spec, argv, installed)
-    wanted = spec.model_copy(update={"engine_version": spec.engine_version or installed})
     known = (
-        flags.ask(package, installed, _help_argv(wanted)) if spec.engine_version is None else recorded_facts(spec).flags
+        flags.ask(package, installed, _help_argv(spec)) if spec.engine_version is None else recorded_facts(spec).flags
     )
     return Facts(known, device_ids=found.ids, versions=versions | {package: installed})
 
@@ -108,8 +108,6 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         return Deployment((), (_base_url(spec.model),), external_readiness(spec))
     if spec.engine == "sglang_router":
         spec = spec.model_copy(update={"dp_mode": "router"})
-    if spec.engine_version is None and spec.engine in PACKAGES:
-        spec = spec.model_copy(update={"engine_version": facts.flags.version})
     replicas = _replicas(spec)
     shares = _devices(spec, replicas, facts)
     processes = []
@@ -234,7 +232,8 @@ def _devices(spec: ServerSpec, replicas: int, facts: Facts) -> list[tuple[str, .
     inside = spec.dp if replicas == 1 else 1
     each = max(1, spec.tp * spec.pp * inside // spec.nodes)
     shares = devices.slices(_kind(spec), replicas, each, spec.devices, facts.device_ids)
-    if replicas == 1 and spec.devices is None:
+    # A container on Ascend sees only the devices that are handed to it by name.
+    if replicas == 1 and spec.devices is None and not (spec.docker and _kind(spec) == "ascend"):
         return [None]
     return list(shares)
 

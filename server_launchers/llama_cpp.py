@@ -5,6 +5,7 @@ python -m server_launchers.llama_cpp MODEL.gguf --port 8080      # the server it
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
@@ -56,6 +57,11 @@ def check(spec: ServerSpec) -> None:
         )
     if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
         raise LaunchError(f"the embedded server needs xllamacpp; install it with {llama_cpp_server.INSTALL}")
+
+
+def versions(spec: ServerSpec) -> dict[str, str]:
+    """The build that serves, for a run's manifest; nothing where it is in another environment."""
+    return {} if spec.python is not None else {"xllamacpp": importlib.metadata.version("xllamacpp")}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from server_launchers import engine_log, engines, environments, processes, readiness, routers, state
+from server_launchers import devices, engine_log, engines, environments, processes, readiness, routers, state
 from server_launchers.deployment import Deployment
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
@@ -103,7 +103,10 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     _check_programs(spec, deployment)
     for port in ports:
         _refuse_taken_port(spec.host, port)
-    guard, known = _start_guard(spec, deployment)
+    try:
+        guard, known = _start_guard(spec, deployment)
+    except OSError as error:
+        raise LaunchError(f"cannot start a server from {state.servers_folder()}: {error.strerror or error}") from None
     lifeline = guard.stdin
     assert lifeline is not None
     try:
@@ -364,9 +367,7 @@ def _wait_until_ready(
         now = state.read(state.path_of(known.name)) or known
         ended = next((member for member in now.members if member.exit_code is not None), None)
         if ended is not None:
-            raise LaunchError(
-                f"{spec.engine} did not start: {engine_log.cause(ended.log, ended.exit_code)}{_tail_text(ended.log)}"
-            )
+            raise LaunchError(_failure(spec, ended))
         if guard.poll() is not None:
             raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
         why = "starting"
@@ -408,6 +409,13 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _failure(spec: ServerSpec, member: Member) -> str:
+    cause = engine_log.cause(member.log, member.exit_code)
+    holders = devices.memory_holders() if "memory" in cause else []
+    held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
+    return f"{spec.engine} did not start: {cause}{held}{_tail_text(member.log)}"
+
+
 def _tail_text(log: Path) -> str:
     lines = engine_log.tail(log)[-engine_log.TAIL_LINES :]
     return f"\nlast lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f" (empty log {log})"
@@ -440,7 +448,8 @@ def _stop(known: ServerState) -> list[str]:
         left = [processes.describe(one.pid) for one in _end_orphans(known)]
     if not left:
         _forget(known.name)
-    return left
+        return []
+    return left + [f"device memory is held by {row}" for row in devices.memory_holders()]
 
 
 def _end_orphans(known: ServerState) -> list[processes.Process]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 
-from server_launchers import supervisor
+from server_launchers import processes, supervisor
 from server_launchers.supervisor import RunningServer
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
 
@@ -66,3 +74,68 @@ def test_the_api_key_is_asked_for_and_stands_in_no_file(
         command_line = Path(f"/proc/{server.state.members[0].pid}/cmdline").read_bytes()  # type: ignore[union-attr]
     assert written == []
     assert key.encode() not in command_line
+
+
+def stream_forever(url: str, started: threading.Event) -> None:
+    body = {"messages": [{"role": "user", "content": "Tell a long story."}], "stream": True, "ignore_eos": True}
+    try:
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data:"):
+                    started.set()
+    except httpx.HTTPError:
+        started.set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path, number: signal.Signals) -> None:
+    argv = [sys.executable, "-m", "server_launchers.llama_cpp", str(smollm2), "--threads", "1", "--grace", "0.3"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+", server.stdout.readline())
+        assert found is not None
+        started = threading.Event()
+        client = threading.Thread(target=stream_forever, args=(found[0], started))
+        client.start()
+        assert started.wait(30)
+        server.send_signal(number)
+        assert server.wait(30) == 0
+        client.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
+@pytest.mark.parametrize("_round", range(int(os.environ.get("HARNESS_KILL_ROUNDS", "3"))))
+def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from server_launchers import supervisor, spec\n"
+        "print('go', flush=True)\n"
+        "two = spec.ServerSpec(engine='llama_cpp', model=sys.argv[1], threads=1, dp=2)\n"
+        "with supervisor.launch(two): time.sleep(600)"
+    )
+    mark = str(tmp_path)
+    environment = {**os.environ, "HARNESS_STATE": mark}
+    child = subprocess.Popen([sys.executable, "-c", code, str(smollm2)], stdout=subprocess.PIPE, env=environment)
+    assert child.stdout is not None
+    with child:
+        child.stdout.readline()
+        time.sleep(random.uniform(0, 1.5))
+        child.kill()
+
+    def left() -> list[str]:
+        carrying = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and processes.start_of(int(entry.name)):
+                try:
+                    environ = (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+                if f"HARNESS_STATE={mark}\0".encode() in environ:
+                    carrying.append(processes.describe(int(entry.name)))
+        return carrying
+
+    end = time.monotonic() + 40
+    while left():
+        if time.monotonic() > end:
+            pytest.fail(f"left running: {left()}")
+        time.sleep(0.05)

@@ -362,3 +362,9 @@ def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: st
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
         engines.deploy(spec("external", model="host:1"), [], engines.Facts(flags.recorded("external")))
+
+
+def test_an_ascend_container_is_handed_its_devices_by_name() -> None:
+    line = dry("vllm_ascend", tp=2, docker="quay.io/ascend/vllm-ascend:v0.23.0")[0]
+    assert "--device /dev/davinci0 --device /dev/davinci1 --device /dev/davinci_manager" in line
+    assert "--gpus" not in line

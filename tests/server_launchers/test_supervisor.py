@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers import processes, state, supervisor
+from server_launchers import flags, processes, state, supervisor
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import Progress
@@ -289,3 +289,58 @@ def test_stop_and_logs_name_the_servers_there_are() -> None:
             supervisor.logs()
         assert supervisor.stop(all=True) == []
         assert supervisor.status() == []
+
+
+def installed_engine(folder: Path, version: str, plugin: str | None = None) -> Path:
+    """The interpreter of an environment with a `vllm` command, which prints its help or is the faulty server."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for name, number in (("vllm", version), ("vllm_ascend", plugin)):
+        if number is not None:
+            info = packages / f"{name}-{number}.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
+    known = "\n".join(f"  {flag} VALUE" for flag in sorted(flags.recorded("vllm", version).names))
+    script = folder / "bin" / "vllm"
+    script.write_text(
+        f"#!{folder}/bin/python\nimport os, sys\nif '--help=all' in sys.argv: print({known!r}); sys.exit()\n"
+        f"port = sys.argv[sys.argv.index('--port') + 1]\n"
+        f"print(os.environ.get('ASCEND_RT_VISIBLE_DEVICES'), os.getcwd(), flush=True)\n"
+        f"os.execv({sys.executable!r}, ['python', {PROGRAM!r}, port])\n"
+    )
+    script.chmod(0o755)
+    return folder / "bin" / "python"
+
+
+def test_an_engine_of_another_environment_is_asked_for_its_version_and_options_and_started(
+    tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    python = installed_engine(tmp_path / "env", "0.32.0")
+    base = {"engine": "vllm", "model": "faulty", "python": python, "stop_grace": 0.5}
+    with supervisor.launch(ServerSpec.model_validate(base)) as server:
+        known = server.state
+        assert known is not None
+        assert known.versions["vllm"] == "0.32.0"
+        assert known.log.read_text().splitlines()[0].endswith(str(own_state / "empty"))
+    assert (tmp_path / "cache/flags/vllm-0.32.0.txt").is_file()
+    with pytest.raises(
+        LaunchError, match=r"vllm 0\.32\.0 has no option --reasoning-effort-map; known to vllm 0\.33\.0"
+    ):
+        supervisor.launch(ServerSpec.model_validate(base | {"extra_flags": ("--reasoning-effort-map", "{}")}))
+
+
+def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "4,5")
+    python = installed_engine(tmp_path / "env", "0.23.0", plugin="0.23.0.post1")
+    base = {"engine": "vllm_ascend", "model": "faulty", "python": python, "dp": 2, "stop_grace": 0.5}
+    with supervisor.launch(ServerSpec.model_validate(base)) as server:
+        assert [log.read_text()[0] for log in supervisor.logs(server.name)] == ["4", "5"]
+    with pytest.raises(LaunchError, match=r"1 x 4 = 4 devices are needed, there are 2 \(4, 5\)"):
+        supervisor.launch(ServerSpec.model_validate(base | {"dp": 1, "tp": 4}))
+    other = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
+    with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):
+        supervisor.launch(ServerSpec.model_validate(base | {"python": other}))
