@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,13 @@ def test_the_demo_is_whole() -> None:
     }  # fmt: skip
     assert catalogue.load("demo").sampling.max_tokens == 64
     assert data.status(catalogue.load("demo")) == "here"
+
+
+def test_the_demo_needs_none_of_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert data.fetch(catalogue.load("demo")).n_questions == 40
+    assert data.status(catalogue.load("aime24")) == "absent"
 
 
 def test_a_card_of_ones_own_is_read_by_path_and_by_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
