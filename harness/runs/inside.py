@@ -35,8 +35,6 @@ def open_for_writing(path: Path, flags: int) -> int:
 
     Raises `StoreError` naming the path, for a link, a device, a pipe, a read-only or vanished folder.
     """
-    if path.parent.is_symlink():
-        raise StoreError(f"{path.parent} is a symbolic link; a run writes to no place outside its folder.")
     try:
         # Non-blocking means nothing for a regular file, and saves us from a planted pipe.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
@@ -60,7 +58,6 @@ def open_for_reading(path: Path) -> BinaryIO:
 
 
 def refuse_link(path: Path) -> None:
-    """Raises `StoreError` when `path`, about to be replaced, or its folder is a symbolic link."""
-    for place in (path, path.parent):
-        if place.is_symlink():
-            raise StoreError(f"{place} is a symbolic link; a run never writes through one. Remove it.")
+    """Raises `StoreError` when `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
+    if path.is_symlink():
+        raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.")

@@ -318,18 +318,19 @@ def test_foreign_lines_cost_nothing_but_themselves(folder: BenchmarkFolder) -> N
         b"\xff\xfe",
         b"null",
         record.encode(sample("x", benchmark="other")).line[:-1],
+        b"\xef\xbb\xbf" + record.encode(sample("a byte order mark amid the file")).line[:-1],
     ]
     folder.create()
     good = [record.encode(sample(f"q{i}")).line for i in range(len(foreign) + 1)]
     mixed = b"".join(line + bad + b"\n" for line, bad in zip(good, foreign, strict=False)) + good[-1]
     folder.samples.write_bytes(mixed)
     reader = read_samples(folder)
-    assert [one.question_id for one in reader] == [f"q{i}" for i in range(6)]
-    assert [line.number for line in reader.report.damaged] == [2, 4, 6, 8, 10]
+    assert [one.question_id for one in reader] == [f"q{i}" for i in range(7)]
+    assert [line.number for line in reader.report.damaged] == [2, 4, 6, 8, 10, 12]
     for _ in range(2):
         with Journal.open(folder) as journal:
-            assert len(journal.keys) == 6
-            assert [line.number for line in journal.report.damaged] == [2, 4, 6, 8, 10]
+            assert len(journal.keys) == 7
+            assert [line.number for line in journal.report.damaged] == [2, 4, 6, 8, 10, 12]
     assert folder.samples.read_bytes() == mixed, "the file is never rewritten"
 
 

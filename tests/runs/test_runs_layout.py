@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recorded import BENCHMARK
 
 from harness.core.errors import StoreError
-from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, RunLog
 
 HOSTILE = ["../../x", "/etc/passwd", "-rf", "CON", "x" * 300, "a\0b", "..", ".", "", "a/b", "\n", "‮"]
 
@@ -82,3 +82,21 @@ def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolde
         assert not any(path.exists() for path in [*ours, old])
         assert fresh.exists(), "a scorer may be writing it now"
         assert kept.exists()
+
+
+def test_the_run_folder_itself_may_be_a_link_to_another_disk(quick_path: Path) -> None:
+    (quick_path / "elsewhere").mkdir()
+    (quick_path / "run").symlink_to(quick_path / "elsewhere")
+    run = RunFolder(quick_path / "run")
+    with RunLock(run), RunLog(run) as log, Journal.open(run.benchmark(BENCHMARK), log=log):
+        Manifest(harness_version="1", created="now", model="m").save(run)
+    assert RunFolder.open(quick_path / "elsewhere").benchmarks() == []
+
+
+def test_nothing_is_removed_through_a_planted_link(run: RunFolder, tmp_path: Path) -> None:
+    precious = tmp_path / ".manifest.json.abc.tmp"
+    precious.write_text("x")
+    run.create()
+    (run.path / "link").symlink_to(tmp_path)
+    with RunLock(run):
+        assert precious.exists()
