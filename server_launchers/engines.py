@@ -45,6 +45,8 @@ class Facts:
     router_python: str = "python3"
     device_ids: tuple[str, ...] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that this machine makes necessary."""
 
 
 def ports_needed(spec: ServerSpec) -> int:
@@ -72,7 +74,7 @@ def inspect(spec: ServerSpec) -> Facts:
 def _inspect_engine(spec: ServerSpec) -> Facts:
     if spec.engine == "llama_cpp":
         llama_cpp.check(spec)
-        return replace(recorded_facts(spec), versions=llama_cpp.versions(spec))
+        return replace(recorded_facts(spec), versions=llama_cpp.versions(spec), environment=llama_cpp.environment(spec))
     if spec.engine == "command":
         environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     if spec.engine not in PACKAGES:
@@ -114,7 +116,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     # A router listens where the user said; its replicas come after it.
     own = ports[1:] if _routed(spec) else ports
     for port, share in zip(own[:replicas], shares, strict=True):
-        made = _engine_command(spec, facts.flags, port, ",".join(share or ()))
+        made = _engine_command(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
         if share is not None and spec.docker is None:
             made = made.adding({devices.VARIABLES[_kind(spec)]: ",".join(share)})
         processes.append(Process("engine", made, port, share, keeps_folder=spec.engine == "command"))

@@ -21,8 +21,8 @@ from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import Progress
 
 _NOT_OPTIONS = {"engine", "model", "extra_flags"}
-_OTHER_NAMES = {"context": ("--max-model-len",)}
-"""vLLM's name for it, which most users know."""
+_OTHER_NAMES = {"context": ("--max-model-len",), "api_key_env": ("--server-key-env",), "seed": ("--server-seed",)}
+"""As `harness serve` calls them, whose commands also have a client's key, seed and context."""
 
 
 def main(engine: str, argv: list[str] | None = None) -> int:

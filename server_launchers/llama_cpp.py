@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -25,10 +26,8 @@ def command(spec: ServerSpec, *, port: int) -> Command:
         raise LaunchError("llama_cpp runs a model in one process on one machine: leave tp, pp and nodes at 1, use --dp")
     if spec.uvx is not None or spec.docker is not None:
         raise LaunchError("llama_cpp starts in this environment or in that of --python")
-    environment = dict(spec.environment)
     if spec.python is None:
         program = (sys.executable, "-m", "server_launchers.llama_cpp_server")
-        environment = {**openmp.environment(), **environment}
     else:
         # By path, so that the other environment needs xllamacpp only; -P keeps our modules off its path.
         program = (str(spec.python), "-P", str(Path(llama_cpp_server.__file__).absolute()))
@@ -46,7 +45,7 @@ def command(spec: ServerSpec, *, port: int) -> Command:
     known = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
     Flags("llama_cpp", "server", known, asked=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
-    return Command((*program, model, *options, *spec.extra_flags), environment)
+    return Command((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 
 
 def check(spec: ServerSpec) -> None:
@@ -59,10 +58,19 @@ def check(spec: ServerSpec) -> None:
         raise LaunchError(f"the embedded server needs xllamacpp; install it with {llama_cpp_server.INSTALL}")
 
 
+def environment(spec: ServerSpec) -> dict[str, str]:
+    """Variables that this machine's lack of an OpenMP runtime makes necessary."""
+    return openmp.environment() if spec.python is None else {}
+
+
 def versions(spec: ServerSpec) -> dict[str, str]:
     """The build that serves, for a run's manifest; nothing where it is in another environment."""
     return {} if spec.python is not None else {"xllamacpp": importlib.metadata.version("xllamacpp")}
 
 
 if __name__ == "__main__":
+    # The loader reads its path once, when a process starts.
+    if needed := openmp.environment():
+        argv = [sys.executable, "-m", "server_launchers.llama_cpp_server", *sys.argv[1:]]
+        os.execve(sys.executable, argv, {**os.environ, **needed})  # noqa: S606 (ourselves, again)
     sys.exit(llama_cpp_server.main())

@@ -52,8 +52,10 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         import xllamacpp
+    except ModuleNotFoundError:
+        return _refuse(f"the embedded server needs xllamacpp; install it with {INSTALL}")
     except ImportError as error:
-        return _refuse(f"the embedded server needs xllamacpp ({error}); install it with {INSTALL}")
+        return _refuse(f"xllamacpp is installed but cannot be loaded here: {error}")
     if not options.model.is_file():
         return _refuse(f"no model file at {options.model}; give the path of a GGUF file")
     with options.model.open("rb") as file:
