@@ -11,6 +11,9 @@ MAX_DATA_BYTES = 4 * 1024**3
 MAX_FIELD_CHARS = 2_000_000
 """Longest text of one field of a row; a longer one is no question."""
 
+MAX_RESPONSE_CHARS = 64_000_000
+"""Longest text of one field of a file of model outputs."""
+
 MAX_DEPTH = 200
 """Deepest nesting of a row."""
 

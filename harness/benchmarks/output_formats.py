@@ -151,7 +151,7 @@ def inspect(path: Path) -> Iterator[Asked]:
                 place = f"{shown}:{visible(name)}"
                 with archive.open(info) as file:
                     data = file.read(MAX_MEMBER_BYTES + 1)
-                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), place), place)
+                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), place, constants=True), place)
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:

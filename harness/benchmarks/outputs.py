@@ -88,7 +88,7 @@ def _asked(
         return output_formats.inspect(path)
     if format == "sglang":
         return output_formats.sglang(path, questions)
-    rows = tables.read(path)
+    rows = tables.read(path, responses=True)
     format = format or ("columns" if any(keys) else recognise(rows[0]))
     if format == "openai_batch":
         if not questions:

@@ -228,6 +228,9 @@ PROMPTS: dict[str, Prompt] = {
 }
 """Prompts by name; a card may add its own."""
 
+MIN_INSTRUCTION_CHARS = 20
+"""Shorter texts around a question ("Problem:") are layout, not an instruction to look for in the data."""
+
 INSTRUCTIONS: tuple[str, ...] = (
     BOXED,
     BOXED_ZH,
@@ -238,10 +241,15 @@ INSTRUCTIONS: tuple[str, ...] = (
 """Instructions that data carry at the end of their questions."""
 
 
-def without_instruction(question: str) -> tuple[str, bool]:
-    """The question without an instruction at its end (or start), and whether there was one."""
+def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:
+    """The question without an instruction at its end (or start), and whether there was one.
+
+    Instructions are the usual ones and those that `prompt` itself adds.
+    """
     text = question.rstrip()
-    for instruction in INSTRUCTIONS:
+    own = [part.strip() for part in (prompt.template.split("{question}") if prompt else ())]
+    own += [prompt.system.strip()] if prompt and prompt.system else []
+    for instruction in (*INSTRUCTIONS, *(part for part in own if len(part) >= MIN_INSTRUCTION_CHARS)):
         if text.endswith(instruction) and len(text) > len(instruction):
             return text[: -len(instruction)].rstrip(), True
         if text.startswith(instruction) and len(text) > len(instruction):

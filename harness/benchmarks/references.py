@@ -5,6 +5,7 @@ Pure: values in, values out. Raises `ValueError` with a sentence that `questions
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -93,6 +94,8 @@ def _text(value: Any, kind: AnswerKind | str) -> str:
         raise ValueError("is null")
     if isinstance(value, bool):
         raise ValueError(f"must be an answer, found {str(value).lower()}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"must be a number, found {value}")
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     if isinstance(value, float) and kind == "integer":

@@ -18,9 +18,9 @@ import math
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_ROWS
+from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_RESPONSE_CHARS, MAX_ROWS
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 
@@ -32,14 +32,17 @@ class Row(NamedTuple):
     value: dict[str, Any]
 
 
-def read(path: Path, split: str | None = None, shown: str | None = None) -> list[Row]:
+def read(path: Path, split: str | None = None, shown: str | None = None, *, responses: bool = False) -> list[Row]:
     """All rows of the file. `shown`: the name for messages. Raises `UsageError`.
+
+    `responses`: the fields hold what models wrote, so they may be long and hold half surrogate pairs, and tools wrote
+    NaN beside them; all that is refused in questions.
 
     `split` chooses from a JSON file that is a mapping of lists, or from a folder that holds one file per split.
     """
     shown = visible(shown or str(path))
     if path.is_dir():
-        return [row for part in _split_files(path, split) for row in read(part)]
+        return [row for part in _split_files(path, split) for row in read(part, responses=responses)]
     suffix, compression = _suffixes(path)
     if suffix == ".parquet":
         rows = _parquet(path, shown)
@@ -48,14 +51,14 @@ def read(path: Path, split: str | None = None, shown: str | None = None) -> list
         if suffix in (".csv", ".tsv"):
             rows = _csv(_text(data, shown), shown, "\t" if suffix == ".tsv" else ",")
         elif suffix == ".json":
-            rows = _json(data, shown, split)
+            rows = _json(data, shown, split, responses)
         else:
-            rows = _json_lines(data, shown)
+            rows = _json_lines(data, shown, responses)
     if split is not None and suffix != ".json":
         raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
     result = []
     for row in rows:
-        _check_fields(row)
+        _check_fields(row, responses)
         result.append(row)
         if len(result) > MAX_ROWS:
             raise UsageError(f"{shown} has more than {MAX_ROWS} rows")
@@ -128,23 +131,23 @@ def _text(data: bytes, shown: str) -> str:
         raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); save the file as UTF-8") from error
 
 
-def _json_lines(data: bytes, shown: str) -> Iterator[Row]:
+def _json_lines(data: bytes, shown: str, responses: bool) -> Iterator[Row]:
     for number, line in enumerate(_text(data, shown).split("\n"), 1):
         if line.strip():
-            yield _object(parse_json(line, f"{shown}:{number}"), f"{shown}:{number}")
+            yield _object(parse_json(line, f"{shown}:{number}", responses), f"{shown}:{number}")
 
 
-def _json(data: bytes, shown: str, split: str | None) -> Iterator[Row]:
+def _json(data: bytes, shown: str, split: str | None, responses: bool) -> Iterator[Row]:
     text = _text(data, shown)
     try:
-        value = parse_json(text, shown)
+        value = parse_json(text, shown, responses)
     except UsageError:
         first, _, rest = text.lstrip().partition("\n")
         if not (rest.strip() and first.rstrip().endswith("}")):
             raise
         if split is not None:
             raise UsageError(f"{shown} is one object a line and has no splits; leave out the split") from None
-        yield from _json_lines(data, shown)
+        yield from _json_lines(data, shown, responses)
         return
     if isinstance(value, dict):
         lists = {key: item for key, item in value.items() if isinstance(item, list)}
@@ -165,7 +168,7 @@ def _json(data: bytes, shown: str, split: str | None) -> Iterator[Row]:
 
 
 def _csv(text: str, shown: str, delimiter: str) -> Iterator[Row]:
-    csv.field_size_limit(MAX_FIELD_CHARS)
+    csv.field_size_limit(MAX_RESPONSE_CHARS)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
@@ -220,10 +223,12 @@ def _plain(value: Any, place: str) -> Any:
     return value
 
 
-def parse_json(text: str, place: str) -> Any:
-    """The JSON value in `text`, strictly. Raises `UsageError` that begins with `place`."""
+def parse_json(text: str, place: str, constants: bool = False) -> Any:
+    """The JSON value in `text`, strictly but for `constants` (NaN, Infinity). `UsageError` begins with `place`."""
 
-    def no_constant(name: str) -> NoReturn:
+    def constant(name: str) -> float:
+        if constants:
+            return float(name)
         raise UsageError(f"{place} holds {name}, which JSON does not know")
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -237,7 +242,7 @@ def parse_json(text: str, place: str) -> Any:
     if len(text) > MAX_DATA_BYTES:
         raise UsageError(f"{place} is longer than {MAX_DATA_BYTES} characters")
     try:
-        return json.loads(text, parse_constant=no_constant, object_pairs_hook=distinct)
+        return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
     except json.JSONDecodeError as error:
         where = f" (line {error.lineno})" if error.lineno > 1 else ""
         raise UsageError(f"{place}{where} is broken JSON: {error.msg} at column {error.colno}") from error
@@ -258,19 +263,21 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _check_fields(row: Row) -> None:
+def _check_fields(row: Row, responses: bool) -> None:
+    longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
+
     def walk(value: Any, depth: int, column: str) -> None:
         if depth > MAX_DEPTH:
             raise UsageError(f"{row.place}: the column {visible(column, 100)!r} is nested too deeply")
         if isinstance(value, str):
-            if len(value) > MAX_FIELD_CHARS:
+            if len(value) > longest:
                 raise UsageError(
                     f"{row.place}: the column {visible(column, 100)!r} has {len(value)} characters; "
-                    f"at most {MAX_FIELD_CHARS} are read"
+                    f"at most {longest} are read"
                 )
-            if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+            if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
                 raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds half a surrogate pair")
-        elif isinstance(value, float) and not math.isfinite(value):
+        elif isinstance(value, float) and not (responses or math.isfinite(value)):
             raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds a number that is out of range")
         elif isinstance(value, dict):
             for item in value.values():

@@ -139,6 +139,17 @@ def test_a_stored_null_stays_a_sample_without_text(write_rows: Write) -> None:
     assert texts(outputs.read(write_rows([llmeval_row("p", 1, [None, "x"])]))) == [None, "x"]
 
 
+def test_what_models_write_is_never_refused_for_its_text(tmp_path: Path) -> None:
+    row = '{"prompt": "p", "answer": 1, "gen": "\\ud800' + "x" * 3_000_000 + '", "logprob": NaN}'
+    path = tmp_path / "long.jsonl"
+    path.write_text(row, "utf-8")
+    ((_, sample),) = outputs.read(path)
+    assert len(sample.text or "") == 3_000_001
+    path.write_text('{"prompt": "p", "answer": NaN, "gen": "x"}', "utf-8")
+    with pytest.raises(UsageError, match="the reference answer must be a number, found nan"):
+        outputs.read(path)
+
+
 def test_limo_keeps_all_samples_of_a_question_in_one_row(write_rows: Write) -> None:
     rows = [{"question": f"p{n}", "generated_responses": ["a", "b"], "gold_answer": n, "too_long": 0} for n in range(2)]
     pairs = outputs.read(write_rows(rows))

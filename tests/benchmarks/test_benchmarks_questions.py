@@ -254,6 +254,14 @@ def test_data_that_carry_the_instruction_do_not_get_it_twice(write_rows: Write, 
     assert ask(built.questions[0]).count("1 + 1?") == 1
 
 
+def test_an_instruction_of_ones_own_is_not_doubled_either(write_rows: Write) -> None:
+    own = Prompt(name="own", template="{question}\n\nAnswer with one number and nothing else.")
+    path = write_rows([{"q": "1 + 1?\nAnswer with one number and nothing else.", "a": 2}, {"q": "2 + 2?", "a": 4}])
+    built = questions.build(card(path), prompt=own)
+    assert [ask(q).count("Answer with one number") for q in built.questions] == [1, 1]
+    assert any("1 of 2 questions carry the instruction" in note for note in built.notes)
+
+
 def test_a_system_prompt_of_ones_own_alone_leaves_a_bare_question_bare(write_rows: Write) -> None:
     path = write_rows([{"q": "1 + 1?", "a": 2}])
     built = questions.build(card(path), prompt="none", system_prompt="Be brief.")

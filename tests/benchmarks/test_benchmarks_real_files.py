@@ -161,6 +161,12 @@ def test_ids_are_the_sets_own_and_no_row_numbers(load: Any) -> None:
     assert max(int(q.question_id) for q in load("olympiadbench.jsonl").questions) == 3102
 
 
+def test_hmmt_answers_stay_as_they_are_written(load: Any) -> None:
+    found = references(load("hmmt_feb_2025.jsonl"))
+    assert r"\frac{-1+\sqrt{17}}{2}, \frac{-1-\sqrt{17}}{2}" in found
+    assert r"2^{25} \cdot 26!" in found
+
+
 def test_math500_keeps_commas_of_thousands_and_of_lists(load: Any) -> None:
     found = set(references(load("math500.jsonl")))
     assert {r"10,\!080", r"11,\! 111,\! 111,\! 100", r"\$32,\!348", "58,500", "1,-2", "3, 5, 7", "52_8"} <= found

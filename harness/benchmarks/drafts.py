@@ -1,0 +1,249 @@
+"""A source row with its identity and its references, before it is asked.
+
+Identity: the set's own id where it has one, else a checksum of the row; equal rows get an ordinal. Nothing of it
+depends on the order of the file or on the prompt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from harness.benchmarks.card import Card, Names
+from harness.benchmarks.references import kind_of, letter, references
+from harness.benchmarks.tables import Row
+from harness.core.errors import UsageError, near_names
+from harness.core.identity import digest
+from harness.core.inert import quoted, visible
+from harness.core.records import AnswerKind, GradeRules
+
+MAX_ID_CHARS = 500
+"""Longest id of a question, in characters."""
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A row with its identity and references, before the prompt."""
+
+    row: Row
+    question_id: str
+    row_digest: str
+    text: str
+    references: tuple[str, ...]
+    kind: AnswerKind
+    choices: tuple[str, ...]
+    rules: GradeRules
+    metadata: dict[str, Any]
+
+    @property
+    def identity(self) -> str:
+        """Checksum of the row and of all that the card made of it."""
+        return digest([self.row_digest, self.question_id, self.references, self.kind, self.choices])
+
+
+def drafts(card: Card, rows: list[Row]) -> list[Draft]:
+    """One draft a row, in the order of the rows. Raises `UsageError` with place and column."""
+    if not rows:
+        raise UsageError(f"{card.name} holds no rows")
+    id_column = _id_column(card, rows)
+    seen: dict[str, str] = {}
+    equal_rows: dict[str, int] = {}
+    found = []
+    for row in rows:
+        row_digest = digest(row.value)
+        if id_column is None:
+            ordinal = equal_rows[row_digest] = equal_rows.get(row_digest, 0) + 1
+            question_id = row_digest[:16] + (f"-{ordinal}" if ordinal > 1 else "")
+        else:
+            question_id = _id_of(row, id_column)
+        if question_id in seen:
+            raise UsageError(
+                f"{row.place}: the id {visible(question_id, 100)!r} stands already at {seen[question_id]}; ids must "
+                "be distinct (leave out the id column to identify rows by checksum)"
+            )
+        seen[question_id] = row.place
+        found.append(_draft(card, row, question_id, row_digest))
+    return found
+
+
+def _id_column(card: Card, rows: list[Row]) -> str | None:
+    if card.id_rule == "checksum" or not card.columns.id:
+        return None
+    column = _first(card.columns.id, rows[0])
+    if column is None and card.id_rule == "column":
+        raise _no_column(rows[0], card.columns.id, "the id")
+    return column
+
+
+def _id_of(row: Row, column: str) -> str:
+    value = row.value.get(column)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise UsageError(f"{row.place}: the id column {column!r} must be text or an integer, found {_shown(value)}")
+    if len(str(value)) > MAX_ID_CHARS:
+        raise UsageError(f"{row.place}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
+    return str(value).strip()
+
+
+def reordered(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
+    """The draft and, as questions of their own, `orders` - 1 further orders of its choices."""
+    yield draft
+    for order in range(1, orders):
+        other = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
+        metadata = other.metadata | {"same_as": draft.question_id}
+        yield replace(other, question_id=f"{draft.question_id}~{order}", metadata=metadata)
+
+
+def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
+    columns = card.columns
+    question = _required(row, columns.question, "the question")
+    text = row.value[question]
+    if not isinstance(text, str) or not text.strip():
+        raise UsageError(f"{row.place}: the column {question!r} must be a question's text, found {_shown(text)}")
+    if card.literal_line_breaks:
+        text = _LINE_BREAK.sub("\n", text)
+    context = _optional(row, columns.context)
+    if isinstance(context, str) and context.strip():
+        text = f"{context.strip()}\n\n{text}"
+
+    metadata = {name: row.value[name] for name in columns.metadata if name in row.value}
+    rules = card.rules
+    tolerance = _optional(row, columns.tolerance)
+    if tolerance not in (None, ""):
+        rules = msgspec.structs.replace(rules, absolute_tolerance=_tolerance(row, tolerance))
+    unit = _optional(row, columns.unit)
+    if isinstance(unit, str) and unit.strip():
+        metadata["unit"] = unit.strip()
+
+    choices: tuple[str, ...] = ()
+    answers: tuple[str, ...]
+    kind: AnswerKind
+    if card.choices:
+        choices, answer, shown = _choices(card, row, question_id, order)
+        answers, kind = (answer,), "choice"
+        if shown is not None:
+            metadata["choice_order"] = shown
+    else:
+        answers, kind = _answers(card, row)
+        if _optional(row, columns.multiple) in (True, "true", "True", 1):
+            kind = "multiple"
+    return Draft(row, question_id, row_digest, text, answers, kind, choices, rules, metadata)
+
+
+def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind]:
+    column = _required(row, card.columns.answer, "the answer")
+    value = row.value[column]
+    try:
+        answers = references(value, card.answer_form, card.kind, card.structured_answers)
+    except ValueError as error:
+        raise UsageError(f"{row.place}: the answer column {column!r} {error}") from error
+    kind = kind_of(value, answers[0]) if card.kind == "auto" else card.kind
+    more = [str(value).strip() for name in card.columns.more_answers if (value := row.value.get(name)) is not None]
+    if kind == "choice":
+        answers = tuple(letter(answer) or answer for answer in answers)
+    return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind
+
+
+def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
+    """(option texts in the order shown, letter of the right one, order as indices into the source's columns)."""
+    spec = card.choices
+    assert spec is not None
+    if spec.correct:
+        texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
+
+        def rank(index: int) -> bytes:
+            text = f"{spec.shuffle_seed}\0{question_id}\0{order}\0{index}"
+            return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+        shown = sorted(range(len(texts)), key=rank)
+        return tuple(texts[i] for i in shown), LETTERS[shown.index(0)], shown
+    assert spec.options is not None
+    column = _required(row, (spec.options,), "the options")
+    options = row.value[column]
+    if not isinstance(options, list) or not 2 <= len(options) <= len(LETTERS):
+        raise UsageError(
+            f"{row.place}: the column {column!r} must be a list of 2 to 26 options, found {_shown(options)}"
+        )
+    texts = [_option_text(row, column, option) for option in options]
+    answer_column = _required(row, card.columns.answer, "the answer")
+    answer = row.value[answer_column]
+    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
+        return tuple(texts), LETTERS[answer], None
+    if isinstance(answer, str):
+        if answer.strip() in texts:
+            return tuple(texts), LETTERS[texts.index(answer.strip())], None
+        found = letter(answer)
+        if found and LETTERS.index(found) < len(texts):
+            return tuple(texts), found, None
+    raise UsageError(
+        f"{row.place}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
+        f"index or text, found {_shown(answer)}"
+    )
+
+
+def _option(row: Row, name: str) -> str:
+    return _option_text(row, name, row.value[_required(row, (name,), "an option")])
+
+
+def _option_text(row: Row, column: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+        raise UsageError(f"{row.place}: the column {column!r} must hold the text of an option, found {_shown(value)}")
+    return str(value).strip()
+
+
+def _tolerance(row: Row, value: Any) -> float:
+    """OlympiadBench writes one number; some of its physics rows a list of numbers, which one answer cannot use."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise UsageError(f"{row.place}: the tolerance must be a number of at least 0, found {_shown(value)}")
+    return number
+
+
+_LINE_BREAK = re.compile(
+    r"\\n(?!(?:abla|eq?|eg|ot|otin|u|i|leq|geq|less|gtr|mid|parallel|olimits|onumber|ewline|atural|earrow|warrow|sim"
+    r"|cong|subseteq|exists|ormalsize|oindent|obreak)(?![A-Za-z]))"
+)
+"""A literal backslash-n that begins no LaTeX command such as `\\neq` or `\\nu`."""
+
+
+def _first(names: Names, row: Row) -> str | None:
+    return next((name for name in names if name in row.value), None)
+
+
+def _optional(row: Row, names: Names) -> Any:
+    column = _first(names, row)
+    return None if column is None else row.value[column]
+
+
+def _required(row: Row, names: Names, role: str) -> str:
+    column = _first(names, row)
+    if column is None:
+        raise _no_column(row, names, role)
+    return column
+
+
+def _no_column(row: Row, names: Names, role: str) -> UsageError:
+    wanted = " or ".join(repr(visible(name, 100)) for name in names) or "named"
+    have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
+    near = near_names(names[0], row.value) if names else ""
+    return UsageError(f"{row.place} has no column {wanted} for {role}; it has {have}.{near}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if value == "":
+        return "an empty text"
+    return quoted(repr(value))
