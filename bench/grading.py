@@ -39,15 +39,23 @@ def rows(data: Path) -> list[Row]:
     found: list[Row] = []
     for row in _lines(data / "equivalence_handmade.jsonl"):
         if not row["ambiguous"]:
-            found.append(Row(f"hand-made {row['kind']}", row["id"], row["gold"], response(row), row["expected"], row["category"]))
+            found.append(
+                Row(f"hand-made {row['kind']}", row["id"], row["gold"], response(row), row["expected"], row["category"])
+            )
     for row in _lines(data / "equivalence.jsonl"):
         text = row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}"
         name = {"huggingface/Math-Verify": "pairs: Math-Verify", "uw-nsl/TinyV HardVerify-Math": "pairs: TinyV"}
-        found.append(Row(name.get(row["source"], "pairs: other"), row["id"], row["gold"], text, row["expected"], row["source"]))
+        found.append(
+            Row(name.get(row["source"], "pairs: other"), row["id"], row["gold"], text, row["expected"], row["source"])
+        )
     for path in sorted((data / "outputs").glob("*.jsonl")):
         for row in _lines(path):
             if row["label"] is not None:
-                found.append(Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"], row["benchmark"]))
+                found.append(
+                    Row(
+                        f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"], row["benchmark"]
+                    )
+                )
     return found
 
 
@@ -82,7 +90,9 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shared", default=os.environ.get("HARNESS_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    parser.add_argument(
+        "--shared", default=os.environ.get("HARNESS_SHARED", Path(__file__).resolve().parents[2] / "shared")
+    )
     parser.add_argument("--show-errors", action="store_true")
     arguments = parser.parse_args()
     print = sys.stdout.write
@@ -101,10 +111,14 @@ def main() -> None:
         entry[4] = max(entry[4], elapsed)
         entry[5].append(elapsed)
         if got != row.expected and arguments.show_errors:
-            print(f"{row.id} {row.category} {row.reference[:70]!r} | {result.extracted if result.extracted is None else result.extracted[:70]!r} | expected {row.expected} | {result.verdict} {result.rule}\n")
+            print(
+                f"{row.id} {row.category} {row.reference[:70]!r} | {result.extracted if result.extracted is None else result.extracted[:70]!r} | expected {row.expected} | {result.verdict} {result.rule}\n"
+            )
     for name, (count, right, accepts, refusals, slowest, times) in table.items():
         times.sort()
-        print(f"{name:28} {count:5} {100 * right / count:6.2f} %  FP {accepts:3} FN {refusals:3}  median {times[len(times) // 2] * 1e6:6.0f} us  max {slowest * 1e3:7.1f} ms\n")
+        print(
+            f"{name:28} {count:5} {100 * right / count:6.2f} %  FP {accepts:3} FN {refusals:3}  median {times[len(times) // 2] * 1e6:6.0f} us  max {slowest * 1e3:7.1f} ms\n"
+        )
     print(f"sympy imported: {'sympy' in sys.modules}\n")
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 # --- finding the answer ---
-MAX_BOX_CHARS = 20_000
+MAX_BOX_CHARS = 2_000_000
 """Longest content of a box that is looked for, in characters; a longer one counts as unclosed."""
+
+MAX_BRACES = 200_000
+"""Braces and backslashes looked at in one response while closing braces are sought."""
 
 MAX_OPEN_BOXES = 64
 """Unclosed boxes walked past, from the end, before giving up."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.grading.bounds import MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_OPEN_BOXES
+from harness.grading.bounds import MAX_ANSWER_CHARS, MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_BRACES, MAX_OPEN_BOXES
 
 _STOP = re.compile(r"[{}\\]")
 _BARE = re.compile(r"\\[A-Za-z]+|[^\s\\$.,;:(){}\[\]]+")
@@ -25,19 +25,20 @@ class Box(NamedTuple):
 
 def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Box]:
     """Complete boxes of text[lo:hi], the last first. Unclosed ones are passed over, at most `MAX_OPEN_BOXES`."""
-    at = len(text) if hi is None else hi
+    hi = len(text) if hi is None else hi
+    at = hi
     unclosed = 0
-    # A closing brace after every open box would make each match short; without one each costs up to the window.
+    budget = [MAX_BRACES]
     for _ in range(MAX_BOX_SEARCHES):
         at = text.rfind("box", lo, at)
         if at < 0:
             return
-        found = _box_at(text, at, lo, len(text) if hi is None else hi)
+        found = _box_at(text, at, lo, hi, budget)
         if found is not None:
             yield found
         elif _command_start(text, at, lo) >= 0:
             unclosed += 1
-            if unclosed > MAX_OPEN_BOXES:
+            if unclosed > MAX_OPEN_BOXES or budget[0] <= 0:
                 return
 
 
@@ -53,10 +54,18 @@ def open_box(text: str, lo: int, hi: int) -> Box | None:
     stop = _OPEN_END.search(text, brace + 1, hi)
     end = stop.start() if stop else hi
     content = text[brace + 1 : end].strip()
-    if not content or len(content) > MAX_BOX_CHARS:
+    if not content or len(content) > MAX_ANSWER_CHARS:
         return None
+    if content.endswith("\\}") and "\\{" not in content:
+        return Box(content[:-2], brace + 1, end - 2, outer, end)  # a stray backslash escaped the closing brace
     missing = content.count("{") - content.count("\\{") - content.count("}") + content.count("\\}")
     return Box(content + "}" * max(missing, 0), brace + 1, end, outer, end) if missing < 4 else None
+
+
+def has_box(text: str, lo: int, hi: int) -> bool:
+    """A box command stands in the text, complete or not."""
+    at = text.rfind("boxed", lo, hi)
+    return (at > lo and text[at - 1] == "\\") or text.rfind("\\fbox", lo, hi) >= 0
 
 
 def _command_start(text: str, at: int, lo: int) -> int:
@@ -69,7 +78,7 @@ def _command_start(text: str, at: int, lo: int) -> int:
     return -1
 
 
-def _box_at(text: str, at: int, lo: int, hi: int) -> Box | None:
+def _box_at(text: str, at: int, lo: int, hi: int, budget: list[int]) -> Box | None:
     outer = _command_start(text, at, lo)
     if outer < 0:
         return None
@@ -79,17 +88,20 @@ def _box_at(text: str, at: int, lo: int, hi: int) -> Box | None:
     if start >= hi:
         return None
     if text[start] == "{":
-        end = _closing_brace(text, start, min(hi, start + MAX_BOX_CHARS))
+        end = _closing_brace(text, start, min(hi, start + MAX_BOX_CHARS), budget)
         return None if end < 0 else Box(text[start + 1 : end], start + 1, end, outer, end + 1)
     bare = _BARE.match(text, start, hi)
     return Box(bare.group(), start, bare.end(), outer, bare.end()) if bare else None
 
 
-def _closing_brace(text: str, opening: int, hi: int) -> int:
+def _closing_brace(text: str, opening: int, hi: int, budget: list[int]) -> int:
     depth = 0
     at = opening
     while (found := _STOP.search(text, at, hi)) is not None:
         at = found.end()
+        budget[0] -= 1
+        if budget[0] < 0:
+            return -1
         mark = found.group()
         if mark == "\\":
             at += 1  # an escaped brace is no bracket

@@ -12,7 +12,7 @@ from harness.grading.equations import is_equation, statement
 from harness.grading.exact import NotExact, exact, freeze
 from harness.grading.modular import NotModular, Residues
 from harness.grading.parse import parse
-from harness.grading.realsets import NotASet, real_set
+from harness.grading.realsets import NotASet, Piece, real_set
 from harness.grading.tokens import Unreadable
 from harness.grading.tree import Node
 from harness.grading.words import is_words, squeezed, words_of
@@ -53,10 +53,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
             pieces = real_set(node)
         except NotASet:
             return repr(node)
-        return " ∪ ".join(
-            f"{'[' if piece.closed_low else '('}{_form(piece.low)}, {_form(piece.high)}{']' if piece.closed_high else ')'}"
-            for piece in pieces
-        )
+        return " ∪ ".join(_written(piece) for piece in pieces)
     try:
         return freeze(exact(node))
     except NotExact:
@@ -65,3 +62,8 @@ def _form(node: Node, *, ordered: bool = False) -> str:
         return f"expression {Residues().value(node):x}"
     except NotModular:
         return repr(node)
+
+
+def _written(piece: Piece) -> str:
+    opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
+    return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

@@ -14,32 +14,32 @@ _FRACTIONS = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
     "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
 }  # fmt: skip
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩϕϵϑ",
-        (
-            "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi "
-            "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega phi epsilon theta"
-        ).split(),
-        strict=True,
-    )
-)
+_GREEK = {
+    letter: name.lower() if letter.islower() else name.capitalize()
+    for letter in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
+    for name in [unicodedata.name(letter).rpartition(" ")[2]]
+} | {"λ": "lambda", "Λ": "Lambda", "ϕ": "phi", "ϵ": "epsilon", "ϑ": "theta"}
 _SIGNS = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "﹣": "-",
     "×": r"\times ", "✕": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ", "÷": r"\div ",
     "∕": "/", "⁄": "/", "∗": "*", "√": r"\sqrt ", "∛": r"\sqrt[3]", "∞": r"\infty ", "°": r"^\circ ", "º": r"^\circ ",
-    "˚": r"^\circ ", "℃": r"^\circ C", "≤": r"\le ", "≦": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "≧": r"\ge ", "⩾": r"\ge ",
+    "˚": r"^\circ ", "℃": r"^\circ C", "≤": r"\le ", "≦": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "≧": r"\ge ",
+    "⩾": r"\ge ",
     "≠": r"\ne ", "≈": r"\approx ", "≃": r"\approx ", "≅": r"\approx ", "∼": r"\sim ", "≡": r"\equiv ", "±": r"\pm ",
     "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∉": r"\notin ", "∅": r"\emptyset ", "Ø": r"\emptyset ",
     "ø": r"\emptyset ", "∖": r"\setminus ", "∣": "|", "｜": "|", "∠": r"\angle ", "△": r"\triangle ", "∑": r"\sum ",
-    "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ", "′": "'", "’": "'", "‘": "'",
+    "∏": r"\prod ", "∫": r"\int ", "→": r"\to ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ", "′": "'", "’": "'",
+    "‘": "'",
     "“": '"', "”": '"', "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "ℝ": r"\mathbb{R}",
     "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "€": r"\euro ", "£": r"\pounds ",
-    "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%", "：": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
+    "¢": r"\text{cents}", "¥": r"\yen ", "￥": r"\yen ", "＄": r"\$", "％": r"\%",
+    "：": ":", "；": ";", "，": ",", "、": ",", "。": ".", "．": ".",
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
-_REMOVED = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
+_REMOVED = (
+    "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
+)
 _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2028\u2029\u0085"
 
 
@@ -48,7 +48,8 @@ def _table() -> dict[int, str]:
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
     for code in (*range(0x1D400, 0x1D800), *range(0x2100, 0x2139)):  # mathematical alphanumerics, letter-like
-        if (plain := unicodedata.normalize("NFKC", chr(code))).isascii() and len(plain) == 1 and plain.isalnum():
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if plain.isascii() and len(plain) == 1 and plain.isalnum():
             table[code] = plain
     for greek, name in _GREEK.items():
         table[ord(greek)] = f"\\{name} "
@@ -74,7 +75,9 @@ def plain_latex(text: str) -> str:
     if text.isascii():
         return text
     # Neighbouring super- and subscripts are one exponent: x¹² is x^{12}.
-    return text.translate(_TABLE).replace("}^{", "").replace("}_{", "") if _has_scripts(text) else text.translate(_TABLE)
+    return (
+        text.translate(_TABLE).replace("}^{", "").replace("}_{", "") if _has_scripts(text) else text.translate(_TABLE)
+    )
 
 
 def _has_scripts(text: str) -> bool:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import re
 
+from harness.grading.characters import plain_latex
+
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
 _NOISE = re.compile(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
 _ALONE = re.compile(r"[(\[（]?([A-Z])[)\]）]?[.:、．。]?", re.ASCII)
-_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])[).:、．])\s*\S", re.ASCII)
-_NAMED = re.compile(r"(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是)?\s*[:：]?\s*[(\[（]?([A-Z])(?![A-Za-z0-9'])", re.ASCII)
+_WITH_TEXT = re.compile(r"(?:[(\[（]([A-Z])[)\]）]|([A-Z])(?:[).、．]\s*|[:：]\s+))\s*\S", re.ASCII)
+_NAMED = re.compile(
+    r"(?i:option|choice|answer|选项|选择|选)\s*(?i:is|为|是)?\s*[:：]?\s*[(\[（]?([A-Z])(?![A-Za-z0-9'])", re.ASCII
+)
 _MARKED = re.compile(
     r"""(?x)
     (?: (?i:answer|option|choice|correct|choose|select|pick) [^\n]{0,30}? (?i:\bis|:|=|\bare|\boption|\bchoice|\bwith)
-      | (?i:\bchoose|\bselect|\bpick|\btherefore,?|\bthus,?|\bhence,?|\bso,?) | 故选 | 应选 | 选择 | 选 | 答案[是为：:]*)
-    \s* (?:(?i:option|choice|answer|the|letter)\s+){0,3} [:：]? \s* [*_$({\[（"'\\]* (?:text(?:bf)?|mathrm|mathbf)? \{? \(?
+      | (?i:\bchoose|\bselect|\bpick|\btherefore,?|\bthus,?|\bhence,?|\bso,?)
+      | 故选 | 应选 | 选择 | 选 | 答案[是为：:]*)
+    \s* (?:(?i:option|choice|answer|the|letter)\s+){0,3} [:：]? \s* [*_$({\[（"'\\]*
+    (?:text(?:bf)?|mathrm|mathbf)? \{? \(?
     ([A-Z]) (?![A-Za-z0-9'’]|\s+[a-z]{2,}\b(?<!\sis)(?<!\sand)(?<!\sbecause)(?<!\ssince))
     """,
     re.ASCII,
@@ -30,7 +36,7 @@ _BRACKETED = re.compile(r"[(（]([A-Z])[)）]", re.ASCII)
 
 def letter_of(answer: str, last: str = "Z") -> str | None:
     """The letter that an extracted answer names, at most `last`; None when it names none or several."""
-    plain = _NOISE.sub(" ", _WRAPPER.sub(" ", answer[:2_000])).strip()
+    plain = _NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:2_000]))).strip()
     squeezed = plain.replace(" ", "")
     if match := _ALONE.fullmatch(squeezed):
         return _within(match[1], last)

@@ -45,7 +45,7 @@ def is_label(node: Node) -> bool:
         return all(is_label(part) for part in args)
     if op == "fn" and args[0] in ("abs", "bar", "prime", "det"):
         return all(is_label(part) for part in args[1:])
-    return op == "fn" and args[0] in ("max", "min") and False
+    return False
 
 
 def _is_letter(node: Node) -> bool:
@@ -60,6 +60,8 @@ def _applied_letter(node: Node) -> bool:
 def statement(node: Node) -> Statement | None:
     """Split a chain into names and values; None when it is a proper equation (its left side is no name)."""
     operands = node.args[0]
+    if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
+        operands = (operands[1], operands[0])  # 5 = x
     names = 0
     while names < len(operands) - 1 and is_label(operands[names]):
         names += 1
@@ -96,11 +98,23 @@ def difference(node: Node) -> Node | None:
 def same_equations(reference: Node, answer: Node) -> bool:
     """The same solutions: the differences of the sides are proportional."""
     one, other = difference(reference), difference(answer)
-    if one is None or other is None or symbols(one) != symbols(other):
+    if one is None or other is None or symbols(one) != symbols(other) or not symbols(one):
         return False
     from harness.grading.numeric import proportional
 
     return proportional(one, other) is not None
+
+
+def same_when_solved(equation: Node, solved: Statement) -> bool:
+    """`xy = 6` is `y = 6/x`: the equation solved for the name that the other one gives."""
+    label, value = solved.labels[-1], solved.values[-1]
+    zero = difference(equation)
+    if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
+        return False
+    from harness.grading.numeric import identical
+
+    solution = solved_for(equation, value)
+    return solution is not None and identical(solution, value) is True
 
 
 def solved_for(equation: Node, expression: Node) -> Node | None:

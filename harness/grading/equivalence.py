@@ -42,7 +42,11 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
             return verdict
     if not answer.strip():
         return Verdict(False, "empty")
-    if squeezed(reference) == squeezed(answer) and squeezed(answer) and squeezed(answer).lower() not in ("nan", "\\text{nan}"):
+    if (
+        squeezed(reference) == squeezed(answer)
+        and squeezed(answer)
+        and squeezed(answer).lower() not in ("nan", "\\text{nan}")
+    ):
         return Verdict(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         if words_of(reference) == words_of(answer):
@@ -102,8 +106,9 @@ def _unlike_words(reference: str) -> Verdict:
 
 # --- multiple choice ---
 def _names_choice(reference: str) -> bool:
+    """`C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
     letter = letter_of(reference)
-    return letter is not None and letter <= "J"
+    return letter is not None and letter <= "J" and re.search(r"[A-Z]\s*[:：]\s*\S", reference) is None
 
 
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Verdict | None:

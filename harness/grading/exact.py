@@ -126,7 +126,7 @@ def divide(left: Value, right: Value) -> Value:
         raise Undefined("division by zero")
     for _ in range(12):
         if len(right) == 1:
-            (monomial, coefficient), = right.items()
+            ((monomial, coefficient),) = right.items()
             return multiply(left, {_inverse(monomial)[0]: _inverse(monomial)[1] / coefficient})
         conjugate = _conjugate(right)
         left, right = multiply(left, conjugate), multiply(right, conjugate)
@@ -143,9 +143,9 @@ def power(base: Value, exponent: Fraction) -> Value:
     if plain is not None:
         return _radical(plain, exponent)
     if len(base) == 1:
-        (monomial, coefficient), = base.items()
+        ((monomial, coefficient),) = base.items()
         if monomial.i == 0 and coefficient > 0:
-            primes = [( (prime, Fraction(1)), e * exponent) for prime, e in monomial.radical]
+            primes = [((prime, Fraction(1)), e * exponent) for prime, e in monomial.radical]
             result = _radical(coefficient, exponent)
             for (prime, _), whole in primes:
                 result = multiply(result, _prime_power(prime, whole))
@@ -197,12 +197,8 @@ def _conjugate(value: Value) -> Value:
     half = Fraction(1, 2)
     for monomial in value:
         for prime, exponent in monomial.radical:
-            if exponent == half and all(
-                other == half for m in value for p, other in m.radical if p == prime
-            ):
-                return {
-                    m: -c if any(p == prime for p, _ in m.radical) else c for m, c in value.items()
-                }
+            if exponent == half and all(other == half for m in value for p, other in m.radical if p == prime):
+                return {m: -c if any(p == prime for p, _ in m.radical) else c for m, c in value.items()}
     raise NotExact("higher roots as a divisor")
 
 
@@ -226,7 +222,7 @@ def _whole_power(base: Value, exponent: int) -> Value:
     if exponent.bit_length() > 64:
         raise NotExact("too large an exponent")
     if len(base) == 1:
-        (monomial, coefficient), = base.items()
+        ((monomial, coefficient),) = base.items()
         result = of(coefficient**exponent) if abs(coefficient) != 1 else of(1 if exponent % 2 == 0 else coefficient)
         for prime, part in monomial.radical:
             result = multiply(result, _prime_power(prime, part * exponent))
@@ -305,7 +301,7 @@ def _denested(value: Value) -> Value:
     if len(value) != 2 or ONE not in value:
         raise NotExact("a nested root")
     a = value[ONE]
-    (monomial, b), = ((m, c) for m, c in value.items() if m != ONE)
+    ((monomial, b),) = ((m, c) for m, c in value.items() if m != ONE)
     if monomial.i or monomial.pi or monomial.e or any(exponent != Fraction(1, 2) for _, exponent in monomial.radical):
         raise NotExact("a nested root")
     discriminant = a * a - b * b * prod(prime for prime, _ in monomial.radical)
@@ -360,7 +356,7 @@ def _root(node: Node, depth: int) -> Value:
     return power(exact(node.args[1], depth), 1 / degree)
 
 
-def _const(node: Node, depth: int) -> Value:
+def _const(node: Node, _depth: int) -> Value:
     name = node.args[0]
     if name == "pi":
         return {ONE._replace(pi=Fraction(1)): Fraction(1)}
@@ -371,7 +367,7 @@ def _const(node: Node, depth: int) -> Value:
     raise NotExact(name)
 
 
-def _base(node: Node, depth: int) -> Value:
+def _base(node: Node, _depth: int) -> Value:
     digits, base = node.args
     value = digits_in_base(digits, base)
     if value is None:
@@ -501,7 +497,9 @@ def substitute(node: Node, variable: Node, value: Node) -> Node:
         return value
     if not any(isinstance(part, Node) for part in node.args):
         return node
-    return Node(node.op, tuple(substitute(part, variable, value) if isinstance(part, Node) else part for part in node.args))
+    return Node(
+        node.op, tuple(substitute(part, variable, value) if isinstance(part, Node) else part for part in node.args)
+    )
 
 
 def _determinant(node: Node, depth: int) -> Value:
@@ -523,7 +521,7 @@ def _expand(rows: list[list[Value]]) -> Value:
 
 
 _RULES: dict[str, Callable[[Node, int], Value]] = {
-    "num": lambda node, depth: of(node.args[0]),
+    "num": lambda node, _depth: of(node.args[0]),
     "const": _const,
     "neg": lambda node, depth: scale(exact(node.args[0], depth), Fraction(-1)),
     "add": _add,

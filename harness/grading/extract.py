@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from harness.grading.bounds import MAX_BOX_CHARS, TAIL_CHARS
-from harness.grading.boxed import Box, boxes_from_end, open_box
+from harness.grading.bounds import TAIL_CHARS
+from harness.grading.boxed import Box, boxes_from_end, has_box, open_box
 from harness.grading.choice import letter_in_prose, letter_of
 from harness.grading.reasoning import final_part
 
@@ -27,7 +27,9 @@ class Found(NamedTuple):
     method: Method
 
 
-_CONNECTOR = re.compile(r"(?i)(?:[\s$,;、，；.()\[\]*]|\\[()\[\],;:! ]|\\q?quad|and|or|和|或|\\text\{\s*(?:and|or)\s*\})*")
+_CONNECTOR = re.compile(
+    r"(?i)(?:[\s$,;、，；.()\[\]*]|\\[()\[\],;:! ]|\\q?quad|and|or|和|或|\\text\{\s*(?:and|or)\s*\})*"
+)
 _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
@@ -39,7 +41,7 @@ _PHRASE = re.compile(
     | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s*
     """
 )
-_MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_MATH = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]+)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
 _MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
 _SENTENCE_END = re.compile(
     r"""(?x) \n | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
@@ -50,6 +52,9 @@ _NUMBER = re.compile(
     r"""(?x) (?<![\w.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
     (?: \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d) | \d+/\d+ | \d+(?:\.\d+)? | \.\d+ ) (?:[eE][+-]?\d+)? %? """
 )
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 
 
@@ -72,6 +77,9 @@ def extract_from(
     boxes = boxes_from_end(text, lo, hi)
     box = next(boxes, None)
     if box is not None:
+        stated = _stated_later(text, box.outer_end, hi)
+        if stated is not None:
+            return stated
         if several_boxes:
             return _joined(text, box, boxes)
         return Found(box.content, box.start, box.end, "box")
@@ -81,8 +89,9 @@ def extract_from(
         return Found(broken.content, broken.start, broken.end, "open box")
     if kind == "choice" and (letter := letter_in_prose(tail, last)) is not None:
         return Found(letter[0], lo + letter[1], lo + letter[2], "letter")
-    phrase = _after_phrase(tail)
-    if phrase is None and not truncated:
+    phrase = _after_phrase(tail, kind)
+    if phrase is None and not truncated and not has_box(text, lo, hi):
+        tail = _FENCE.sub(lambda match: " " * len(match.group()), tail)
         phrase = _whole_line(tail) or _last_formula(tail) or _last_number(tail)
     if phrase is None:
         return None
@@ -113,17 +122,27 @@ def _joined(text: str, last: Box, earlier: object) -> Found:
     return Found(", ".join(box.content for box in chain), chain[0].start, last.end, "boxes")
 
 
-def _after_phrase(tail: str) -> Found | None:
+def _stated_later(text: str, lo: int, hi: int) -> Found | None:
+    """ "The final answer is $…$." behind the last box: the sentence that few-shot prompts teach, and it comes last."""
+    if hi - lo > TAIL_CHARS or (at := text.rfind("inal answer is", lo, hi)) < 0:
+        return None
+    formula = _MATH.match(text, at + len("inal answer is "), hi)
+    if formula is None:
+        return None
+    return Found(formula.group(), formula.start(), formula.end(), "phrase")
+
+
+def _after_phrase(tail: str, kind: str) -> Found | None:
     found = None
     for match in _PHRASE.finditer(tail):
         if tail[match.end() : match.end() + 1].strip():
             found = match
     if found is None:
         return None
-    return _statement(tail, found.end(), "phrase")
+    return _statement(tail, found.end(), "phrase", kind)
 
 
-def _statement(tail: str, start: int, method: Method) -> Found | None:
+def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None:
     """What stands from `start` to the end of the sentence: formulas when it opens with one, else words."""
     while start < len(tail) and tail[start] in " \t*_:：":
         start += 1
@@ -148,7 +167,12 @@ def _statement(tail: str, start: int, method: Method) -> Found | None:
             at = tail.rfind(number.answer, start, end)
             return Found(number.answer, at, at + len(number.answer), method)
         return Found(inner[-1].group(), start + inner[-1].start(), start + inner[-1].end(), method)
-    if answer and len(answer) <= MAX_BOX_CHARS:
+    numbers = list(_NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
+    if len(numbers) == 1:
+        # "Jane started 3 hours ago": one number in a sentence is what the sentence says
+        at = tail.find(numbers[0].group(), start)
+        return Found(numbers[0].group(), at, at + len(numbers[0].group()), method)
+    if answer:
         at = tail.find(answer, start)
         return Found(answer, at, at + len(answer), method)
     return None
@@ -157,16 +181,14 @@ def _statement(tail: str, start: int, method: Method) -> Found | None:
 def _whole_line(tail: str) -> Found | None:
     """A response that is nothing but a short answer."""
     answer = _SPECIAL.sub("", tail).strip()
-    if not answer or len(answer) > 200 or "\n" in answer or re.search(r"[A-Za-z]{2,}\s+[A-Za-z]{2,}\s+[A-Za-z]", answer):
+    if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
         return None
     at = tail.find(answer)
     return Found(answer, at, at + len(answer), "line") if at >= 0 else None
 
 
 def _last_formula(tail: str) -> Found | None:
-    found = None
-    for found in _MATH.finditer(tail):
-        pass
+    found = _last(_MATH, tail)
     if found is None:
         return None
     if (number := _last_number(tail[found.end() :])) is not None and re.search(r"\bis\b|=", tail[found.end() :]):
@@ -174,10 +196,15 @@ def _last_formula(tail: str) -> Found | None:
     return Found(found.group(), found.start(), found.end(), "formula")
 
 
-def _last_number(tail: str) -> Found | None:
-    found = None
-    for found in _NUMBER.finditer(tail):
+def _last(pattern: re.Pattern[str], tail: str) -> re.Match[str] | None:
+    match = None
+    for match in pattern.finditer(tail):  # noqa: B007  only the last one is wanted
         pass
+    return match
+
+
+def _last_number(tail: str) -> Found | None:
+    found = _last(_NUMBER, tail)
     return Found(found.group(), found.start(), found.end(), "number") if found is not None else None
 
 

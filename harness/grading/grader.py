@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harness.core.records import Grade, GradeRules, Question, Sample, Verdict as Outcome
+from harness.core.records import Grade, GradeRules, Question, Sample
+from harness.core.records import Verdict as Outcome
 from harness.grading.bounds import MAX_CANDIDATES
 from harness.grading.canonical import canonical
 from harness.grading.equivalence import bare, equal
@@ -30,14 +31,16 @@ def grade(question: Question, sample: Sample, *, judge: Judge | None = None) -> 
     """Grade one sample in this process. Bounded work, but no deadline: for many samples use `pool.grade_all`."""
     found = find(question, sample)
     if found is None:
-        return assemble(question, sample, None, Decision("no_answer", "no answer", None), present(question, sample, None))
+        return assemble(
+            question, sample, None, Decision("no_answer", "no answer", None), present(question, sample, None)
+        )
     decision = decide(question, found.answer)
     if decision.verdict == "undecided" and judge is not None:
         ruling = judge(question, found.answer)
         if ruling is not None:
             decision = Decision("correct" if ruling else "wrong", "judge", decision.vote)
     seen = decision.verdict != "correct" and present(question, sample, found)
-    return assemble(question, sample, found, decision, seen)
+    return assemble(sample, found, decision, seen)
 
 
 def find(question: Question, sample: Sample) -> Found | None:
@@ -86,7 +89,7 @@ def others(sample: Sample, found: Found | None) -> list[str]:
     return [c for c in dict.fromkeys(candidates(sample.text, MAX_CANDIDATES)) if c != taken]
 
 
-def assemble(question: Question, sample: Sample, found: Found | None, decision: Decision, unextracted: bool) -> Grade:
+def assemble(sample: Sample, found: Found | None, decision: Decision, unextracted: bool) -> Grade:
     """The grade of a sample."""
     return Grade(
         benchmark=sample.benchmark,

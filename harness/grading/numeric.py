@@ -7,18 +7,24 @@ kept small before they are computed: a power, factorial or exponential whose res
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import cache
 from typing import Any
 from zlib import crc32
 
 import mpmath
 
-from harness.grading.bounds import CERTAIN_DIGITS, IDENTITY_DIGITS, IDENTITY_POINTS, MAX_DEPTH, MAX_EVALUATIONS, MAX_RANGE
-from harness.grading.tree import Node, symbols, walk
+from harness.grading.bounds import (
+    CERTAIN_DIGITS,
+    IDENTITY_DIGITS,
+    IDENTITY_POINTS,
+    MAX_DEPTH,
+    MAX_EVALUATIONS,
+    MAX_RANGE,
+)
+from harness.grading.tree import Node, names, symbols, walk
 
-_INTEGER_NAMES = frozenset("n m k j l i N M K p q r s".split())
-_INTEGER_FUNCTIONS = frozenset("factorial binom floor ceil mod sum prod gcd lcm arrangements".split())
+_INTEGER_NAMES = names("n m k j l i N M K p q r s")
+_INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
 
@@ -71,7 +77,7 @@ class Point:
         if op == "sym":
             return self.variable(args[0])
         if op == "const":
-            if args[0] == "i" :
+            if args[0] == "i":
                 return mp.mpc(0, 1)
             if args[0] in ("pi", "e"):
                 return +getattr(mp, args[0])
@@ -221,7 +227,8 @@ class Point:
 
 _ELEMENTARY = {
     "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "sinh": "sinh", "cosh": "cosh",
-    "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch", "arcsin": "asin", "arccos": "acos",
+    "arctan": "atan",
     "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "exp": "exp",
 }  # fmt: skip
@@ -314,16 +321,19 @@ def _agreement(left: Node, right: Node, points: Iterator[Point]) -> bool | None:
 
 def _over_integers(left: Node, right: Node) -> bool:
     """Whole-number functions of variables that by custom are whole numbers."""
-    names = symbols(left) | symbols(right)
-    if not names or not all(name.partition("_")[0] in _INTEGER_NAMES for name in names):
+    variables = symbols(left) | symbols(right)
+    if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):
         return False
     for node in (*walk(left), *walk(right)):
         if node.op == "fn" and node.args[0] in _INTEGER_FUNCTIONS | {"sin", "cos"}:
             return True
-        if node.op == "pow" and node.args[0].op in ("num", "neg") and not isinstance(node.args[1].args[0], Fraction):
-            if node.args[0].op == "neg" or node.args[0].args[0] < 0:
-                return True
+        if node.op == "pow" and node.args[1].op != "num" and _is_negative(node.args[0]):
+            return True  # (-1)^n
     return False
+
+
+def _is_negative(node: Node) -> bool:
+    return node.op == "neg" or (node.op == "num" and node.args[0] < 0)
 
 
 def _guarded(point: Point, node: Node) -> Any:

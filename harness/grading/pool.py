@@ -67,7 +67,7 @@ def grade_all(
 ) -> Iterator[Grade]:
     """Grades in the order of `samples`. Raises `UsageError` for a sample of an unknown question."""
     with _Pool(workers, deadline_s) as pool:
-        waiting: deque[tuple[Question, Sample, Found | None, _Job]] = deque()
+        waiting: deque[tuple[Sample, Found | None, _Job]] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -79,8 +79,8 @@ def grade_all(
             job = _job(question, sample, found)
             pool.ask(job)
             # The text is not kept while a verdict is awaited.
-            waiting.append((question, msgspec.structs.replace(sample, text=None, reasoning=None), found, job))
-            while waiting and (waiting[0][3].key in pool.rulings or pool.pending > _WINDOW):
+            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), found, job))
+            while waiting and (waiting[0][2].key in pool.rulings or pool.pending > _WINDOW):
                 yield _graded(pool, *waiting.popleft())
         while waiting:
             yield _graded(pool, *waiting.popleft())
@@ -90,9 +90,9 @@ def _job(question: Question, sample: Sample, found: Found | None) -> _Job:
     return _Job((question.question_id, None if found is None else found.answer, tuple(others(sample, found))), question)
 
 
-def _graded(pool: _Pool, question: Question, sample: Sample, found: Found | None, job: _Job) -> Grade:
+def _graded(pool: _Pool, sample: Sample, found: Found | None, job: _Job) -> Grade:
     ruling = pool.ruling(job)
-    return assemble(question, sample, found, ruling.decision, ruling.unextracted)
+    return assemble(sample, found, ruling.decision, ruling.unextracted)
 
 
 class _Worker:
@@ -286,4 +286,6 @@ _VERDICTS = frozenset(("correct", "wrong", "no_answer", "undecided"))
 
 def grading_key(question: Question, grader: str) -> str:
     """What a grade depends on besides the sample: the same key means that it need not be computed again."""
-    return digest([list(question.references), question.kind, msgspec.to_builtins(question.rules), list(question.choices), grader])
+    return digest(
+        [list(question.references), question.kind, msgspec.to_builtins(question.rules), list(question.choices), grader]
+    )

@@ -126,10 +126,14 @@ def _solution(node: Node) -> list[Piece]:
     if len(signs) == 1:
         left, right = operands
         sign = signs[0]
-        if left.op == "sym" and not left.args[0] in symbols(right):
+        if left.op == "sym" and left.args[0] not in symbols(right):
             return _ray(sign, right)
-        if right.op == "sym" and not right.args[0] in symbols(left):
+        if right.op == "sym" and right.args[0] not in symbols(left):
             return _ray(_FLIPPED.get(sign, sign), left)
+        if left.op == "fn" and left.args[0] == "abs" and not symbols(right):
+            return _absolute(left.args[1], sign, right)
+        if right.op == "fn" and right.args[0] == "abs" and not symbols(left):
+            return _absolute(right.args[1], _FLIPPED.get(sign, sign), left)
         return _linear(left, sign, right)
     if len(signs) == 2 and operands[1].op == "sym" and all(sign in _ORDERED for sign in signs):
         low, _, high = operands
@@ -151,6 +155,14 @@ def _ray(sign: str, bound: Node) -> list[Piece]:
     if sign == "!=":
         return [Piece(_MINUS_INFINITY, bound, False, False), Piece(bound, INFINITY, False, False)]
     raise NotASet(sign)
+
+
+def _absolute(inside: Node, sign: str, bound: Node) -> list[Piece]:
+    """|u| < b is -b < u < b; |u| > b is u < -b or u > b."""
+    if sign not in _ORDERED:
+        raise NotASet(sign)
+    below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
+    return _intersected(below, above) if sign in ("<", "<=") else _merged([*below, *above])
 
 
 def _linear(left: Node, sign: str, right: Node) -> list[Piece]:
@@ -235,8 +247,11 @@ def _complement(pieces: list[Piece]) -> list[Piece]:
         rest.append(Piece(low, piece.low, closed, not piece.closed_low))
         low, closed = piece.high, not piece.closed_high
     rest.append(Piece(low, INFINITY, closed and low != INFINITY, False))
-    return [piece._replace(closed_high=False) if piece.high == INFINITY else piece for piece in rest if piece.low != INFINITY
-            and piece.high != _MINUS_INFINITY]  # fmt: skip
+    return [
+        piece._replace(closed_high=False) if piece.high == INFINITY else piece
+        for piece in rest
+        if piece.low != INFINITY and piece.high != _MINUS_INFINITY
+    ]
 
 
 def _intersected(left: list[Piece], right: list[Piece]) -> list[Piece]:
@@ -250,7 +265,9 @@ def _intersected(left: list[Piece], right: list[Piece]) -> list[Piece]:
             if (one_high := _key(one.high)) == (other_high := _key(other.high)):
                 high, closed_high = one.high, one.closed_high and other.closed_high
             else:
-                high, closed_high = (one.high, one.closed_high) if one_high < other_high else (other.high, other.closed_high)
+                high, closed_high = (
+                    (one.high, one.closed_high) if one_high < other_high else (other.high, other.closed_high)
+                )
             if _key(low) < _key(high) or (_key(low) == _key(high) and closed_low and closed_high):
                 found.append(Piece(low, high, closed_low, closed_high))
     return found

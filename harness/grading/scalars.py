@@ -178,9 +178,7 @@ def _symbolic(reference: Node, answer: Node) -> Answer:
     return Answer(same_symbolically(reference, answer), "symbolic")
 
 
-def _within_tolerance(
-    reference: Node, answer: Node, one: Value | None, other: Value | None, rules: GradeRules
-) -> bool:
+def _within_tolerance(reference: Node, answer: Node, one: Value | None, other: Value | None, rules: GradeRules) -> bool:
     """What the card allows beyond equality, and the one thing that every benchmark allows: a float printed whole."""
     if one is not None and other is not None and _float_printout(reference, answer, one, other):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import product
 
@@ -14,13 +15,15 @@ from harness.grading.equations import (
     labels_agree,
     renamed,
     same_equations,
+    same_when_solved,
     solved_for,
     statement,
 )
 from harness.grading.exact import NotExact, digits_in_base, exact
+from harness.grading.matrices import computed
 from harness.grading.realsets import NotASet, is_inequality, real_set, same_sets
 from harness.grading.scalars import Answer, same_scalar
-from harness.grading.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, walk
+from harness.grading.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
 from harness.grading.words import words_of
 
 _NO = Answer(False, "structure")
@@ -37,7 +40,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         return Answer(True, "identical")
     if _signs(reference) or _signs(answer):
         return _with_alternatives(reference, answer, rules)
-    reference, answer = _flattened(reference), _flattened(answer)
+    reference, answer = computed(_flattened(_unnamed(reference))), computed(_flattened(_unnamed(answer)))
     if is_equation(reference) or is_equation(answer):
         return _same_statements(reference, answer, rules)
     if reference.op == "list" or answer.op == "list":
@@ -103,8 +106,7 @@ def _expanded(node: Node, independent: bool) -> Node | None:
             assert inner is not None
             items.append(Node("set", items_of(inner)))
             continue
-        for choice in choices:
-            items.append(_chosen(item, list(choice)))
+        items.extend(_chosen(item, list(choice)) for choice in choices)
     return items[0] if len(items) == 1 else Node("list", tuple(items))
 
 
@@ -127,10 +129,15 @@ def _chosen(node: Node, signs: list[int]) -> Node:
 
 
 # --- lists ---
+def _unnamed(node: Node) -> Node:
+    """`P(3, 4)` is the point (3, 4)."""
+    if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
+        return node.args[1] if node.args[0].args[0][:1].isupper() else node
+    return node
+
+
 def _flattened(node: Node) -> Node:
     """Lists inside lists are one list: `p = 5, q = 2; p = 7, q = 2`."""
-    if node.op == "set" and len(node.args) == 1 and node.args[0].op == "set" and False:
-        return node.args[0]
     if node.op != "list" or not any(item.op == "list" for item in node.args):
         return node
     flat: list[Node] = []
@@ -249,6 +256,9 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Answer
                 return result
         if same_equations(reference, answer):
             return Answer(True, "equation")
+        for equation, solved in ((reference, other), (answer, one)):
+            if solved is not None and solved.labels and same_when_solved(equation, solved):
+                return Answer(True, "equation")
         return Answer(False, "equation")
     if not allows(rules, "labels_dropped"):
         return Answer(False, "label")
@@ -285,8 +295,10 @@ def _solved(equation: Node, expression: Node, rules: GradeRules) -> Answer:
 def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Answer:
     """The last values are compared; in a chain such as `√2 ≈ 1.414` every exact part counts if the rest agrees."""
     result = same(reference.values[-1], answer.values[-1], rules)
-    if result.equal or (len(reference.values) == 1 and len(answer.values) == 1):
+    if len(reference.values) == 1 and len(answer.values) == 1:
         return result
+    if result.equal:
+        return result if _consistent(reference) and _consistent(answer) else Answer(False, "chain")
     for one in reference.values:
         for other in answer.values:
             if same(one, other, rules).equal and _consistent(reference) and _consistent(answer):
@@ -295,16 +307,16 @@ def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> An
 
 
 def _consistent(chain: Statement) -> bool:
-    """The parts of a chain agree to about one per cent, so that it is one value and no choice of several."""
-    from harness.grading.numeric import NotNumeric, number_of
-
+    """The parts of a chain agree to about two per cent, so that it is one value and no choice of several."""
     if len(chain.values) == 1:
         return True
-    try:
-        numbers = [number_of(value) for value in chain.values]
-    except NotNumeric:
-        return all(is_scalar(value) for value in chain.values)
-    return all(abs(number - numbers[0]) <= 0.01 * abs(numbers[0]) for number in numbers)
+    from harness.grading.numeric import NotNumeric, number_of
+
+    numbers = []
+    for value in chain.values:
+        with contextlib.suppress(NotNumeric):
+            numbers.append(number_of(value))
+    return all(abs(number - numbers[-1]) <= 0.02 * abs(numbers[-1]) for number in numbers)
 
 
 # --- sets ---
@@ -313,7 +325,9 @@ def _member_set(node: Node) -> Node:
 
 
 def _set_like(node: Node) -> bool:
-    return node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
+    return (
+        node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
+    )
 
 
 def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
@@ -350,8 +364,6 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
 
 
 def _variable_names(node: Node) -> frozenset[str]:
-    from harness.grading.tree import symbols
-
     return frozenset(name for operand in node.args[0] for name in symbols(operand))
 
 
@@ -371,7 +383,7 @@ def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         return Answer(True, "relation")
     if one.args[1] == other.args[1] and len(one.args[1]) == 1:
         left, right = (_gap(node) for node in (one, other))
-        if left is not None and right is not None:
+        if left is not None and right is not None and symbols(left) and symbols(right):
             from harness.grading.numeric import proportional
 
             ratio = proportional(left, right)
@@ -421,7 +433,11 @@ def _same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
             return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-        return _in_order(reference.args, answer.args, rules, "ratio")
+        if len(reference.args) != len(answer.args) or len(reference.args) == 2:
+            return _in_order(reference.args, answer.args, rules, "ratio")
+        first = [Node("mul", (part, answer.args[0])) for part in reference.args]
+        second = [Node("mul", (part, reference.args[0])) for part in answer.args]
+        return _in_order(first, second, rules, "ratio")
     ratio, other = (reference, answer) if reference.op == "ratio" else (answer, reference)
     if len(ratio.args) == 2 and is_scalar(other) and allows(rules, "ratio_as_quotient"):
         quotient = Node("div", ratio.args)

@@ -29,7 +29,9 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
     """Is the difference of two expressions zero? None when sympy cannot tell or the tree is not for it."""
     if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_SYMPY_NODES:
         return None
-    if not any(here.op == "fn" and here.args[0] in ("sum", "prod", "int", "lim") for here in (*walk(left), *walk(right))):
+    if not any(
+        here.op == "fn" and here.args[0] in ("sum", "prod", "int", "lim") for here in (*walk(left), *walk(right))
+    ):
         return None
     try:
         sympy = _load()

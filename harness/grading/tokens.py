@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from harness.grading.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS, MAX_TOKENS
+from harness.grading.tree import names
 from harness.grading.units import unit_of
 
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
@@ -29,10 +30,10 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
-FUNCTIONS = frozenset(
+FUNCTIONS = names(
     "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
-    "Eq Ne Rational frac".split()
+    "Eq Ne Rational frac"
 )
 ALIASES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
@@ -40,10 +41,10 @@ ALIASES = {
     "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
     "sign": "sgn", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
 }  # fmt: skip
-GREEK = frozenset(
+GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
     "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar "
-    "aleph nabla partial mho Re Im wp imath jmath".split()
+    "aleph nabla partial mho Re Im wp imath jmath"
 )
 _CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
 _RELATIONS = {
@@ -54,20 +55,23 @@ _RELATIONS = {
     "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
     "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
 }  # fmt: skip
-_IGNORED = frozenset(
+_IGNORED = names(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
     "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
     "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
     "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
-    "phantom strut normalsize large small color vphantom ensuremath cline not".split()
+    "phantom strut normalsize large small color vphantom ensuremath cline not"
 ) - {"not"}
-_TEXTS = frozenset("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph".split())
+_TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
 _OPERATORS = {
     "cdot": "*", "times": "*", "ast": "*", "star": "*", "bullet": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
-    "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖", "backslash": "∖",
-    "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "lbrace": "lset", "rbrace": "rset", "langle": "(", "rangle": ")",
+    "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖",
+    "backslash": "∖",
+    "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "lbrace": "lset", "rbrace": "rset", "langle": "(",
+    "rangle": ")",
     "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "colon": ":", "prime": "'", "lfloor": "lfloor",
-    "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over", "choose": "choose",
+    "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over",
+    "choose": "choose",
     "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "sep", "wedge": "sep", "lor": "or", "vee": "or",
     "dots": "…", "ldots": "…", "cdots": "…", "dotsc": "…", "bmod": "mod", "mod": "mod", "pmod": "pmod", "%": "%",
     "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
@@ -76,9 +80,7 @@ _OPERATORS = {
 _MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
 
-_LATEX_GROUPED = re.compile(
-    r"\d{1,3}(?:(?:\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?"
-)
+_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
 _COMMA_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
 _SPACE_GROUPED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
 _REPEATING = re.compile(
@@ -94,9 +96,10 @@ _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lc
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
 _FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi)([a-zA-Z])")
+_TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
-_BARE_UNITS = frozenset("cm mm km kg ft hr mph kph yd ml mg".split())
+_BARE_UNITS = names("cm mm km kg ft hr mph kph yd ml mg")
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 _RADIX_POINT = "."
 
@@ -128,7 +131,7 @@ class _Lexer:
                 if self.at >= size:
                     break
             mark = source[self.at]
-            if mark.isdigit() and mark.isascii() or (mark == "." and source[self.at + 1 : self.at + 2].isdigit()):
+            if (mark.isdigit() and mark.isascii()) or (mark == "." and source[self.at + 1 : self.at + 2].isdigit()):
                 self.number()
             elif mark == ".":
                 self.point()
@@ -293,6 +296,8 @@ class _Lexer:
         bare = plain.replace("\\,", "").replace("\\ ", "")
         if plain in ("\\$", "$"):
             self.put("text", "dollar")
+        elif plain in (":", ",", ";"):
+            self.operator(plain)
         elif plain in ("\\%", "%"):
             self.put("op", "%")
         elif bare in FUNCTIONS or bare in ALIASES:
@@ -322,7 +327,9 @@ class _Lexer:
 
     def phrase(self, content: str) -> None:
         content = content.strip(" ,;\t\n")
-        if content:
+        if content == "to":
+            self.put("op", ":")  # 3 to 2
+        elif content:
             self.put("text", content)
 
     def word(self) -> None:
@@ -342,6 +349,9 @@ class _Lexer:
         word = match.group()
         if len(word) == 1:
             self.at = match.end()
+            if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.at):
+                self.put("op", "*")  # 4.5 x 10^{33}
+                return
             self.put("sym", word)
             return
         if word in ALIASES or word in FUNCTIONS:
@@ -372,8 +382,10 @@ class _Lexer:
                     self.spaced = False
 
     def is_unit(self, word: str, previous: Token | None) -> bool:
-        return previous is not None and (previous.kind == "num" or previous.text in (")", "}", "rset")) and (
-            word in _BARE_UNITS or (len(word) >= 3 and unit_of(word) is not None)
+        return (
+            previous is not None
+            and (previous.kind == "num" or previous.text in (")", "}", "rset"))
+            and (word in _BARE_UNITS or (len(word) >= 3 and (word in ("pct", "percent") or unit_of(word) is not None)))
         )
 
     def is_word(self, word: str) -> bool:

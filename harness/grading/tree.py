@@ -26,7 +26,9 @@ class Node(NamedTuple):
     args: tuple[Any, ...]
 
 
-ZERO = Fraction(0)
+def names(words: str) -> frozenset[str]:
+    """A set of names written as one line."""
+    return frozenset(words.split())
 
 
 def num(value: int | Fraction, places: int = -1) -> Node:

@@ -147,4 +147,6 @@ def _singular(word: str) -> str:
 
 def noun_of(words: str) -> str:
     """Unknown words behind a number, reduced for comparison: lower case, singular."""
-    return " ".join(_singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a"))
+    return " ".join(
+        _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
+    )

@@ -6,7 +6,9 @@ import re
 
 from harness.grading.characters import plain_latex
 
-_WRAPPERS = re.compile(r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*")
+_WRAPPERS = re.compile(
+    r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
+)
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
@@ -17,7 +19,7 @@ _GROUPS = (
     ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
      "无解", "无实数解", "no real roots", "there are no solutions", "no such", "∅", r"\emptyset", r"\varnothing"),
     ("does not exist", "dne", "doesnt exist", "undefined", "not exist", "不存在", "limit does not exist"),
-    ("infinity", "infinite", "infinitely many", "无穷", "无穷大"),
+    ("infinity", "infinite", "infinitely many", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
     ("yes", "是"), ("no", "否", "不是"), ("true", "正确", "对"), ("false", "错误", "错"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb{r}", "ℝ", "全体实数"),
 )  # fmt: skip

@@ -109,7 +109,11 @@ def _limit() -> None:
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
     sys.dont_write_bytecode = True
-    for kind, soft in ((resource.RLIMIT_AS, WORKER_MEMORY_BYTES), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for kind, soft in (
+        (resource.RLIMIT_AS, WORKER_MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
         with contextlib.suppress(ValueError, OSError):  # a stricter limit is already in force
             resource.setrlimit(kind, (soft, soft))
     if sys.platform == "linux":
