@@ -112,7 +112,7 @@ class ReplyParser:
     @property
     def at_event_border(self) -> bool:
         """The next byte begins an event."""
-        return self._mode == "events" and not self._held and not self._data and not self._event_name
+        return self._mode != "json" and not self._held and not self._data and not self._event_name
 
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes of the body, received at `at`. Raises `RequestFailed` as soon as the reply cannot be had."""
@@ -143,6 +143,7 @@ class ReplyParser:
             raise self._failure
         if self._done:
             return
+        self._mode = "events"
         self._chunks[reasoning].append("".join([*self._body[reasoning], *texts]))
         self._body[reasoning].clear()
         self._seen[reasoning] = True
@@ -210,10 +211,9 @@ class ReplyParser:
                 block = b"".join(self._held)
                 self._held.clear()
                 self._held_bytes = 0
-            for line in block.split(b"\n")[:-1]:
-                self._line(line)
-                if self._done:
-                    return
+            self._read_lines(block)
+            if self._done:
+                return
             data = data[end:]
         if data:
             self._held.append(data)
@@ -221,12 +221,28 @@ class ReplyParser:
             if self._held_bytes > MAX_EVENT_BYTES:
                 raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
+    def _read_lines(self, block: bytes) -> None:
+        """Whole lines. An event of one data line, which nearly all are, needs no look at its lines."""
+        parts = block.split(b"\n\n")
+        last = parts.pop()
+        for part in parts:
+            if part[:7] == b"data: {" and b"\n" not in part and self.at_event_border and len(part) <= MAX_EVENT_BYTES:
+                self._dispatch(part[6:])
+            else:
+                for line in part.split(b"\n"):
+                    self._line(line)
+                self._line(b"")
+            if self._done:
+                return
+        for line in last.split(b"\n")[:-1]:
+            self._line(line)
+
     def _line(self, line: bytes) -> None:
         if line[-1:] == b"\r":
             line = line[:-1]
         if not line:
             if self._data:
-                self._dispatch()
+                self._dispatch_lines()
             self._event_name = b""
             return
         if len(line) > MAX_EVENT_BYTES:
@@ -241,10 +257,13 @@ class ReplyParser:
             self._event_name = b"error"
             self._data.append(line[6:])
 
-    def _dispatch(self) -> None:
+    def _dispatch_lines(self) -> None:
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
         self._data.clear()
-        if data.strip() == b"[DONE]":
+        self._dispatch(data)
+
+    def _dispatch(self, data: bytes) -> None:
+        if len(data) < 64 and data.strip() == b"[DONE]":
             self._done = True
             return
         try:
@@ -294,22 +313,23 @@ class ReplyParser:
         if type(delta) is not dict:
             delta = choice.get("message")
         came = False
+        reasoned = False  # some servers send a reasoning under both names, or one of them empty
         if type(delta) is dict:
-            content = delta.get("content")
-            if type(content) is str:
-                came = self._take(0, content)
-            elif type(content) is list:
-                for is_reasoning, piece in _parts(content):
-                    came |= self._take(is_reasoning, piece)
-            reasoning = delta.get("reasoning_content")
-            if not reasoning or type(reasoning) is not str:  # some send both names, one of them null or empty
-                reasoning = delta.get("reasoning", reasoning)
-            if type(reasoning) is str:
-                came |= self._take(1, reasoning)
-            if delta.get("refusal"):
-                self._note("refusal")
-            if delta.get("tool_calls"):
-                self._note("tool call")
+            for name, piece in delta.items():
+                if name == "content":
+                    if type(piece) is str:
+                        came |= self._take(0, piece)
+                    elif type(piece) is list:
+                        for is_reasoning, part in _parts(piece):
+                            came |= self._take(is_reasoning, part)
+                elif name in ("reasoning_content", "reasoning"):
+                    if type(piece) is str and not reasoned:
+                        reasoned = self._take(1, piece)
+                elif name == "refusal" and piece:
+                    self._note("refusal")
+                elif name == "tool_calls" and piece:
+                    self._note("tool call")
+            came |= reasoned
         text = choice.get("text")
         if type(text) is str:
             came |= self._take(0, text)
@@ -342,7 +362,7 @@ class ReplyParser:
             if rest:
                 self._line(rest)
             if self._data and not self._done:
-                self._dispatch()
+                self._dispatch_lines()
         except RequestFailed as failure:
             if failure.kind != "malformed":
                 raise

@@ -29,12 +29,15 @@ from harness.client.http1 import BadResponse, ResponseReader, request_head
 from harness.client.redact import host_and_port, redacted, secrets_of
 from harness.client.reply import Reply, RequestFailed
 from harness.client.streams import StreamLoop
-from harness.client.template import END_OF_FRAME, Template, Templates
+from harness.client.template import END_OF_FRAME, Templates
 from harness.client.transport import Deadlines, request_headers
 from harness.core.inert import quoted
 
 BATCH_BYTES = 16 * 1024
 """So much of a reply is put aside before it is parsed."""
+
+MIN_BATCH_BYTES = 4096
+"""Less (some twenty events) is parsed the general way."""
 
 BATCH_S = 1.0
 """So long it is put aside at most: deadlines count tokens, and only parsed events are tokens."""
@@ -50,6 +53,9 @@ ERROR_BODY_S = 10.0
 
 RESOLVE_S = 60.0
 """How long a host's addresses are remembered."""
+
+_OTHER_FRAMES = 4
+"""So many frames in a row that fit no template: what follows is parsed the general way, and learnt from."""
 
 _READ_BYTES = 64 * 1024
 _LAST_CHUNK = b"0\r\n\r\n"
@@ -186,7 +192,7 @@ class _Connection:
 
     __slots__ = (
         "_batch_at", "_deadlines", "_detach", "_drained_by", "_error_body", "_future", "_lazy", "_owner", "_parser",
-        "_pieces", "_reader", "_size", "_sock", "_stamps", "_template", "_templates", "place",
+        "_pieces", "_reader", "_size", "_sock", "_stamps", "_templates", "place",
     )  # fmt: skip
 
     def __init__(self, owner: FastTransport, place: _Place, sock: socket.socket, templates: Templates) -> None:
@@ -194,7 +200,6 @@ class _Connection:
         self._owner = owner
         self._sock = sock
         self._templates = templates
-        self._template: Template | None = None
         self._future: asyncio.Future[Reply] | None = None
         self._pieces: list[bytes] = []
         self._stamps: list[
@@ -338,14 +343,9 @@ class _Connection:
         self._pieces, self._stamps, self._size = [], [], 0
         self._batch_at = time.monotonic()
         try:
-            if pieces:
-                if self._lazy:
-                    rest = self._take_batch(pieces, stamps, all_of_it)
-                    if rest:
-                        self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
-                else:
-                    for piece, stamp in zip(pieces, stamps, strict=True):
-                        self._take(piece, stamp)
+            rest = self._take(pieces, stamps, all_of_it) if pieces else b""
+            if rest:
+                self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
             return self._after_parse()
         except RequestFailed as failure:
             return self._over(failure)
@@ -356,47 +356,60 @@ class _Connection:
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the loop whose selector runs this
             return self._over(error)
 
-    def _take(self, piece: bytes, stamp: float) -> None:
-        """Read one piece the general way."""
-        reader, parser = self._reader, self._parser
-        headless = not reader.status
-        body = reader.feed(piece)
-        if headless and reader.status:
-            self._begin_body()
-        if self._error_body is not None:
-            self._error_body += body
-        elif body:
-            parser.feed(body, stamp)
-            self._lazy = parser.last_token_at is not None and parser.is_event_stream and reader.chunked
-
-    def _take_batch(self, pieces: list[bytes], stamps: Sequence[float], all_of_it: bool) -> bytes:
+    def _take(self, pieces: list[bytes], stamps: Sequence[float], all_of_it: bool) -> bytes:
         """Read many pieces: by a template where they fit one, else the general way. Returns an unfinished frame."""
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        border = raw.rfind(END_OF_FRAME) + len(END_OF_FRAME)
-        whole = len(raw)
-        if not all_of_it and border >= len(END_OF_FRAME) and whole - border < BATCH_BYTES:
-            rest = raw[border:]
-            if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
-                whole = border
-        start = 0
-        if self._reader.at_chunk_border and self._parser.at_event_border:
-            template = self._template
-            if template is None or not template.fits(raw):
-                template = self._template = self._templates.find(raw)
-            batch = template.batch(raw) if template is not None else None
-            if template is not None and batch is not None:
-                start, texts = batch
-                ends = _stamps_of_events(raw, pieces, stamps, start, len(texts))
-                self._parser.feed_tokens(texts, ends, reasoning=template.reasoning, n_bytes=start)
-            elif template is None:
-                self._templates.learn(raw[:whole])
+        reader, parser = self._reader, self._parser
+        at, whole = 0, len(raw)
+        if whole >= MIN_BATCH_BYTES and not reader.status:
+            at = raw.find(b"\r\n\r\n") + 4
+            at = at if at >= 4 else whole
+            self._feed(pieces, stamps, 0, at)
+        if reader.chunked and self._error_body is None and whole - at >= MIN_BATCH_BYTES:
+            border = raw.rfind(END_OF_FRAME, at) + len(END_OF_FRAME)
+            if not all_of_it and border > at and whole - border < BATCH_BYTES:
+                rest = raw[border:]
+                if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
+                    whole = border
+            others = 0  # frames in a row that are no token events
+            while others < _OTHER_FRAMES and reader.at_chunk_border and parser.at_event_border:
+                template = self._templates.find(raw, at)
+                batch = template.batch(raw, at) if template is not None else None
+                if template is not None and batch is not None:
+                    end, texts = batch
+                    times = _times_of_events(raw, pieces, stamps, at, end, len(texts))
+                    parser.feed_tokens(texts, times, reasoning=template.reasoning, n_bytes=end - at)
+                    at, others = end, 0
+                    continue
+                end = raw.find(END_OF_FRAME, at, whole) + len(END_OF_FRAME)
+                if end < len(END_OF_FRAME):
+                    break
+                self._feed(pieces, stamps, at, end)
+                at = end
+                others += 1
+            if others == _OTHER_FRAMES:
+                self._templates.learn(raw[at:whole])
+        self._feed(pieces, stamps, at, whole)
+        self._lazy = reader.chunked and parser.last_token_at is not None and parser.is_event_stream
+        return raw[whole:]
+
+    def _feed(self, pieces: list[bytes], stamps: Sequence[float], start: int, end: int) -> None:
+        """Read bytes `start` to `end` of the joined pieces the general way, each piece with its own stamp."""
+        reader = self._reader
         at = 0
         for piece, stamp in zip(pieces, stamps, strict=True):
-            first, last = max(start - at, 0), min(whole - at, len(piece))
-            if first < last:
-                self._take(piece[first:last], stamp)
+            first, last = max(start - at, 0), min(end - at, len(piece))
             at += len(piece)
-        return raw[whole:]
+            if first >= last:
+                continue
+            headless = not reader.status
+            body = reader.feed(piece if last - first == len(piece) else piece[first:last])
+            if headless and reader.status:
+                self._begin_body()
+            if self._error_body is not None:
+                self._error_body += body
+            elif body:
+                self._parser.feed(body, stamp)
 
     def _begin_body(self) -> None:
         reader = self._reader
@@ -516,17 +529,20 @@ class ClockOffset:
         return times
 
 
-def _stamps_of_events(
-    raw: bytes, pieces: list[bytes], stamps: Sequence[float], end: int, n_events: int
+def _times_of_events(
+    raw: bytes, pieces: list[bytes], stamps: Sequence[float], start: int, end: int, n_events: int
 ) -> Sequence[float]:
-    """When each event of `raw[:end]` came: the stamp of the read that held its blank line."""
+    """When each of the events in `raw[start:end]` came: the stamp of the read that held the end of its blank line."""
+    if len(pieces) == 1:
+        return [stamps[0]] * n_events
     times: list[float] = []
     at = 0
     for piece, stamp in zip(pieces, stamps, strict=True):
-        stop = min(at + len(piece), end)
-        n = raw.count(b"\n\n", max(at - 1, 0), stop)
-        times += [stamp] * n if n != 1 else (stamp,)
-        at = stop
+        first, last = max(at - 1, start), min(at + len(piece), end)
+        at += len(piece)
+        if first < last:
+            n = raw.count(b"\n\n", first, last)
+            times += [stamp] * n if n != 1 else (stamp,)
     return times if len(times) == n_events else [stamps[-1]] * n_events
 
 

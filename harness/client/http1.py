@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_SIZE_LINE_BYTES = 4096
 """A chunk's size with its extensions, and the trailers."""
 
-_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 
@@ -108,7 +109,7 @@ class ResponseReader:
             return b""
         head, rest = self._buffer[:end], self._buffer[end + 4 :]
         self._buffer = b""
-        lines = head.split(b"\r\n")
+        lines = head.decode("latin-1").split("\r\n")
         status = _STATUS.match(lines[0])
         if status is None:
             raise BadResponse("the reply does not begin as HTTP/1.1 does")
@@ -117,13 +118,13 @@ class ResponseReader:
             return self._read_head(rest)
         headers: dict[str, str] = {}
         for line in lines[1:]:
-            name, colon, value = line.partition(b":")
+            name, colon, value = line.partition(":")
             if not colon:
                 raise BadResponse("a header without a colon")
-            headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
+            headers[name.lower()] = value.strip()
         self.status, self.headers = code, headers
         connection = headers.get("connection", "").lower()
-        self._keep_alive = "close" not in connection and (status[1] == b"1" or "keep-alive" in connection)
+        self._keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
         self._framing, self._left = self._body_framing(code, headers)
         self.ended = self._framing == "length" and not self._left
         return rest
@@ -146,12 +147,6 @@ class ResponseReader:
 
     def _read_chunks(self, data: bytes) -> bytes:
         left = self._left
-        if not left and not self._buffer:  # the common read: one whole chunk
-            at = data.find(b"\r\n", 0, 16)
-            if at > 0 and data[-2:] == b"\r\n":
-                size = _size(data[:at])
-                if size and len(data) == at + size + 4:
-                    return data[at + 2 : -2]
         if self._buffer:
             data = self._buffer + data
             self._buffer = b""
@@ -174,6 +169,11 @@ class ResponseReader:
                 continue
             line = data.find(b"\r\n", at)
             size = _size(data[at:line]) if line >= 0 else 1
+            stop = line + 2 + size
+            if size and line >= 0 and data[stop : stop + 2] == b"\r\n":  # the whole chunk is here
+                body.append(data[line + 2 : stop])
+                at = stop + 2
+                continue
             last = data.find(b"\r\n\r\n", line) if line >= 0 and not size else 0
             if line < 0 or last < 0:  # the size or the trailers are not whole yet
                 if end - at > MAX_SIZE_LINE_BYTES:
@@ -187,9 +187,10 @@ class ResponseReader:
             at = line + 2
             left = size + 2
         self._left = left
-        return b"".join(body)
+        return body[0] if len(body) == 1 else b"".join(body)
 
 
+@lru_cache(4096)
 def _size(line: bytes) -> int:
     match = _CHUNK_SIZE.match(line)
     if match is None:

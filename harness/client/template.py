@@ -50,42 +50,52 @@ class Template:
         self.pattern = before + after
         self._first = re.compile(_SIZE + before)
         self._frame = re.compile(_SIZE + before + _STRING + rb"(?P<tail>" + after + rb"\r\n)")
+        self._run = re.compile(rb"(?>" + _SIZE + before + _STRING + after + rb"\r\n)++")
         self._between = re.compile(after + rb"(?:\r\n" + _SIZE + rb")?" + before)
 
-    def fits(self, raw: bytes) -> bool:
-        """`raw` begins with such an event, at the border of a chunk."""
-        return self._first.match(raw) is not None
+    def fits(self, raw: bytes, at: int) -> bool:
+        """Such an event begins at `at`, the border of a chunk."""
+        return self._first.match(raw, at) is not None
 
-    def batch(self, raw: bytes) -> tuple[int, list[str]] | None:
-        """(how many bytes of `raw` are a run of such events, their texts); None if `raw` is no such run.
+    def batch(self, raw: bytes, at: int) -> tuple[int, list[str]] | None:
+        """(where a run of such events that begins at `at` ends, their texts); None if there is no such run.
 
-        `raw` begins at the border of a chunk; the last few frames may be others.
+        `at` is the border of a chunk. The last few frames may be others at little cost.
         """
-        end = raw.rfind(END_OF_FRAME)
+        end = self._extent(raw, at)
+        batch = self._texts(raw, at, end)
+        if batch is None and (run := self._run.match(raw, at)) is not None:
+            batch = self._texts(raw, at, run.end())
+        return batch
+
+    def _extent(self, raw: bytes, at: int) -> int:
+        """The end of the last such event among the last few frames; nothing is said about those before it."""
+        end = raw.rfind(END_OF_FRAME, at)
         for _ in range(_CLOSING_FRAMES):
             if end < 0:
-                return None
-            before = raw.rfind(END_OF_FRAME, 0, end)
-            start = before + len(END_OF_FRAME) if before >= 0 else 0
-            last = self._frame.fullmatch(raw, start, end + len(END_OF_FRAME))
-            if last is not None:
-                texts = self._texts(raw, last.start("tail"))
-                return None if texts is None else (last.end(), texts)
+                break
+            before = raw.rfind(END_OF_FRAME, at, end)
+            start = before + len(END_OF_FRAME) if before >= 0 else at
+            if self._frame.fullmatch(raw, start, end + len(END_OF_FRAME)):
+                return end + len(END_OF_FRAME)
             end = before
-        return None
+        return at
 
-    def _texts(self, raw: bytes, stop: int) -> list[str] | None:
-        first = self._first.match(raw)
-        if first is None:
+    def _texts(self, raw: bytes, at: int, end: int) -> tuple[int, list[str]] | None:
+        """The texts of `raw[at:end]`, a run of such events; None if anything else is among them."""
+        first = self._first.match(raw, at, end)
+        before = raw.rfind(END_OF_FRAME, at, end - len(END_OF_FRAME))
+        last = self._frame.fullmatch(raw, before + len(END_OF_FRAME) if before >= 0 else at, end)
+        if first is None or last is None:
             return None
-        joined, n = self._between.subn(b'","', raw[first.end() : stop])
+        joined, n = self._between.subn(b'","', raw[first.end() : last.start("tail")])
         if b"\n" in joined:
             return None
         try:
             texts = _decode_texts(b'["' + joined + b'"]')
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return texts if len(texts) == n + 1 else None
+        return (end, texts) if len(texts) == n + 1 else None
 
 
 class Templates:
@@ -95,10 +105,10 @@ class Templates:
         self._known: list[Template] = []
         self._misses = 0
 
-    def find(self, raw: bytes) -> Template | None:
-        """The known template that `raw` begins with."""
+    def find(self, raw: bytes, at: int) -> Template | None:
+        """The known template of the event that begins at `at`."""
         for template in self._known:
-            if template.fits(raw):
+            if template.fits(raw, at):
                 return template
         return None
 
