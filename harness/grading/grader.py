@@ -31,9 +31,7 @@ def grade(question: Question, sample: Sample, *, judge: Judge | None = None) -> 
     """Grade one sample in this process. Bounded work, but no deadline: for many samples use `pool.grade_all`."""
     found = find(question, sample)
     if found is None:
-        return assemble(
-            question, sample, None, Decision("no_answer", "no answer", None), present(question, sample, None)
-        )
+        return assemble(sample, None, Decision("no_answer", "no answer", None), present(question, sample, None))
     decision = decide(question, found.answer)
     if decision.verdict == "undecided" and judge is not None:
         ruling = judge(question, found.answer)

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import msgspec
 
 from harness.core.errors import UsageError
-from harness.core.identity import digest
 from harness.core.records import Grade, Question, Sample
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.extract import Found
@@ -35,27 +34,23 @@ DEADLINE_SECONDS = 2.0
 """Default wall time for one answer."""
 
 _WINDOW = 4_096
-"""Distinct answers that may wait for a verdict before the parent stops reading samples."""
+"""Samples that may wait for a verdict before the parent stops reading more."""
 
 _decode = msgspec.msgpack.Decoder(Reply).decode
 
 
 class _Job(NamedTuple):
-    key: tuple[str, str | None, tuple[str, ...]]
+    """One answer to one question."""
+
     question: Question
+    answer: str
 
     @property
-    def answer(self) -> str | None:
-        return self.key[1]
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        return self.key[2]
+    def key(self) -> tuple[str, str]:
+        return self.question.question_id, self.answer
 
 
-class _Ruling(NamedTuple):
-    decision: Decision
-    unextracted: bool
+_NO_ANSWER = Decision("no_answer", "no answer", None)
 
 
 def grade_all(
@@ -67,7 +62,7 @@ def grade_all(
 ) -> Iterator[Grade]:
     """Grades in the order of `samples`. Raises `UsageError` for a sample of an unknown question."""
     with _Pool(workers, deadline_s) as pool:
-        waiting: deque[tuple[Sample, Found | None, _Job]] = deque()
+        waiting: deque[tuple[Sample, Found | None, list[_Job]]] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -76,23 +71,24 @@ def grade_all(
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
             found = find(question, sample)
-            job = _job(question, sample, found)
-            pool.ask(job)
+            # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
+            jobs = [_Job(question, found.answer)] if found is not None else []
+            jobs += [_Job(question, other) for other in others(sample, found)]
+            for job in jobs:
+                pool.ask(job)
             # The text is not kept while a verdict is awaited.
-            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), found, job))
-            while waiting and (waiting[0][2].key in pool.rulings or pool.pending > _WINDOW):
+            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), found, jobs))
+            while waiting and (pool.settled(waiting[0][2]) or len(waiting) > _WINDOW):
                 yield _graded(pool, *waiting.popleft())
         while waiting:
             yield _graded(pool, *waiting.popleft())
 
 
-def _job(question: Question, sample: Sample, found: Found | None) -> _Job:
-    return _Job((question.question_id, None if found is None else found.answer, tuple(others(sample, found))), question)
-
-
-def _graded(pool: _Pool, sample: Sample, found: Found | None, job: _Job) -> Grade:
-    ruling = pool.ruling(job)
-    return assemble(sample, found, ruling.decision, ruling.unextracted)
+def _graded(pool: _Pool, sample: Sample, found: Found | None, jobs: list[_Job]) -> Grade:
+    decision = pool.decision(jobs[0]) if found is not None else _NO_ANSWER
+    rest = jobs[1:] if found is not None else jobs
+    unextracted = decision.verdict != "correct" and any(pool.decision(job).verdict == "correct" for job in rest)
+    return assemble(sample, found, decision, unextracted)
 
 
 class _Worker:
@@ -135,9 +131,8 @@ class _Pool:
         self.deadline = deadline
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
-        self.rulings: dict[tuple[str, str | None, tuple[str, ...]], _Ruling] = {}
-        self.known: set[tuple[str, str | None, tuple[str, ...]]] = set()
-        self.pending = 0
+        self.decisions: dict[tuple[str, str], Decision] = {}
+        self.known: set[tuple[str, str]] = set()
         self.selector = selectors.DefaultSelector()
 
     def __enter__(self) -> _Pool:
@@ -153,18 +148,21 @@ class _Pool:
         if job.key in self.known:
             return
         self.known.add(job.key)
-        self.pending += 1
         self.queue.append(job)
         if len(self.queue) >= BATCH_ITEMS:
             self.dispatch()
             self.pump(0.0)
 
-    def ruling(self, job: _Job) -> _Ruling:
-        """The ruling on `job`, waited for; it was asked for before."""
-        while job.key not in self.rulings:
+    def settled(self, jobs: list[_Job]) -> bool:
+        """All of `jobs` are decided."""
+        return all(job.key in self.decisions for job in jobs)
+
+    def decision(self, job: _Job) -> Decision:
+        """The decision on `job`, waited for; it was asked for before."""
+        while job.key not in self.decisions:
             self.dispatch()
             self.pump(0.25)
-        return self.rulings[job.key]
+        return self.decisions[job.key]
 
     # --- sending ---
     def dispatch(self) -> None:
@@ -188,7 +186,7 @@ class _Pool:
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
-            tasks.append(Task(item, None if job.question is before else job.question, job.answer, list(job.others)))
+            tasks.append(Task(item, None if job.question is before else job.question, job.answer))
             before = job.question
         # The process may still be importing: the clock of its first answer starts with a margin.
         worker.deadline_at = time.monotonic() + self.deadline + (0.0 if worker.started else WARMING_SECONDS)
@@ -258,15 +256,11 @@ class _Pool:
         _, job = worker.owed.popleft()
         worker.started = True
         worker.deadline_at = time.monotonic() + self.deadline
-        self.settle(job, _Ruling(Decision(reply.verdict, reply.rule, reply.vote), reply.unextracted))  # type: ignore[arg-type]
+        self.decisions[job.key] = Decision(reply.verdict, reply.rule, reply.vote)  # type: ignore[arg-type]
         if reply.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
             return False
         return True
-
-    def settle(self, job: _Job, ruling: _Ruling) -> None:
-        self.rulings[job.key] = ruling
-        self.pending -= 1
 
     def replace(self, worker: _Worker, rule: str | None) -> None:
         """Kill a worker. The answer that it was working on is undecided by `rule`; the others are asked again."""
@@ -276,16 +270,9 @@ class _Pool:
         owed = [job for _, job in worker.owed]
         worker.owed.clear()
         if rule is not None and owed:
-            vote = owed[0].answer[:200] if owed[0].answer else None
-            self.settle(owed.pop(0), _Ruling(Decision("undecided", rule, vote), False))
+            job = owed.pop(0)
+            self.decisions[job.key] = Decision("undecided", rule, job.answer[:200] or None)
         self.queue.extendleft(reversed(owed))
 
 
 _VERDICTS = frozenset(("correct", "wrong", "no_answer", "undecided"))
-
-
-def grading_key(question: Question, grader: str) -> str:
-    """What a grade depends on besides the sample: the same key means that it need not be computed again."""
-    return digest(
-        [list(question.references), question.kind, msgspec.to_builtins(question.rules), list(question.choices), grader]
-    )

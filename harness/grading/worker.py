@@ -24,12 +24,11 @@ _HEADER = struct.Struct(">I")
 
 
 class Task(msgspec.Struct, array_like=True):
-    """One answer to decide. question: None when it is the question of the task before. others: other boxes."""
+    """One answer to decide. question: None when it is the question of the task before."""
 
     item: str
     question: Question | None
-    answer: str | None
-    others: list[str]
+    answer: str
 
 
 class Reply(msgspec.Struct, array_like=True):
@@ -39,7 +38,6 @@ class Reply(msgspec.Struct, array_like=True):
     verdict: str
     rule: str
     vote: str | None
-    unextracted: bool
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -82,20 +80,13 @@ def main(deadline: float) -> None:
 
 def _serve(question: Question, task: Task) -> Reply:
     try:
-        if task.answer is None:
-            decision = Decision("no_answer", "no answer", None)
-        elif question.rules.grader != "rules":
-            decision = _own_verifier(question, task.answer)
-        else:
-            decision = decide(question, task.answer)
-        unextracted = decision.verdict != "correct" and any(
-            decide(question, other).verdict == "correct" for other in task.others
-        )
-        return Reply(task.item, decision.verdict, decision.rule, decision.vote, unextracted)
+        own = question.rules.grader != "rules"
+        decision = _own_verifier(question, task.answer) if own else decide(question, task.answer)
+        return Reply(task.item, decision.verdict, decision.rule, decision.vote)
     except MemoryError:
-        return Reply(task.item, "undecided", "memory", None, False)
+        return Reply(task.item, "undecided", "memory", None)
     except RecursionError:
-        return Reply(task.item, "undecided", "depth", None, False)
+        return Reply(task.item, "undecided", "depth", None)
 
 
 def _own_verifier(question: Question, answer: str) -> Decision:
@@ -136,7 +127,7 @@ def _limit_time(deadline: float) -> None:
 def _announce_warming(replies: Any) -> None:
     from harness.grading import symbolic
 
-    symbolic.warming.append(lambda: replies.write(frame(Reply("", "warming", "", None, False))))
+    symbolic.warming.append(lambda: replies.write(frame(Reply("", "warming", "", None))))
 
 
 if __name__ == "__main__":
