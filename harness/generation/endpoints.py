@@ -25,6 +25,7 @@ SET_ASIDE_AFTER = 5
 class Lane:
     """One endpoint. share: requests in flight it gets when all is well; pace: what it gets at present.
 
+    refusals_in_row: 429s since the last answer. waits: times it was held since then.
     until: monotonic second before which nothing is sent. asked_until: the same, as far as the server asked for it.
     down_at: when it was set aside; requests sent before that tell nothing new.
     """
@@ -34,6 +35,7 @@ class Lane:
     pace: Pace
     in_flight: int = 0
     failures_in_row: int = 0
+    refusals_in_row: int = 0
     waits: int = 0
     until: float = float("-inf")
     asked_until: float = float("-inf")
@@ -108,7 +110,7 @@ class Lanes:
         lane = self._lanes[place]
         lane.in_flight -= 1
         lane.n_done += 1
-        lane.failures_in_row = lane.waits = 0
+        lane.failures_in_row = lane.refusals_in_row = lane.waits = 0
         lane.set_aside = False
         lane.pace.succeeded()
         self._down_since = None
@@ -127,7 +129,8 @@ class Lanes:
             lane.until = max(lane.until, lane.asked_until)
         if failure.kind == "rate_limited":
             slowest = lane.pace.limit == 1  # slower is impossible: an endpoint that says no for ever is down
-            lane.pace.rate_limited(asked if asked is not None else self._jitter(0.5, 1.5) * self._patience.first_wait)
+            lane.pace.rate_limited(asked if asked is not None else self._unasked_pause(lane))
+            lane.refusals_in_row += 1
             lane.failures_in_row += slowest
         else:
             lane.failures_in_row += 1
@@ -181,6 +184,11 @@ class Lanes:
             )
             for lane in self._lanes
         )
+
+    def _unasked_pause(self, lane: Lane) -> float:
+        """Seconds to wait after a 429 that names no time: short at first, since one may be an accident."""
+        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.refusals_in_row - 2, 30))
+        return self._jitter(ceiling / 2, ceiling)
 
     def _patience_now(self) -> float:
         return self._patience.outage if self.answered else self._patience.start_up
