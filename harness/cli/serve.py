@@ -50,7 +50,7 @@ def _engine_command(engine: str, summary: str) -> click.Command:
     @click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model.")
     @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `harness serve stop`.")
     @click.option("--dry-run", is_flag=True, help="Print the command line and environment, start nothing.")
-    @server_options
+    @server_options()
     def start(words: tuple[str, ...], name: str | None, detach: bool, dry_run: bool, **flags: Any) -> None:
         model, extra = ("", words) if engine == "command" else (words[0] if words else "", words[1:])
         spec = spec_of(engine, model, flags, extra, name)

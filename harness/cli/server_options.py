@@ -27,10 +27,10 @@ ENGINES = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _option(flag: str, field: str | None = None, **attributes: Any) -> Callable[[F], F]:
+def _option(flag: str, field: str | None = None, **attributes: Any) -> tuple[str, str, dict[str, Any]]:
     """A flag that sets `field` of the spec. Its parameter is called `server_<field>`: `run` has a `seed` of its own."""
     name = field or flag.split("/")[0].removeprefix("--").replace("-", "_")
-    return click.option(flag, f"server_{name}", **attributes)
+    return flag, f"server_{name}", attributes
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -81,11 +81,15 @@ _OPTIONS = (
 )
 
 
-def server_options(function: F) -> F:
-    """Give a command the flags of a server."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+def server_options(*, hidden: bool = False) -> Callable[[F], F]:
+    """Give a command the flags of a server; hidden ones work but are left out of its help."""
+
+    def decorate(function: F) -> F:
+        for flag, name, attributes in reversed(_OPTIONS):
+            function = click.option(flag, name, hidden=hidden, **attributes)(function)
+        return function
+
+    return decorate
 
 
 def spec_of(engine: str, model: str, flags: dict[str, Any], extra: tuple[str, ...], name: str | None) -> ServerSpec:

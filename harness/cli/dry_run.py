@@ -1,0 +1,53 @@
+"""`harness run --dry-run`: everything that shapes the score, and the first prompt of each benchmark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli import terminal
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
+    from harness.generation.settings import RunSettings
+
+
+def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
+    """`--dry-run`: everything that shapes the score, and the first prompt of each benchmark."""
+    rows = [
+        ("model", settings.model),
+        ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
+        ("run folder", str(settings.out)),
+        ("api", settings.api),
+        ("concurrency", str(settings.concurrency)),
+        ("run seed", "none" if settings.seed is None else str(settings.seed)),
+        ("server context", ", ".join(map(str, contexts)) or "not stated"),
+    ]
+    if settings.extra_body:
+        rows.append(("extra body", str(dict(settings.extra_body))))
+    if settings.chat_template_kwargs:
+        rows.append(("chat template", str(dict(settings.chat_template_kwargs))))
+    for questions in sets:
+        benchmark = settings.benchmarks[questions.card.name]
+        rows += [
+            (
+                f"{questions.card.name}: data",
+                f"{questions.origin}, {len(questions.questions)} of {questions.n_all} questions",
+            ),
+            (f"{questions.card.name}: samples", f"{benchmark.samples} per question"),
+            (f"{questions.card.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
+            (f"{questions.card.name}: prompt", questions.prompt),
+            (f"{questions.card.name}: system prompt", questions.system_prompt or "none"),
+        ]
+    terminal.table(("setting", "value"), rows)
+    for questions in sets:
+        first = questions.questions[0]
+        click.echo(f"First prompt of {questions.card.name} (question {visible(first.question_id)}):")
+        for message in first.messages:
+            click.echo(f"[{message.role}]")
+            for text in message.content.split("\n"):
+                click.echo(f"  {visible(text)}")
+        for text in first.prompt.split("\n") if first.prompt else ():
+            click.echo(f"  {visible(text)}")

@@ -1,0 +1,108 @@
+"""The flags of `harness run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SAMPLING = (
+    click.option("--temperature", type=float, help="Default: 0.6. 0 is greedy."),
+    click.option("--top-p", type=float, help="Default: 0.95."),
+    click.option("--top-k", type=int, help="Default: not sent."),
+    click.option("--min-p", type=float, help="Default: not sent."),
+    click.option("--max-tokens", type=int, help="New tokens of one completion, thinking included. Default: 32768."),
+    click.option("--repetition-penalty", type=float, help="Default: not sent."),
+    click.option("--presence-penalty", type=float, help="Default: not sent."),
+    click.option("--frequency-penalty", type=float, help="Default: not sent."),
+    click.option("--stop", multiple=True, help="Text that ends a completion; may be repeated."),
+)
+
+_OPTIONS = (
+    click.option("--model", help="Model name as the server lists it. May be left out when it lists exactly one."),
+    click.option(
+        "--base-url",
+        "base_urls",
+        multiple=True,
+        metavar="URL[,weight=N]",
+        help="Server, with or without /v1; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
+    ),
+    click.option("--server", help="Name of a server of `harness serve status`, with all its replicas."),
+    click.option(
+        "--serve",
+        metavar="ENGINE",
+        help="Start this engine for the run and stop it after; takes every flag of `harness serve ENGINE`.",
+    ),
+    click.option(
+        "--engine-flag", "engine_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
+    ),
+    click.option(
+        "--samples", type=click.IntRange(1), help="Samples per question. Default: the card's. aime24:64 beats it."
+    ),
+    click.option(
+        "--concurrency", type=click.IntRange(1), help="Requests in flight. Default: what the server states, else 64."
+    ),
+    *_SAMPLING,
+    click.option(
+        "--preset", help="Settings by name: a model's (qwq-32b, deepseek-r1 …) or a sampling's (r1, greedy …)."
+    ),
+    click.option(
+        "--seed", default="0", show_default=True, help="Run seed, from which each sample's comes; `none` sends none."
+    ),
+    click.option("--prompt", help="Prompt by name. Default: the card's."),
+    click.option("--system-prompt", help="System prompt, by name or as text; `none` sends none."),
+    click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
+    click.option("--ids", help="Only these question ids, separated by commas."),
+    click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE", help="Only questions with this value."),
+    click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: results/ and the model's name."),
+    click.option("--data", help="JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."),
+    click.option("--question-key", help="Column of the question in --data."),
+    click.option("--answer-key", help="Column of the reference answer in --data."),
+    click.option("--id-key", help="Column of the question's id in --data. Default: a checksum of the row."),
+    click.option("--split", help="Split of --data, where it is a folder of splits."),
+    click.option("--api", type=click.Choice(["chat", "completions"]), default="chat", show_default=True),
+    click.option(
+        "--api-key-env", default="OPENAI_API_KEY", show_default=True, help="Environment variable with the key."
+    ),
+    click.option("--api-key-file", type=click.Path(path_type=Path), help="File with the key, on one line."),
+    click.option(
+        "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Extra request header; stored nowhere."
+    ),
+    click.option("--ca-file", type=click.Path(path_type=Path), help="PEM file of the authority to trust for https."),
+    click.option("--extra-body", metavar="JSON", help="Fields merged into each request."),
+    click.option("--chat-template-kwargs", metavar="JSON", help="E.g. '{\"enable_thinking\": false}'."),
+    click.option(
+        "--max-tokens-field",
+        type=click.Choice(["max_tokens", "max_completion_tokens"]),
+        default="max_tokens",
+        show_default=True,
+    ),
+    click.option("--no-stream", is_flag=True, help="Ask for whole replies, for endpoints that cannot stream."),
+    click.option("--transport", default="auto", show_default=True, help="How requests travel."),
+    click.option(
+        "--first-token-timeout", type=float, help="Seconds from the request to the first token. Default: 600."
+    ),
+    click.option("--idle-timeout", type=float, help="Seconds between two tokens. Default: 120."),
+    click.option("--attempts", type=click.IntRange(1), help="Requests per sample before it is given up. Default: 5."),
+    click.option(
+        "--budget-tokens", type=click.IntRange(1), help="Stop at the whole round that reaches so many new tokens."
+    ),
+    click.option("--fit-context", is_flag=True, help="Lower max_tokens to the server's context instead of refusing."),
+    click.option("--accept-missing", is_flag=True, help="What can never succeed (a prompt too long) owes nothing."),
+    click.option(
+        "--no-canary", is_flag=True, help="Go on when the first samples are all empty, identical or truncated."
+    ),
+    click.option("--break-lock", is_flag=True, help="Take over a lock that another, dead host left behind."),
+    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
+)
+
+
+def run_options(function: F) -> F:
+    """Give a command the flags of a run."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
