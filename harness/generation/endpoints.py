@@ -167,8 +167,8 @@ class Lanes:
         """Seconds until an endpoint may be sent something again, or the patience ends; None if nothing is pending."""
         now = self._clock()
         times = [pause for lane in self._lanes if (pause := lane.pause(now)) > 0]
-        if self._down_since is not None:
-            times.append(max(0.0, self._down_since + self._patience_now() - now))
+        if self._down_since is not None and (left := self._down_since + self._patience_now() - now) > 0:
+            times.append(left)
         return min(times) if times else None
 
     def progress(self) -> tuple[EndpointProgress, ...]:

@@ -148,6 +148,9 @@ def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
         fail(lanes, clock, 0, "rate_limited", after=3600.0)
     clock.now += 3599
     assert lanes.gave_up() is None
+    change = lanes.next_change()
+    assert change is not None
+    assert change > 0.5, "who waits for it must not spin"
     assert lanes.with_room() == []
 
 
