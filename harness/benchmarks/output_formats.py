@@ -116,7 +116,7 @@ def limo(rows: Sequence[Row]) -> Iterator[Asked]:
 def lm_eval(rows: Sequence[Row]) -> Iterator[Asked]:
     """lm-evaluation-harness `samples_*.jsonl`: `resps` holds the texts before its own filters.
 
-    One line per filter is written; only the first line of a `doc_id` and of each filter's repeat is new.
+    It writes a line for each of its filters, all with the same responses: the first line of a `doc_id` counts.
     """
     seen: set[str] = set()
     for row in rows:
@@ -192,16 +192,14 @@ def _inspect_sample(sample: Any, place: str) -> Asked:
     )
 
 
-_SAMPLE_SUFFIX = re.compile(r"(?:[-_:#/@](?:sample|s)?\d+)+\Z")
-
-
 def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[Asked]:
     """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
     by_id = {question.question_id: question for question in questions}
     for row in rows:
         _need(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
-        known = by_id.get(custom) or by_id.get(_SAMPLE_SUFFIX.sub("", custom)) or _longest_prefix(custom, by_id)
+        numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
+        known = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
         if known is None:
             raise UsageError(
                 f"{row.place}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
@@ -227,11 +225,6 @@ def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator
                 ],
                 known=known,
             )
-
-
-def _longest_prefix(custom: str, by_id: dict[str, Question]) -> Question | None:
-    found = re.fullmatch(r"(.+)[-_:#/@]\d+", custom)
-    return by_id.get(found[1]) if found else None
 
 
 _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
