@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -120,38 +121,38 @@ def _spec(
 
 def _session(asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sampling], flags: dict[str, Any]) -> int:
     """Ask a running server for what is owed. Returns the exit code."""
-    settings, contexts = _settings(asked, sets, sampling, flags)
+    settings, contexts, about = _settings(asked, sets, sampling, flags)
     _advise(settings, sets, contexts)
     if flags["dry_run"]:
         from harness.cli import dry_run
 
         dry_run.show(settings, sets, contexts)
         return EXIT_COMPLETE
-    return _closing(_generate(settings, sets, flags), settings)
+    return _closing(_generate(settings, sets, about, flags), settings)
 
 
 def _settings(
     asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sampling], flags: dict[str, Any]
-) -> tuple[RunSettings, list[int]]:
-    """(settings, contexts that the endpoints state)."""
+) -> tuple[RunSettings, list[int], dict[str, Any]]:
+    """(settings, contexts that the endpoints state, what is known of a server of ours)."""
     from harness.client.transport import Deadlines
     from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
     from harness.runs import RunFolder
 
-    endpoints, model, contexts, stated = _server(flags)
+    found = _server(flags)
     defaults, patience = Deadlines(), Patience()
     settings = RunSettings(
-        model=model,
-        endpoints=endpoints,
+        model=found.model,
+        endpoints=found.endpoints,
         benchmarks={
             one.name: BenchmarkSettings(
                 samples=one.samples or flags["samples"] or questions.card.samples, sampling=sampling[one.name]
             )
             for one, questions in zip(asked, sets, strict=True)
         },
-        out=flags["out"] or RunFolder.default(model).path,
+        out=flags["out"] or RunFolder.default(found.model).path,
         api=flags["api"],
-        concurrency=flags["concurrency"] or stated or DEFAULT_CONCURRENCY,
+        concurrency=flags["concurrency"] or found.concurrency or DEFAULT_CONCURRENCY,
         seed=_seed(flags["seed"]),
         extra_body=_json_object("--extra-body", flags["extra_body"]),
         chat_template_kwargs=_json_object("--chat-template-kwargs", flags["chat_template_kwargs"]),
@@ -168,14 +169,25 @@ def _settings(
         canary=not flags["no_canary"],
         budget_tokens=flags["budget_tokens"],
     )
-    return settings, contexts
+    return settings, found.contexts, found.about
 
 
-def _server(flags: dict[str, Any]) -> tuple[tuple[Endpoint, ...], str, list[int], int | None]:
-    """(endpoints, model, contexts, concurrency that they state).
+@dataclass(frozen=True)
+class _Server:
+    """What is known of the server before the first request. concurrency: as it states; None if it does not."""
 
-    A server that cannot be reached is no error yet where a run of a named model is to be resumed: perhaps nothing
-    is owed. What is owed then fails with the same sentence.
+    endpoints: tuple[Endpoint, ...]
+    model: str
+    contexts: list[int]
+    concurrency: int | None
+    about: dict[str, Any]
+
+
+def _server(flags: dict[str, Any]) -> _Server:
+    """The server that the flags and the environment name.
+
+    One that cannot be reached is no error yet where a run of a named model is to be resumed: perhaps nothing is
+    owed. What is owed then fails with the same sentence.
     """
     from harness.cli import endpoints as addresses
     from harness.client import discovery
@@ -185,7 +197,7 @@ def _server(flags: dict[str, Any]) -> tuple[tuple[Endpoint, ...], str, list[int]
     resumed = model and RunFolder(flags["out"] or RunFolder.default(model).path).manifest.exists()
     endpoints: tuple[Endpoint, ...] = ()
     try:
-        endpoints, _ = addresses.resolve(
+        endpoints, about = addresses.resolve(
             flags["base_urls"], flags["server"], flags["headers"], flags["api_key_env"], flags["api_key_file"]
         )
         model, found = addresses.find_models(endpoints, model, ca_file)
@@ -193,9 +205,9 @@ def _server(flags: dict[str, Any]) -> tuple[tuple[Endpoint, ...], str, list[int]
     except ServerError:
         if not resumed or flags["dry_run"]:
             raise
-        return endpoints, model, [], None
+        return _Server(endpoints, model, [], None, {})
     contexts = [info.context_tokens for info in found if info.context_tokens]
-    return endpoints, model, contexts, sum(n for n in slots if n) if all(slots) else None
+    return _Server(endpoints, model, contexts, sum(n for n in slots if n) if all(slots) else None, about)
 
 
 def _seed(text: str) -> int | None:
@@ -240,7 +252,7 @@ def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
                 terminal.warn(f"{name}: {sentence}")
 
 
-def _generate(settings: RunSettings, sets: list[QuestionSet], flags: dict[str, Any]) -> Outcome:
+def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]) -> Outcome:
     from harness.cli.progress import ProgressLine
     from harness.client import discovery
     from harness.generation import runner
@@ -263,6 +275,7 @@ def _generate(settings: RunSettings, sets: list[QuestionSet], flags: dict[str, A
             transport_factory=transport,
             context_of=context_of,
             on_progress=line,
+            environment=about,
             resume_command=shlex.join(["harness", *sys.argv[1:]]),
             break_lock=flags["break_lock"],
         )

@@ -10,7 +10,8 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from harness.client.discovery import find_model
 from harness.client.endpoint import Endpoint
@@ -62,6 +63,7 @@ def generate(
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
     may_start_round: Callable[[int], bool] | None = None,
+    environment: Mapping[str, Any] = MappingProxyType({}),
     resume_command: str = "",
     break_lock: bool = False,
     clock: Callable[[], float] = time.monotonic,
@@ -72,7 +74,8 @@ def generate(
     as its context. on_progress: called on this thread. answered: whether a reply gives an answer, for the canary.
     prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
     may_start_round: the run works in rounds (sample r of every question); asked, on the network thread, before each
-    one but the first; False ends the session with whole rounds. resume_command: shown when a signal ends the run.
+    one but the first; False ends the session with whole rounds. environment: facts about the server (engine, version,
+    devices) that go into the manifest. resume_command: shown when a signal ends the run.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
     (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
     another model answers), `Interrupted`.
@@ -85,7 +88,7 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{resume}"
 
     with Signals(interrupted) as signals, RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:
-        session = Session(settings, question_sets, folder, log, clock)
+        session = Session(settings, question_sets, folder, log, clock, environment)
         if lock.warning:
             session.warn(lock.warning)
         with session:

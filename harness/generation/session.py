@@ -8,7 +8,7 @@ import dataclasses
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tenacity import stop_after_attempt
@@ -93,6 +93,7 @@ class Session:
         folder: RunFolder,
         log: RunLog,
         clock: Callable[[], float],
+        environment: Mapping[str, Any],
     ) -> None:
         self._settings = settings
         self._sets = {s.card.name: s for s in question_sets}
@@ -109,7 +110,7 @@ class Session:
         self._bound: set[str] = set()
         self._warnings: list[str] = []
         self._running: Network | None = None
-        self._environment = {"python": platform.python_version(), "system": platform.platform()}
+        self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=harness.__version__)
 
     def __enter__(self) -> Session:
@@ -229,6 +230,8 @@ class Session:
                 self._manifest = self._manifest.extend(name, self._record(name, chosen))
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
+        if not self._settings.endpoints:
+            raise ServerError("samples are owed and no server is known: name one with --base-url, or start one.")
         stated, failures = [], []
         for endpoint in self._settings.endpoints:
             try:

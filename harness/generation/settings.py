@@ -56,6 +56,7 @@ class RunSettings:
     """One run's settings; the command line, an experiment or a test builds it, `generate` obeys it.
 
     benchmarks: by the benchmark's name, in the order asked. out: the run folder.
+    endpoints: none is fine for a run that owes nothing.
     concurrency: requests in flight over all endpoints, shared out by their weights.
     seed: run seed, from which every sample's is derived; None = no seed is sent.
     extra_body: merged into each request last; chat_template_kwargs: the thinking switch and its like.
@@ -87,8 +88,6 @@ class RunSettings:
     budget_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.endpoints:
-            raise UsageError("no endpoint is given: name one with --base-url, or start a server.")
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
             raise UsageError(f"--concurrency {self.concurrency}: expected 1 to {MAX_CONCURRENCY}.")
         for name, benchmark in self.benchmarks.items():
