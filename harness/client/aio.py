@@ -12,8 +12,8 @@ import errno
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -25,17 +25,12 @@ from harness.client.proxies import proxy_for
 from harness.client.redact import host_and_port, redacted, secrets_of
 from harness.client.reply import Reply, RequestFailed
 from harness.client.transport import Deadlines, request_headers
+from harness.client.watch import Watch
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 
 ERROR_BODY_S = 10.0
 """How long the body of an error is read."""
-
-LOOK_S = 0.5
-"""How often a reply's deadlines and connection are looked at."""
-
-DRAIN_S = 1.0
-"""How long the end of the body is awaited after `[DONE]`, so that the connection can be kept."""
 
 
 class AiohttpTransport:
@@ -63,7 +58,7 @@ class AiohttpTransport:
         clock = asyncio.get_running_loop().time
         secrets = secrets_of(endpoint)
         parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
-        watch = Watch(parser, deadlines, parser.started)
+        watch = Watch(parser, deadlines)
         try:
             async with (
                 watch,
@@ -82,7 +77,7 @@ class AiohttpTransport:
                 if encoding != "identity":
                     raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
                 parser.request_id = response.headers.get("x-request-id")
-                watch.response = response
+                watch.is_closed = partial(_is_closed, response)
                 cut = await _read(response, parser, watch, clock)
                 return parser.finish(clock(), cut)
         except TimeoutError as error:
@@ -112,68 +107,6 @@ class AiohttpTransport:
         return self._session
 
 
-class Watch:
-    """The first-token and idle deadlines of one reply, as one timer, however many tokens come.
-
-    An async context; on expiry it cancels the body and raises `TimeoutError`. It also sees a connection that aiohttp
-    closed over broken framing without telling its reader (3.14), which would wait for the idle deadline.
-    """
-
-    def __init__(self, parser: ReplyParser, deadlines: Deadlines, started: float) -> None:
-        self._parser = parser
-        self._deadlines = deadlines
-        self._started = started
-        self._loop = asyncio.get_running_loop()
-        self._timeout = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
-        self.response: aiohttp.ClientResponse | None = None
-        self.lost = False
-
-    @property
-    def expired(self) -> bool:
-        """A deadline passed."""
-        return self._timeout.expired()
-
-    def why(self) -> str:
-        """The deadline that passed, in words."""
-        if self._parser.last_token_at is None:
-            return f"no token within {self._deadlines.first_token:g} s of the request"
-        return f"no token for {self._deadlines.idle:g} s"
-
-    def drain(self) -> None:
-        """`[DONE]` came: only the end of the body is awaited, for a moment."""
-        self._timeout.reschedule(self._loop.time() + DRAIN_S)
-
-    async def __aenter__(self) -> Watch:
-        await self._timeout.__aenter__()
-        self._look()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, trace)
-
-    def _look(self) -> None:
-        last = self._parser.last_token_at
-        due = self._started + self._deadlines.first_token if last is None else last + self._deadlines.idle
-        now = self._loop.time()
-        closed = self._connection_closed()
-        self.lost = closed and self._closed  # a turn to read what had come before
-        self._closed = closed
-        if due > now and not self.lost:
-            self._timer = self._loop.call_at(min(due, now + LOOK_S), self._look)
-        elif not self._timeout.expired():
-            self._timeout.reschedule(now)
-
-    def _connection_closed(self) -> bool:
-        connection = self.response.connection if self.response is not None else None
-        return connection is not None and (connection.transport is None or connection.transport.is_closing())
-
-
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:
     """Feed the body to `parser`; returns why the body ended, if not cleanly."""
     try:
@@ -186,6 +119,12 @@ async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Wa
             raise
         return _cause(error)
     return ""
+
+
+def _is_closed(response: aiohttp.ClientResponse) -> bool:
+    """aiohttp (3.14) closes a connection over broken framing without telling the reader of the body."""
+    connection = response.connection
+    return connection is not None and (connection.transport is None or connection.transport.is_closing())
 
 
 async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -> RequestFailed:
