@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "Print one table for runs, and write Markdown and HTML.",
     "benchmarks": "List the benchmark cards, or show one.",
     "models": "List the small models for the embedded server, or fetch one.",
+    "doctor": "Check the grader on every card, or the journal of a run.",
     "grade": "Grade one response against one reference answer, and say why.",
     "demo": "Start the embedded server, run, score and report the demo benchmark.",
 }

@@ -1,0 +1,99 @@
+"""`harness doctor`: does the grader accept every card's own references, and is a run's journal intact?"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from harness.cli import terminal
+from harness.core.errors import HarnessError, StoreError
+from harness.core.inert import quoted, visible
+
+PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "antlr4-python3-runtime", "mpmath", "xllamacpp", "huggingface-hub")
+SHOWN_FAILURES = 3
+
+
+@click.command("doctor")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--benchmark", "benchmarks", multiple=True, help="Only these cards; may be repeated.")
+def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
+    """Check every card whose data are here, or verify every checksum of RUN_FOLDER...
+
+    A card passes when each of its reference answers, boxed, is graded as correct against itself and as wrong when it
+    is changed. Exit code 1 when one does not, 3 when a run is damaged.
+    """
+    if runs:
+        sys.exit(StoreError.exit_code if any([_damaged(path) for path in runs]) else 0)
+    click.echo(f"Python {platform.python_version()} on {platform.platform()}")
+    for name in PACKAGES:
+        click.echo(f"  {name} {_version(name)}")
+    sys.exit(0 if _cards(benchmarks) else 1)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cards(wanted: tuple[str, ...]) -> bool:
+    from harness.benchmarks import catalogue, data, questions
+    from harness.grading.selftest import self_test
+
+    rows = []
+    passed = True
+    cards = [catalogue.load(name) for name in wanted] or catalogue.cards()
+    for card in cards:
+        if not wanted and data.status(card) == "absent":
+            rows.append((card.name, "–", "–", "–", "data not here: `harness benchmarks fetch`"))
+            continue
+        try:
+            found = self_test(questions.build(card).questions)
+        except HarnessError as error:
+            rows.append((card.name, "–", "–", "–", str(error)))
+            passed = False
+            continue
+        itself, distinct = found.n_references - len(found.not_itself), found.n_changed - len(found.not_distinct)
+        failures = [quoted(reference) for _, reference in found.not_itself]
+        failures += [f"{quoted(reference)} = {quoted(other)}" for _, reference, other in found.not_distinct]
+        shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
+        rows.append(
+            (
+                card.name,
+                str(found.n_references),
+                f"{itself}/{found.n_references}",
+                f"{distinct}/{found.n_changed}",
+                shown or "passed",
+            )
+        )
+        passed = passed and found.passed
+    terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
+    return passed
+
+
+def _damaged(path: Path) -> bool:
+    """Read every record of a run, report, and say whether something is damaged."""
+    from harness.runs import RunFolder, read_samples
+
+    folder = RunFolder.open(path)
+    damaged = False
+    for name in folder.benchmarks():
+        reader = read_samples(folder.benchmark(name))
+        n = sum(1 for _ in reader)
+        report = reader.report
+        click.echo(f"{folder.path.name}/{visible(name)}: {n} samples, {report.n_duplicates} repeated records")
+        for line in report.damaged:
+            click.echo(f"  line {line.number}: {line.reason}; its sample is owed again")
+        if report.torn_tail:
+            click.echo(f"  a torn tail of {report.torn_tail} bytes; the next `harness run` moves it aside")
+        for key in report.conflicts:
+            click.echo(f"  {quoted(key.question_id)} #{key.sample_index}: two different records; the first counts")
+        for warning in report.warnings:
+            click.echo(f"  {warning}")
+        damaged = damaged or bool(report.damaged)
+    return damaged
