@@ -27,7 +27,8 @@ def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:
     is changed. Exit code 1 when one does not, 3 when a run is damaged.
     """
     if runs:
-        sys.exit(StoreError.exit_code if any([_damaged(path) for path in runs]) else 0)
+        damaged = [path for path in runs if _damaged(path)]
+        sys.exit(StoreError.exit_code if damaged else 0)
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
