@@ -262,9 +262,9 @@ def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, A
         return info.context_tokens if info else None
 
     def transport() -> Transport:
-        from harness.client.aio import AiohttpTransport
+        from harness.client.transports import open_transport
 
-        return AiohttpTransport(ca_file=flags["ca_file"])
+        return open_transport(flags["transport"], ca_file=flags["ca_file"])
 
     names = ", ".join(f"{s.card.name} {len(s.questions)} × {settings.benchmarks[s.card.name].samples}" for s in sets)
     click.echo(f"{visible(settings.model)} · {names} · run folder {settings.out}", err=True)

@@ -82,7 +82,13 @@ _OPTIONS = (
         show_default=True,
     ),
     click.option("--no-stream", is_flag=True, help="Ask for whole replies, for endpoints that cannot stream."),
-    click.option("--transport", default="auto", show_default=True, help="How requests travel."),
+    click.option(
+        "--transport",
+        type=click.Choice(["auto", "fast", "aiohttp", "sdk"]),
+        default="auto",
+        show_default=True,
+        help="How requests travel. auto: fast for plain http, aiohttp for https and proxies. sdk: the openai package.",
+    ),
     click.option(
         "--first-token-timeout", type=float, help="Seconds from the request to the first token. Default: 600."
     ),
