@@ -248,7 +248,7 @@ class ReplyParser:
         if len(line) > MAX_EVENT_BYTES:
             raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
         if line.startswith(b"data:"):
-            self._data.append(line[5:])
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
             if len(self._data) > 1 and sum(map(len, self._data)) > MAX_EVENT_BYTES:
                 raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
         elif line.startswith(b"event:"):

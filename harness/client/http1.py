@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-MAX_HEAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 32 * 1024
 MAX_SIZE_LINE_BYTES = 4096
 """A chunk's size with its extensions, and the trailers."""
 

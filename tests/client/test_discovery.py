@@ -1,0 +1,135 @@
+"""What a server says of itself, and clear sentences when it says nothing."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.client.discovery import ModelInfo, find_model, is_up, list_models, stated_concurrency, wait_until_up
+from harness.client.endpoint import Endpoint
+from harness.core.errors import ServerError
+from tests.faults.server import CLOSE, STALL, FaultServer, Request, Step, http, models
+
+KEY = "sk-canary-0123456789"
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    started: list[FaultServer] = []
+
+    def start(pages: dict[str, bytes]) -> Endpoint:
+        server = FaultServer(lambda request: [pages.get(request.path, http(404, {"detail": "Not Found"}))])
+        started.append(server.__enter__())
+        return Endpoint.parse(server.base_url, KEY)
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def test_the_context_is_read_as_each_server_states_it(serve: Any) -> None:
+    vllm = serve({"/v1/models": models("m", max_model_len=4096)})
+    assert list_models(vllm) == [ModelInfo("m", 4096)]
+    slots = http(200, {"default_generation_settings": {"n_ctx": 2048}, "total_slots": 4})
+    llama = serve({"/v1/models": models("m", meta={"n_ctx": 8192, "n_ctx_train": 8192}), "/props": slots})
+    assert list_models(llama) == [ModelInfo("m", 2048)]
+    assert stated_concurrency(llama) == 4
+    info = http(200, {"context_length": 8192, "internal_states": [{"max_running_requests": 48}]})
+    sglang = serve({"/v1/models": models("m"), "/get_server_info": info})
+    assert list_models(sglang) == [ModelInfo("m", 8192)]
+    assert stated_concurrency(sglang) == 48
+    silent = serve({"/v1/models": models("m", max_model_len="many")})
+    assert list_models(silent) == [ModelInfo("m", None)]
+    assert stated_concurrency(silent) is None
+
+
+def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
+    endpoint = serve({"/v1/models": models("qwen3-8b", "llama")})
+    assert find_model(endpoint, "llama") == ModelInfo("llama")
+    with pytest.raises(ServerError, match=r"does not serve qwen3-8.*qwen3-8b, llama.*Did you mean qwen3-8b"):
+        find_model(endpoint, "qwen3-8")
+    with pytest.raises(ServerError, match="--model"):
+        find_model(endpoint, None)
+    assert find_model(serve({"/v1/models": models("only")}), None) == ModelInfo("only")
+
+
+def test_a_router_that_lists_unknown_is_not_believed(serve: Any) -> None:
+    assert find_model(serve({"/v1/models": models("unknown")}), "anything") is None
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (http(401, {"error": "Unauthorized"}), "key was not accepted"),
+        (http(404, {"detail": "Not Found"}), "/v1"),
+        (http(503, {"error": {"message": "Loading model"}}), "Loading model"),
+        (http(200, b"<html><h1>It works!</h1></html>"), "It works!"),
+        (http(200, {"data": 7}), "not as an OpenAI-compatible server"),
+        (http(302, location="https://elsewhere/v1"), "https://elsewhere/v1"),
+        (http(500, {"error": f"the key {KEY} is odd"}), "is odd"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab", "HTTP"),
+    ],
+)
+def test_what_is_no_model_list_is_one_clear_sentence(page: bytes, words: str) -> None:
+    with FaultServer(lambda _: [page, CLOSE]) as server, pytest.raises(ServerError) as caught:
+        list_models(Endpoint.parse(server.base_url, KEY))
+    assert words in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_a_missing_key_names_its_variable() -> None:
+    with (
+        FaultServer(lambda _: [http(401, {"error": "Unauthorized"})]) as server,
+        pytest.raises(ServerError, match="OPENAI_API_KEY"),
+    ):
+        list_models(Endpoint.parse(server.base_url))
+
+
+def test_no_server_names_host_and_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ServerError, match=rf"127\.0\.0\.1:{port}"):
+        list_models(Endpoint.parse(f"http://127.0.0.1:{port}"))
+    with pytest.raises(ServerError, match=r"no-such-host\.invalid"):
+        list_models(Endpoint.parse("http://no-such-host.invalid"))
+
+
+def test_a_silent_server_is_left_after_the_timeout() -> None:
+    with FaultServer(lambda _: [STALL]) as server, pytest.raises(ServerError, match="within"):
+        list_models(Endpoint.parse(server.base_url), timeout=0.2)
+
+
+def test_a_list_without_end_is_bounded() -> None:
+    def answer(_: Request) -> Iterable[Step]:
+        yield b"HTTP/1.1 200 OK\r\n\r\n"
+        while True:
+            yield b" " * 65536
+
+    with FaultServer(answer) as server, pytest.raises(ServerError):
+        list_models(Endpoint.parse(server.base_url), timeout=2)
+
+
+def test_health_is_the_health_page_or_else_the_model_list(serve: Any) -> None:
+    assert is_up(serve({"/health": http(200)}))
+    assert not is_up(serve({"/health": http(503), "/v1/models": models("m")}))
+    assert is_up(serve({"/v1/models": models("m")}))
+    assert is_up(serve({"/v1/models": http(401, {})}))
+
+
+def test_waiting_ends_when_the_server_is_up_or_the_time_is_over() -> None:
+    answers = iter([http(503), http(503), http(200)])
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    with FaultServer(lambda _: [next(answers, http(503))]) as server:
+        endpoint = Endpoint.parse(server.base_url)
+        wait_until_up(endpoint, 60, clock=lambda: now[0], sleep=sleep)
+        assert now[0] == 2.0
+        with pytest.raises(ServerError, match="within 5 s"):
+            wait_until_up(endpoint, 5, clock=lambda: now[0], sleep=sleep)

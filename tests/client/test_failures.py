@@ -1,0 +1,156 @@
+"""What a server's refusal means, in its own words."""
+
+from __future__ import annotations
+
+import json
+import re
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.client.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
+
+NOW = 1_800_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "boom", "type": "BadRequestError", "code": 400}}, "boom (BadRequestError)"),
+        ({"error": {"message": "boom", "code": "context_length_exceeded"}}, "boom (context_length_exceeded)"),
+        ({"error": "Unauthorized"}, "Unauthorized"),
+        ({"object": "error", "message": "boom", "code": 400}, "boom"),
+        ({"detail": "Not Found"}, "Not Found"),
+        ({"detail": [{"loc": ["body", "n"], "msg": "must be 1"}]}, "body.n: must be 1"),
+        ([{"error": {"message": "boom"}}], "boom"),
+        ({"message": "boom"}, "boom"),
+        ({"error": {"message": {"detail": "deep"}}}, "deep"),
+    ],
+)
+def test_the_message_of_every_known_shape_is_found(body: Any, words: str) -> None:
+    assert error_words(json.dumps(body).encode()) == words
+
+
+def test_a_page_is_shown_by_its_words() -> None:
+    page = b"<html><style>a{}</style><h1>502 Bad Gateway</h1>\n<hr>nginx</html>"
+    assert error_words(page) == "502 Bad Gateway nginx"
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (400, "This model's maximum context length is 2048 tokens. However, your prompt contains 2049", "too_long"),
+        (400, "max_tokens=1000000 cannot be greater than max_model_len=2048.", "too_long"),
+        (400, "The input (9033 tokens) is longer than the model's context length (8192 tokens).", "too_long"),
+        (400, "Requested token count exceeds the model's maximum context length of 8192 tokens.", "too_long"),
+        (400, "request (12031 tokens) exceeds the available context size (2048 tokens)", "too_long"),
+        (400, "litellm.ContextWindowExceededError: litellm.BadRequestError", "too_long"),
+        (400, "too many tokens (context_length_exceeded)", "too_long"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "too_long"),
+        (400, "temperature must be non-negative, got -1.0.", "rejected"),
+        (400, "Invalid model name passed in model=x. Call `/v1/models`", "refused"),
+        (404, "The model `x` does not exist.", "refused"),
+        (402, "Insufficient Balance", "refused"),
+        (429, "You exceeded your current quota, please check your plan (insufficient_quota)", "refused"),
+        (429, "Rate limit reached", "rate_limited"),
+        (529, "Overloaded", "server"),
+        (418, "teapot", "rejected"),
+    ],
+)
+def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -> None:
+    assert classify(status, words) == kind
+
+
+def test_recorded_refusals_of_all_servers_have_their_kind(shared_data: Path) -> None:
+    kinds = {
+        "too_long_prompt": "too_long",
+        "max_tokens_beyond_ctx": "too_long",
+        "wrong_model": "refused",
+        "bad_temperature": "rejected",
+        "empty_messages": "rejected",
+        "max_tokens_0": "rejected",
+    }
+    seen = 0
+    for recording in sorted((shared_data / "sse").glob("*.sse")):
+        status = re.search(rb"^# status: (4\d\d)", recording.read_bytes(), re.M)
+        if status is None:
+            continue
+        body = recording.read_bytes().split(b"\n", 2)[2]
+        failure = failed_status(int(status[1]), body)
+        assert failure.kind == kinds[recording.stem.split("__")[1]], (recording.name, failure)
+        seen += 1
+    assert seen >= 15
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", None),
+        ("3", 3.0),
+        (" 2.5 ", 2.5),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e400", None),
+        ("", None),
+        ("in a while", None),
+        (formatdate(NOW + 30, usegmt=True), 30.0),
+        (formatdate(NOW - 30, usegmt=True), None),
+        ("Wed, 99 Foo 2026 99:99:99 GMT", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date_to_come_or_nothing(value: str, seconds: float | None) -> None:
+    assert retry_after_seconds(value, NOW) == seconds
+
+
+def test_milliseconds_go_before_seconds() -> None:
+    assert failed_status(429, b"", retry_after="9", retry_after_ms="1500", now=NOW).retry_after == 1.5
+
+
+def test_a_redirect_names_its_target_without_user_info() -> None:
+    failure = failed_status(302, b"", location="https://user:secret@elsewhere/v1")
+    assert failure.kind == "refused"
+    assert "https://elsewhere/v1" in failure.message
+    assert "secret" not in failure.message
+
+
+@pytest.mark.parametrize(
+    "echo", ["Bearer sk-canary-12345678", "api_key=sk-canary-12345678", "http://u:sk-canary-12345678@h/"]
+)
+def test_keys_are_hidden_even_if_nobody_named_them(echo: str) -> None:
+    assert "canary" not in failed_status(401, json.dumps({"error": f"bad {echo}"}).encode()).message
+
+
+def test_a_secret_at_the_edge_of_the_bound_is_not_shown_in_part() -> None:
+    body = json.dumps({"error": "x" * 290 + "sk-canary-123"}).encode()
+    assert "sk-c" not in failed_status(401, body, secrets=["sk-canary-123"]).message
+
+
+def test_the_message_is_short_and_on_one_line() -> None:
+    message = failed_status(400, json.dumps({"error": "a\nb\x1b]52;c;x\x07" + "y" * 10**5}).encode()).message
+    assert len(message) < 400
+    assert message.isprintable()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(("error", "message", "detail", "type", "code", "msg", "loc")), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.integers(300, 599), st.text(max_size=20), st.binary(max_size=40))
+@settings(deadline=None)
+def test_any_refusal_is_a_failure_of_some_kind(value: Any, status: int, header: str, body: bytes) -> None:
+    failed_event(value)
+    failed_status(status, json.dumps(value).encode(), retry_after=header, location=header)
+    failed_status(status, body, content_encoding="gzip", retry_after_ms=header)

@@ -1,0 +1,124 @@
+"""Policies of asking again, without a clock that runs."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from harness.client.reply import FailureKind, RequestFailed
+from harness.client.retry import AsServerAsks, Attempts, FullJitter, Hopeless, Pace, RetryBudget, RetryPolicy
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def failure(kind: FailureKind = "server", message: str = "", retry_after: float | None = None) -> RequestFailed:
+    return RequestFailed(kind, message or str(random.random()), retry_after=retry_after)
+
+
+def attempts(budget: RetryBudget | None = None) -> Attempts:
+    return Attempts(RetryPolicy(wait=AsServerAsks(FullJitter(rng=random.Random(1)))), budget or RetryBudget())
+
+
+def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
+    waits = []
+    for _ in range(300):
+        of_one = attempts()
+        waits.append([wait for n in range(5) if (wait := of_one.failed(failure(message=str(n)))) is not None])
+    for n in range(5):
+        at_n = [each[n] for each in waits]
+        assert min(at_n) >= 0
+        assert 2**n / 2 < max(at_n) <= 2**n
+
+
+def test_the_servers_wait_is_a_floor() -> None:
+    assert (attempts().failed(failure("rate_limited", retry_after=7)) or 0) >= 7
+
+
+@pytest.mark.parametrize("kind", ["too_long", "rejected", "refused", "runaway"])
+def test_what_cannot_succeed_is_final_at_once(kind: FailureKind) -> None:
+    one = attempts()
+    assert one.failed(failure(kind)) is None
+    assert one.final
+
+
+def test_attempts_are_bounded() -> None:
+    one = attempts()
+    outcomes = []
+    while True:
+        one.begin()
+        outcomes.append(one.failed(failure()))
+        if outcomes[-1] is None:
+            break
+    assert one.count == len(outcomes) == 6
+
+
+def test_the_same_error_on_the_same_payload_is_final_sooner() -> None:
+    one = attempts()
+    waits = [one.failed(failure(message="bad token")) for _ in range(4)]
+    assert [wait is None for wait in waits] == [False, False, False, True]
+
+
+def test_rate_limits_use_up_none_of_the_other_attempts() -> None:
+    one = attempts()
+    for _ in range(20):
+        assert one.failed(failure("rate_limited", "slow down")) is not None
+    assert one.failed(failure()) is not None
+
+
+def test_retries_of_a_run_are_a_fifth_of_its_requests_plus_a_floor() -> None:
+    budget = RetryBudget(share=0.2, floor=10)
+    granted = 0
+    for _ in range(1000):
+        one = attempts(budget)
+        one.begin()
+        granted += one.failed(failure()) is not None
+    assert granted == 210
+
+
+def test_failures_to_connect_are_not_charged_to_the_budget() -> None:
+    budget = RetryBudget(share=0, floor=0)
+    assert attempts(budget).failed(failure("connect")) is not None
+    spent = attempts(budget)
+    assert spent.failed(failure("cut")) is None
+    assert "budget" in spent.final
+
+
+def test_a_burst_of_429_halves_the_concurrency_once_and_pauses_the_endpoint() -> None:
+    clock = Clock()
+    pace = Pace(64, clock)
+    for _ in range(64):
+        pace.rate_limited(5.0)
+    assert pace.limit == 32
+    assert pace.pause() == 5.0
+    clock.now += 6
+    assert pace.pause() == 0
+    pace.rate_limited(None)
+    assert pace.limit == 16
+    for _ in range(20):
+        clock.now += 2
+        pace.rate_limited(None)
+    assert pace.limit == 1
+
+
+def test_the_concurrency_grows_back_by_one_for_each_round_and_never_above_its_ceiling() -> None:
+    pace = Pace(8, Clock())
+    pace.rate_limited(None)
+    for _ in range(5):
+        pace.succeeded()
+    assert pace.limit == 5
+    for _ in range(1000):
+        pace.succeeded()
+    assert pace.limit == 8
+
+
+def test_a_run_in_which_nothing_succeeds_stops() -> None:
+    rule = Hopeless(3)
+    assert [rule.failed(), rule.failed()] == [False, False]
+    rule.succeeded()
+    assert [rule.failed(), rule.failed(), rule.failed()] == [False, False, True]

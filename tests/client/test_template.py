@@ -1,0 +1,175 @@
+"""The batch reader is the general one, only faster: same texts from the same bytes, or nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.client.template import Template, Templates, learnt
+
+
+def vllm(text: str, *, field: str = "content", **extra: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": {field: text}, "logprobs": None, "finish_reason": None, "token_ids": None}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 7,
+        "model": "m",
+        "choices": [choice],
+        **extra,
+    }
+
+
+def frame(value: Any, ascii_only: bool = False, **dumps: Any) -> bytes:
+    """An event in an HTTP chunk of its own."""
+    event = b"data: " + (
+        value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=ascii_only, **dumps).encode()
+    )
+    event += b"\n\n"
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+def learnt_from(value: dict[str, Any], **dumps: Any) -> Template:
+    template = learnt(json.dumps(value, ensure_ascii=False, **dumps).encode())
+    assert template is not None
+    return template
+
+
+LIKE_SERVERS = {
+    "vllm": vllm,
+    "vllm reasoning": lambda text: vllm(text, field="reasoning"),
+    "llama.cpp": lambda text: {
+        "choices": [{"finish_reason": None, "index": 0, "delta": {"content": text}}],
+        "created": 7,
+        "id": "chatcmpl-x",
+        "model": "m",
+        "object": "chat.completion.chunk",
+    },
+    "sglang": lambda text: {
+        "id": "a",
+        "created": 7,
+        "choices": [{"index": 0, "delta": {"reasoning_content": None, "content": text}, "matched_stop": None}],
+    },
+    "completions": lambda text: {
+        "id": "a",
+        "choices": [{"index": 0, "text": text, "finish_reason": None}],
+        "usage": None,
+    },
+}
+texts = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize("server", LIKE_SERVERS)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@given(tokens=texts, ascii_only=st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_a_run_of_token_events_gives_their_texts(
+    server: str, separators: tuple[str, str], tokens: list[str], ascii_only: bool
+) -> None:
+    make = LIKE_SERVERS[server]
+    template = learnt_from(make("x"), separators=separators)
+    tokens = [token.encode("utf-8", "ignore").decode() or "x" for token in tokens]
+    later = [make(token) for token in tokens]
+    for n, value in enumerate(later):
+        value.update({name: {"id": f"other-{n}", "created": n}[name] for name in ("id", "created") if name in value})
+    raw = b"".join(frame(value, ascii_only, separators=separators) for value in later)
+    assert template.fits(raw, 0)
+    assert template.batch(raw, 0) == (len(raw), tokens)
+    assert template.reasoning == ("reasoning" in server)
+
+
+@given(tokens=texts, odd=st.integers(0, 7), place=st.integers(0, 12))
+@settings(deadline=None, max_examples=300)
+def test_an_event_that_is_no_token_ends_the_run_before_it(tokens: list[str], odd: int, place: int) -> None:
+    tokens = [token.encode("utf-8", "ignore").decode() or "x" for token in tokens]
+    finish = vllm("z")
+    finish["choices"][0]["finish_reason"] = "stop"
+    second = vllm("z")
+    second["choices"][0]["index"] = 1
+    odds = [
+        frame(finish),
+        frame(second),
+        frame(vllm("z", usage={"completion_tokens": 3})),
+        frame(vllm("z", error={"message": "boom"})),
+        frame(vllm("z", field="reasoning")),
+        frame(b"[DONE]"),
+        b"9\r\n: ping\n\n\r\n",
+        frame(json.dumps(vllm("z")).encode().replace(b'"z"', b'"z","content":"y"')),
+    ]
+    place = min(place, len(tokens))
+    frames = [frame(vllm(token)) for token in tokens]
+    before = b"".join(frames[:place])
+    raw = before + odds[odd] + b"".join(frames[place:])
+    got = learnt_from(vllm("x")).batch(raw, 0)
+    assert got == ((len(before), tokens[:place]) if place else None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        vllm("x", usage={"completion_tokens": 1}),
+        vllm("x", error="boom"),
+        vllm(""),
+        {"choices": []},
+        {"choices": [{"index": 1, "delta": {"content": "x"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]},
+        {"choices": [{"index": 0, "delta": {"content": "x", "reasoning": "y"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "x", "tool_calls": [{}]}}]},
+        {"choices": [{"index": 0, "delta": {"content": "x"}}, {"index": 1, "delta": {"content": "x"}}]},
+        {"choices": [{"index": 0, "delta": {"content": None}}], "content": "x"},
+        ["content"],
+    ],
+)
+def test_nothing_is_learnt_from_an_event_with_more_than_a_token(value: Any) -> None:
+    assert learnt(json.dumps(value).encode()) is None
+
+
+def test_a_model_named_like_a_field_confuses_nothing() -> None:
+    value = vllm("x") | {"model": '"content":"x"', "object": '"id":"y"'}
+    raw = frame(value) + frame(value)
+    assert learnt_from(value).batch(raw, 0) == (len(raw), ["x", "x"])
+
+
+def test_lone_surrogates_are_left_to_the_general_path() -> None:
+    raw = frame(vllm("\ud83d"), True) + frame(vllm("\ude00"), True)
+    assert learnt_from(vllm("x"), separators=(", ", ": ")).batch(raw, 0) is None
+
+
+@given(st.binary(max_size=80))
+@settings(deadline=None)
+def test_any_bytes_are_refused_without_an_error(raw: bytes) -> None:
+    template = learnt_from(vllm("x"))
+    good = frame(vllm("a"))
+    for bytes_ in (raw, good + raw, raw + good):
+        got = template.batch(bytes_, 0)
+        if got is not None:
+            # The first chunk's size is not checked against its contents.
+            assert bytes_[: got[0]].split(b"\r\n", 1)[1] == (good * len(got[1])).split(b"\r\n", 1)[1]
+    learnt(raw)
+    Templates().learn(raw)
+
+
+def test_events_of_every_recorded_server_are_learnt(shared_data: Path) -> None:
+    servers = (
+        "vllm-0.32-cpu",
+        "sglang-0.5.23-cpu_noreasoning",
+        "llamacpp-xllamacpp",
+        "sglang-router-0.3.2_to_llamacpp",
+    )
+    for server in servers:
+        body = (shared_data / "sse" / f"{server}__stop.sse").read_bytes()
+        raw = b"".join(frame(event) for event in re.findall(rb"data: (\{.*\})\n\n", body))
+        templates = Templates()
+        first = raw.index(b"\n\n\r\n") + 4
+        templates.learn(raw)
+        template = templates.find(raw, first)
+        assert template is not None, server
+        batch = template.batch(raw, first)
+        assert batch is not None, server
+        assert len(batch[1]) > 10, server
