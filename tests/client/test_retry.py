@@ -21,8 +21,11 @@ def failure(kind: FailureKind = "server", message: str = "", retry_after: float 
     return RequestFailed(kind, message or str(random.random()), retry_after=retry_after)
 
 
+POLICY = RetryPolicy(wait=AsServerAsks(FullJitter(rng=random.Random(1))))
+
+
 def attempts(budget: RetryBudget | None = None) -> Attempts:
-    return Attempts(RetryPolicy(wait=AsServerAsks(FullJitter(rng=random.Random(1)))), budget or RetryBudget())
+    return Attempts(POLICY, budget or RetryBudget())
 
 
 def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
