@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
@@ -53,6 +54,17 @@ class AiohttpTransport:
         self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        while True:
+            kept = _Kept()
+            try:
+                return await self._ask(endpoint, path, body, deadlines, max_body_bytes, kept)
+            except RequestFailed as failure:
+                if not (kept.reused and failure.unanswered):
+                    raise
+
+    async def _ask(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int, kept: _Kept
+    ) -> Reply:
         session = self._open_session()
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
@@ -69,6 +81,7 @@ class AiohttpTransport:
                     proxy=proxy,
                     allow_redirects=False,
                     timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
+                    trace_request_ctx=kept,
                 ) as response,
             ):
                 if response.status != 200:
@@ -103,8 +116,24 @@ class AiohttpTransport:
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
+                trace_configs=[_reuse_trace()],
             )
         return self._session
+
+
+class _Kept:
+    """Whether a request went out on a connection that had carried another one before."""
+
+    reused = False
+
+
+def _reuse_trace() -> aiohttp.TraceConfig:
+    async def reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        context.trace_request_ctx.reused = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(reused)
+    return trace
 
 
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:
@@ -161,7 +190,7 @@ def _connection_failure(
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return RequestFailed("refused", f"{place}: the proxy answered HTTP {error.status}", status=error.status)
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return RequestFailed("connect", f"{place} closed the connection before replying")
+        return RequestFailed("connect", f"{place} closed the connection before replying", unanswered=True)
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return RequestFailed("connect", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
     if isinstance(error, aiohttp.ClientConnectorError):

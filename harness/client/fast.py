@@ -36,8 +36,8 @@ from harness.core.inert import quoted
 BATCH_BYTES = 16 * 1024
 """So much of a reply is put aside before it is parsed."""
 
-MIN_BATCH_BYTES = 4096
-"""Less (some twenty events) is parsed the general way."""
+MIN_BATCH_BYTES = 2048
+"""Less (some eight events) is parsed the general way."""
 
 BATCH_S = 1.0
 """So long it is put aside at most: deadlines count tokens, and only parsed events are tokens."""
@@ -85,7 +85,8 @@ class FastTransport:
         self._idle: dict[_Place, list[_Connection]] = {}
         self._routes: dict[tuple[Endpoint, str], _Route] = {}
         self._templates: dict[_Place, Templates] = {}
-        self._addresses: dict[_Place, tuple[float, asyncio.Task[list[_Address]]]] = {}
+        self._addresses: dict[_Place, tuple[float, list[_Address]]] = {}
+        self._lookups: dict[_Place, asyncio.Task[list[_Address]]] = {}
         self._looking: asyncio.TimerHandle | None = None
 
     async def complete(
@@ -93,23 +94,30 @@ class FastTransport:
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
         route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
-        idle = self._idle.get(route.place)
-        connection = idle.pop() if idle else await self._connect(route.place, deadlines.connect)
-        parser = ReplyParser(
-            started=time.monotonic(),
-            started_utc=time.time(),
-            max_body_bytes=max_body_bytes,
-            clock="kernel" if self.kernel_stamps else "user",
-            secrets=route.secrets,
-        )
-        return await connection.ask(b"%b%d\r\n\r\n%b" % (route.head, len(body), body), parser, deadlines)
+        request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
+        while True:
+            idle = self._idle.get(route.place)
+            kept = idle.pop() if idle else None
+            connection = kept or await self._connect(route.place, deadlines.connect)
+            parser = ReplyParser(
+                started=time.monotonic(),
+                started_utc=time.time(),
+                max_body_bytes=max_body_bytes,
+                clock="kernel" if self.kernel_stamps else "user",
+                secrets=route.secrets,
+            )
+            try:
+                return await connection.ask(request, parser, deadlines)
+            except RequestFailed as failure:
+                if not (kept and failure.unanswered):
+                    raise
 
     async def close(self) -> None:
         """Close all connections."""
         for connection in [*self.active, *(one for idle in self._idle.values() for one in idle)]:
             connection.close()
         self._idle.clear()
-        for _, lookup in self._addresses.values():
+        for lookup in self._lookups.values():
             lookup.cancel()
         if self._looking is not None:
             self._looking.cancel()
@@ -155,20 +163,21 @@ class FastTransport:
     async def _connect(self, place: _Place, seconds: float) -> _Connection:
         name = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
         try:
-            async with asyncio.timeout(seconds):
-                addresses = await self._resolve(place)
-                for n, address in enumerate(addresses):
-                    try:
-                        # A dead first address (::1 of localhost, say) must not use up the whole deadline.
-                        async with asyncio.timeout(seconds / len(addresses)):
-                            connected = await _connected(address)
-                    except OSError:
-                        if n + 1 == len(addresses):
-                            raise
-                    else:
+            until, addresses = self._addresses.get(place, (0.0, []))
+            if time.monotonic() >= until:
+                async with asyncio.timeout(seconds):
+                    addresses = await self._resolve(place)
+            for n, address in enumerate(addresses):
+                try:
+                    # A dead first address (::1 of localhost, say) must not use up the whole deadline.
+                    connected = await _connected(address, seconds / len(addresses))
+                except OSError:
+                    if n + 1 == len(addresses):
+                        raise
+                else:
+                    if n:
                         addresses.insert(0, addresses.pop(n))
-                        templates = self._templates.setdefault(place, Templates())
-                        return _Connection(self, place, connected, templates)
+                    return _Connection(self, place, connected, self._templates.setdefault(place, Templates()))
         except TimeoutError:
             raise RequestFailed("timeout", f"no connection to {name} within {seconds:g} s") from None
         except OSError as error:
@@ -179,12 +188,14 @@ class FastTransport:
         raise RequestFailed("connect", f"cannot connect to {name}: the name has no address")
 
     async def _resolve(self, place: _Place) -> list[_Address]:
-        now = time.monotonic()
-        known = self._addresses.get(place)
-        if known is None or known[0] < now or (known[1].done() and (known[1].cancelled() or known[1].exception())):
-            known = (now + RESOLVE_S, asyncio.ensure_future(_lookup(place)))
-            self._addresses[place] = known
-        return await asyncio.shield(known[1])
+        """The addresses of a host; all who ask meanwhile wait for one lookup."""
+        lookup = self._lookups.get(place)
+        if lookup is None:
+            lookup = self._lookups[place] = asyncio.ensure_future(_lookup(place))
+            lookup.add_done_callback(lambda _: self._lookups.pop(place, None))
+        addresses = await asyncio.shield(lookup)
+        self._addresses[place] = (time.monotonic() + RESOLVE_S, addresses)
+        return addresses
 
 
 class _Connection:
@@ -325,9 +336,8 @@ class _Connection:
         why = self._reader.eof()
         if not self._reader.status:
             place = f"{self.place[0]}:{self.place[1]}"
-            return self._over(
-                RequestFailed("connect", f"{place} closed the connection before replying {cause}".strip())
-            )
+            message = f"{place} closed the connection before replying {cause}".strip()
+            return self._over(RequestFailed("connect", message, unanswered=not self._reader.started))
         if self._error_body is not None:
             return self._over(self._refusal())
         return self._finish(why and (cause or why))
@@ -555,17 +565,18 @@ async def _lookup(place: _Place) -> list[_Address]:
     return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in found))
 
 
-async def _connected(address: _Address) -> socket.socket:
-    """A connected socket that does not block. Raises `OSError`."""
-    sock = socket.socket(address[0], socket.SOCK_STREAM | getattr(socket, "SOCK_NONBLOCK", 0))
+async def _connected(address: _Address, seconds: float) -> socket.socket:
+    """A connected socket that does not block. Raises `OSError` (`TimeoutError` after `seconds`)."""
+    sock = socket.socket(address[0], socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = sock.connect_ex(address[1])
-        if code == errno.EINPROGRESS:
-            await _writable(sock)
+        if code == errno.EINPROGRESS and not _stands(sock):
+            async with asyncio.timeout(seconds):
+                await _writable(sock)
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
+        if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
     except BaseException:
         sock.close()
@@ -573,10 +584,16 @@ async def _connected(address: _Address) -> socket.socket:
     return sock
 
 
+def _stands(sock: socket.socket) -> bool:
+    """Over loopback a connection stands before the call that asks for it returns."""
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return True
+
+
 async def _writable(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        sock.getpeername()  # over loopback the connection stands before connect returns
-        return
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     fd = sock.fileno()

@@ -42,7 +42,8 @@ class RequestFailed(Exception):
 
     status: HTTP status if there was one. message: the server's words or the cause, safe to print, keys redacted.
     retry_after: seconds that the server asked for, already parsed; None if it did not (or wrote nonsense).
-    partial_text: what had come, for diagnosis only.
+    partial_text: what had come, for diagnosis only. unanswered: the connection ended before any byte of a reply; on a
+    kept connection that means that the server had closed it in between, and a transport asks again on another one.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class RequestFailed(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         partial_text: str = "",
+        unanswered: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
@@ -60,6 +62,7 @@ class RequestFailed(Exception):
         self.status = status
         self.retry_after = retry_after
         self.partial_text = partial_text
+        self.unanswered = unanswered
 
     @property
     def retryable(self) -> bool:
