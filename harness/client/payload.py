@@ -31,7 +31,8 @@ class RequestTemplate:
     """What all requests of a benchmark have in common.
 
     sampling: temperature, top_p, top_k … by the API's names; None = not sent, the server's default holds.
-    max_tokens_field: "max_tokens", or "max_completion_tokens" where the provider wants that.
+    max_tokens_field: "max_tokens", or "max_completion_tokens" where the provider wants that; seed_field likewise.
+    stream_usage: ask a stream for its usage; False where a provider refuses the field.
     extra_body: further top-level fields; they replace sampling fields of the same name.
     """
 
@@ -41,6 +42,8 @@ class RequestTemplate:
     max_tokens: int | None = None
     max_tokens_field: str = "max_tokens"
     stream: bool = True
+    seed_field: str = "seed"
+    stream_usage: bool = True
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     extra_body: Mapping[str, Any] = field(default_factory=dict)
 
@@ -57,7 +60,7 @@ class RequestTemplate:
     def fields(self) -> dict[str, Any]:
         """The constant fields as they are sent, without the prompt, the seed and max_tokens."""
         fields: dict[str, Any] = {"model": self.model, "stream": self.stream}
-        if self.stream:
+        if self.stream and self.stream_usage:
             fields["stream_options"] = {"include_usage": True}
         fields.update((name, value) for name, value in self.sampling.items() if value is not None)
         if self.chat_template_kwargs:
@@ -72,7 +75,7 @@ class RequestTemplate:
         if budget is not None and self.max_tokens_field not in self.extra_body:
             varying[self.max_tokens_field] = budget
         if seed is not None:
-            varying["seed"] = seed
+            varying[self.seed_field] = seed
         if self.api == "chat":
             varying["messages"] = question.messages
         else:

@@ -60,7 +60,8 @@ class RunSettings:
     concurrency: requests in flight over all endpoints, shared out by their weights.
     seed: run seed, from which every sample's is derived; None = no seed is sent.
     extra_body: merged into each request last; chat_template_kwargs: the thinking switch and its like.
-    max_tokens_field: "max_completion_tokens" for servers that refuse "max_tokens".
+    max_tokens_field: "max_completion_tokens" for servers that refuse "max_tokens"; seed_field: the seed's name there.
+    stream_usage: streams are asked for their usage.
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
     broken set-up. budget_tokens: completion tokens of a session; it ends at a whole round, so it implies "rounds".
@@ -77,6 +78,8 @@ class RunSettings:
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_field: str = "max_tokens"
     stream: bool = True
+    seed_field: str = "seed"
+    stream_usage: bool = True
     deadlines: Deadlines = field(default_factory=Deadlines)
     max_body_bytes: int = MAX_BODY_BYTES
     patience: Patience = Patience()

@@ -80,6 +80,8 @@ def request_template(settings: RunSettings, benchmark: str) -> RequestTemplate:
         sampling=sampling,
         max_tokens_field=settings.max_tokens_field,
         stream=settings.stream,
+        seed_field=settings.seed_field,
+        stream_usage=settings.stream_usage,
         chat_template_kwargs=settings.chat_template_kwargs,
         extra_body=settings.extra_body,
     )
