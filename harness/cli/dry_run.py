@@ -38,6 +38,7 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
             ),
             (f"{questions.card.name}: samples", f"{benchmark.samples} per question"),
             (f"{questions.card.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
+            (f"{questions.card.name}: request", _request(settings, questions)),
             (f"{questions.card.name}: prompt", questions.prompt),
             (f"{questions.card.name}: system prompt", questions.system_prompt or "none"),
         ]
@@ -51,3 +52,16 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
                 click.echo(f"  {visible(text)}")
         for text in first.prompt.split("\n") if first.prompt else ():
             click.echo(f"  {visible(text)}")
+
+
+def _request(settings: RunSettings, questions: QuestionSet) -> str:
+    """The body of the first request as it is sent, without the prompt."""
+    from harness.core import codec
+    from harness.core.identity import sample_seed
+    from harness.generation.workers import request_template
+
+    first = questions.questions[0]
+    seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
+    body = codec.decode(request_template(settings, questions.card.name).body(first, seed), dict)
+    prompt = "messages" if settings.api == "chat" else "prompt"
+    return codec.encode({name: value for name, value in body.items() if name != prompt}).decode()

@@ -1,4 +1,6 @@
-"""Which endpoints a command talks to: `--base-url`, else OPENAI_BASE_URL, else the server that `serve status` knows."""
+"""Which endpoints a command talks to: `--base-url` or a provider's address, else OPENAI_BASE_URL, else the server that
+`serve status` knows.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,57 @@ from harness.core.errors import ServerError, UsageError
 
 if TYPE_CHECKING:
     from harness.client.discovery import ModelInfo
+    from harness.client.providers import Provider
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+
+
+def provider_of(name: str | None, urls: Sequence[str], server: str | None) -> Provider:
+    """The provider of that name, else the one whose addresses these are. Raises `UsageError`: none, or several."""
+    from harness.client import providers
+
+    if name is not None:
+        return providers.load(name)
+    given = [] if server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
+    found = {one.name: one for one in (providers.recognise(url.partition(",")[0]) for url in given)}
+    if len(found) > 1:
+        raise UsageError(f"the addresses belong to several providers ({', '.join(found)}): a run speaks to one of them")
+    return next(iter(found.values()), None) or providers.load(providers.GENERIC)
 
 
 def resolve(
     urls: Sequence[str],
     server: str | None,
     headers: Sequence[str] = (),
-    key_variable: str = KEY_VARIABLE,
+    key_variable: str | None = None,
     key_file: Path | None = None,
+    provider: str | None = None,
 ) -> tuple[tuple[Endpoint, ...], dict[str, Any]]:
-    """(endpoints, what is known of a server of ours). `urls`: "URL" or "URL,weight=2".
+    """(endpoints, what is known of them). `urls`: "URL" or "URL,weight=2". key_variable: None = the provider's.
 
     Raises `UsageError`, `ServerError`.
     """
     if urls and server:
         raise UsageError("--base-url and --server are two ways to name the server: give one")
+    if provider and server:
+        raise UsageError("--provider is for addresses, --server for servers of `harness serve`: give one")
     extra = tuple(_header(text) for text in headers)
-    if urls or (server is None and os.environ.get(URL_VARIABLE)):
-        key = _key(key_variable, key_file)
-        return tuple(_endpoint(url, key, extra) for url in urls or [os.environ[URL_VARIABLE]]), {}
+    given: list[str | None] = [*urls]
+    chosen = provider_of(provider, urls, server)
+    if not given and chosen.address.base_url is not None and provider:
+        given = [None]
+    if not given and server is None and os.environ.get(URL_VARIABLE):
+        given = [os.environ[URL_VARIABLE]]
+    if given or (provider and chosen.hosted):
+        variable = key_variable or chosen.address.key_variable
+        key = _key(variable, key_file)
+        endpoints = tuple(_endpoint(chosen, url, key, extra) for url in given or [None])
+        if not chosen.hosted:
+            return endpoints, {}
+        for endpoint in endpoints:
+            _require_key(chosen, endpoint, variable)
+        return endpoints, {"provider": chosen.name}
 
     from server_launchers import supervisor
 
@@ -48,18 +79,30 @@ def resolve(
             f"several servers run ({', '.join(one.name for one in running)}): pick one with --server NAME"
         )
     state = supervisor.find(server)
-    key = os.environ.get(state.api_key_env) if state.api_key_env else _key(key_variable, key_file)
+    key = os.environ.get(state.api_key_env) if state.api_key_env else _key(key_variable or KEY_VARIABLE, key_file)
     about = {"server": state.name, "engine": state.engine, "source": state.source, **state.versions}
-    return tuple(_endpoint(url, key, extra) for url in state.base_urls), about
+    return tuple(_endpoint(chosen, url, key, extra) for url in state.base_urls), about
 
 
-def find_models(endpoints: Sequence[Endpoint], model: str | None, ca_file: Path | None) -> tuple[str, list[ModelInfo]]:
-    """(model name, what each endpoint says of it). Raises `ServerError`: one is down, refuses, or lacks the model."""
+def find_model(provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None) -> ModelInfo | None:
+    """What the endpoint says of `model`; None if nothing. Raises `ServerError`: it is down, refuses, lacks the model.
+
+    A hosted provider's list may be incomplete: a name that is not on it is no error.
+    """
     from harness.client import discovery
 
+    if model is None or not provider.hosted:
+        return discovery.find_model(endpoint, model, ca_file=ca_file)
+    return next((info for info in discovery.list_models(endpoint, ca_file=ca_file) if info.id == model), None)
+
+
+def find_models(
+    provider: Provider, endpoints: Sequence[Endpoint], model: str | None, ca_file: Path | None
+) -> tuple[str, list[ModelInfo]]:
+    """(model name, what each endpoint says of it). Raises `ServerError` as `find_model` does."""
     found = []
     for endpoint in endpoints:
-        info = discovery.find_model(endpoint, model, ca_file=ca_file)
+        info = find_model(provider, endpoint, model, ca_file)
         if info is not None:
             model = info.id
             found.append(info)
@@ -87,9 +130,19 @@ def _header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _endpoint(text: str, key: str | None, headers: tuple[tuple[str, str], ...]) -> Endpoint:
-    url, comma, option = text.partition(",")
-    endpoint = Endpoint.parse(url, key, headers)
+def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
+    """Raises `UsageError` where nothing that could be a key goes to a hosted provider."""
+    sent = {name.lower() for name, _ in endpoint.headers}
+    if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
+        return
+    raise UsageError(
+        f"{provider.label} needs a key: set {variable}, or name another place with --api-key-env or --api-key-file"
+    )
+
+
+def _endpoint(provider: Provider, text: str | None, key: str | None, headers: tuple[tuple[str, str], ...]) -> Endpoint:
+    url, comma, option = (text or "").partition(",")
+    endpoint = provider.endpoint(url or None, key, headers)
     if not comma:
         return endpoint
     name, _, value = option.partition("=")

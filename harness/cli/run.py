@@ -11,6 +11,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
+from harness.cli.hosted import spelt, with_suggestion, without
 from harness.cli.run_options import run_options
 from harness.cli.server_options import server_options
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.benchmarks.sampling import Sampling
     from harness.client.endpoint import Endpoint
+    from harness.client.providers import Provider
     from harness.client.transport import Transport
     from harness.generation.runner import Outcome
     from harness.generation.settings import RunSettings
@@ -51,7 +53,9 @@ def command(benchmarks: str | None, **flags: Any) -> None:
         for note in questions.notes:
             terminal.warn(note)
     preset, preset_sampling = _preset(flags["preset"])
-    sampling = {a.name: sampling_of(flags, preset_sampling, s) for a, s in zip(asked, sets, strict=True)}
+    sampling = {
+        a.name: without(sampling_of(flags, preset_sampling, s), flags["drop"]) for a, s in zip(asked, sets, strict=True)
+    }
     if not flags["serve"]:
         _refuse_server_flags(flags)
         sys.exit(_session(asked, sets, sampling, flags))
@@ -128,7 +132,11 @@ def _session(asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sa
 
         dry_run.show(settings, sets, contexts)
         return EXIT_COMPLETE
-    return _closing(_generate(settings, sets, about, flags), settings)
+    try:
+        outcome = _generate(settings, sets, about, flags)
+    except ServerError as error:
+        raise ServerError(with_suggestion(str(error))) from error
+    return _closing(outcome, settings)
 
 
 def _settings(
@@ -156,7 +164,6 @@ def _settings(
         seed=_seed(flags["seed"]),
         extra_body=_json_object("--extra-body", flags["extra_body"]),
         chat_template_kwargs=_json_object("--chat-template-kwargs", flags["chat_template_kwargs"]),
-        max_tokens_field=flags["max_tokens_field"],
         stream=not flags["no_stream"],
         deadlines=Deadlines(
             first_token=flags["first_token_timeout"] or defaults.first_token,
@@ -169,13 +176,14 @@ def _settings(
         canary=not flags["no_canary"],
         budget_tokens=flags["budget_tokens"],
     )
-    return settings, found.contexts, found.about
+    return spelt(settings, found.provider, flags), found.contexts, found.about
 
 
 @dataclass(frozen=True)
 class _Server:
     """What is known of the server before the first request. concurrency: as it states; None if it does not."""
 
+    provider: Provider
     endpoints: tuple[Endpoint, ...]
     model: str
     contexts: list[int]
@@ -196,18 +204,25 @@ def _server(flags: dict[str, Any]) -> _Server:
     model, ca_file = flags["model"], flags["ca_file"]
     resumed = model and RunFolder(flags["out"] or RunFolder.default(model).path).manifest.exists()
     endpoints: tuple[Endpoint, ...] = ()
+    provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
     try:
         endpoints, about = addresses.resolve(
-            flags["base_urls"], flags["server"], flags["headers"], flags["api_key_env"], flags["api_key_file"]
+            flags["base_urls"],
+            flags["server"],
+            flags["headers"],
+            flags["api_key_env"],
+            flags["api_key_file"],
+            flags["provider"],
         )
-        model, found = addresses.find_models(endpoints, model, ca_file)
-        slots = [] if flags["concurrency"] else [discovery.stated_concurrency(e, ca_file=ca_file) for e in endpoints]
+        model, found = addresses.find_models(provider, endpoints, model, ca_file)
+        own = not provider.hosted and not flags["concurrency"]
+        slots = [discovery.stated_concurrency(e, ca_file=ca_file) for e in endpoints] if own else []
     except ServerError:
         if not resumed or flags["dry_run"]:
             raise
-        return _Server(endpoints, model, [], None, {})
+        return _Server(provider, endpoints, model, [], None, {})
     contexts = [info.context_tokens for info in found if info.context_tokens]
-    return _Server(endpoints, model, contexts, sum(n for n in slots if n) if all(slots) else None, about)
+    return _Server(provider, endpoints, model, contexts, sum(n for n in slots if n) if all(slots) else None, about)
 
 
 def _seed(text: str) -> int | None:
@@ -253,12 +268,14 @@ def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
 
 
 def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]) -> Outcome:
+    from harness.cli import endpoints as addresses
     from harness.cli.progress import ProgressLine
-    from harness.client import discovery
     from harness.generation import runner
 
+    provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
+
     def context_of(endpoint: Endpoint, model: str) -> int | None:
-        info = discovery.find_model(endpoint, model, ca_file=flags["ca_file"])
+        info = addresses.find_model(provider, endpoint, model, flags["ca_file"])
         return info.context_tokens if info else None
 
     def transport() -> Transport:
@@ -294,7 +311,7 @@ def _closing(outcome: Outcome, settings: RunSettings) -> int:
             err=True,
         )
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {cause}", err=True)
+        click.echo(f"harness: {with_suggestion(str(cause))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "nothing is owed"

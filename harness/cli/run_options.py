@@ -31,6 +31,11 @@ _OPTIONS = (
         metavar="URL[,weight=N]",
         help="Server, with or without /v1; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
     ),
+    click.option(
+        "--provider",
+        metavar="NAME",
+        help="Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by --base-url.",
+    ),
     click.option("--server", help="Name of a server of `harness serve status`, with all its replicas."),
     click.option(
         "--serve",
@@ -66,7 +71,9 @@ _OPTIONS = (
     click.option("--split", help="Split of --data, where it is a folder of splits."),
     click.option("--api", type=click.Choice(["chat", "completions"]), default="chat", show_default=True),
     click.option(
-        "--api-key-env", default="OPENAI_API_KEY", show_default=True, help="Environment variable with the key."
+        "--api-key-env",
+        metavar="VARIABLE",
+        help="Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
     ),
     click.option("--api-key-file", type=click.Path(path_type=Path), help="File with the key, on one line."),
     click.option(
@@ -76,10 +83,20 @@ _OPTIONS = (
     click.option("--extra-body", metavar="JSON", help="Fields merged into each request."),
     click.option("--chat-template-kwargs", metavar="JSON", help="E.g. '{\"enable_thinking\": false}'."),
     click.option(
+        "--thinking",
+        type=click.Choice(["on", "off", "low", "medium", "high"]),
+        help="Switch thinking, spelt as the provider or the model's template wants it. Default: left to the server.",
+    ),
+    click.option(
+        "--drop",
+        multiple=True,
+        metavar="FIELD",
+        help="Do not send this field (temperature, top_p, stream_options …); may be repeated.",
+    ),
+    click.option(
         "--max-tokens-field",
         type=click.Choice(["max_tokens", "max_completion_tokens"]),
-        default="max_tokens",
-        show_default=True,
+        help="Name of the field. Default: the provider's, else max_tokens.",
     ),
     click.option("--no-stream", is_flag=True, help="Ask for whole replies, for endpoints that cannot stream."),
     click.option(

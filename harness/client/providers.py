@@ -165,6 +165,11 @@ class Provider(_Strict):
             raise ValueError(f"pages that are not listed under `pages`: {', '.join(sorted(unknown))}")
         return self
 
+    @property
+    def hosted(self) -> bool:
+        """Somebody else's servers, of which the file knows more than the protocol."""
+        return self.name != GENERIC
+
     def facts(self) -> list[Fact]:
         """Every fact of the file."""
         single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
@@ -181,7 +186,7 @@ class Provider(_Strict):
             if self.address.base_url is None:
                 raise UsageError(
                     f"--provider {self.name} has no address of its own: give it with --base-url"
-                    + (f" (it ends in {self.address.path})" if self.name != GENERIC else "")
+                    + (f" (it ends in {self.address.path})" if self.hosted else "")
                 )
             url = str(self.address.base_url)
         parsed = Endpoint.parse(url, key, headers)
