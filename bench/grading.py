@@ -1,9 +1,10 @@
 """Accuracy and speed of the grader on labelled pairs and outputs; Math-Verify beside it where it is installed.
 
-    python bench/grading.py [--shared FOLDER] [--math-verify PYTHON] [--show-errors]
+    python bench/grading.py [--shared FOLDER] [--math-verify PYTHON] [--errors] [--quick]
 
-Prints one table: agreement with the labels per set, false accepts and false refusals, time per pair, how many pairs
-were decided without sympy, and the rows on which the two graders disagree.
+Prints agreement with the labels per set with false accepts (FA) and false refusals (FR), how pairs were decided, the
+time of each step, the throughput on long responses, and the rows on which the two graders disagree. `--math-verify`
+names an interpreter of an environment that has the library; by default this one is tried.
 """
 
 from __future__ import annotations
@@ -12,50 +13,59 @@ import argparse
 import base64
 import json
 import os
+import random
+import resource
+import statistics
 import sys
 import time
 import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.core.records import GradeRules, Question, Sample, Timing
-from harness.grading import grade
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.records import Grade, GradeRules, Key, Question, Sample, Timing
+from harness.grading import equivalence, parse
+from harness.grading.extract import extract
 from harness.grading.kinds import kind_of
+from harness.grading.pool import grade_all
+from harness.grading.second_opinion import math_verify
+
+SPEED_ROWS = 4_000
+SPEED_CHARS = 100_000
+SECOND_ROWS = 100
+"""Rows of the throughput test that Math-Verify is given; its time is scaled up."""
+
+say = sys.stdout.write
 
 
 class Row(NamedTuple):
-    """A labelled pair: which set it belongs to, the reference, the response and whether it should be correct."""
+    """A labelled pair: its set, the reference, the response, and whether it is correct."""
 
     set: str
     id: str
     reference: str
     response: str
     expected: bool
-    category: str
 
 
 def rows(data: Path) -> list[Row]:
-    """Every labelled row of the shared data."""
+    """Every labelled row of the shared data; the ambiguous ones are left out."""
     found: list[Row] = []
     for row in _lines(data / "equivalence_handmade.jsonl"):
         if not row["ambiguous"]:
-            found.append(
-                Row(f"hand-made {row['kind']}", row["id"], row["gold"], response(row), row["expected"], row["category"])
-            )
+            found.append(Row(f"hand-made: {row['kind']}", row["id"], row["gold"], response(row), row["expected"]))
+    names = {"huggingface/Math-Verify": "pairs: Math-Verify's", "uw-nsl/TinyV HardVerify-Math": "pairs: TinyV"}
     for row in _lines(data / "equivalence.jsonl"):
         text = row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}"
-        name = {"huggingface/Math-Verify": "pairs: Math-Verify", "uw-nsl/TinyV HardVerify-Math": "pairs: TinyV"}
-        found.append(
-            Row(name.get(row["source"], "pairs: other"), row["id"], row["gold"], text, row["expected"], row["source"])
-        )
+        found.append(Row(names.get(row["source"], "pairs: others"), row["id"], row["gold"], text, row["expected"]))
     for path in sorted((data / "outputs").glob("*.jsonl")):
         for row in _lines(path):
             if row["label"] is not None:
-                found.append(
-                    Row(
-                        f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"], row["benchmark"]
-                    )
-                )
+                found.append(Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"]))
     return found
 
 
@@ -66,18 +76,18 @@ def response(row: dict[str, Any]) -> str:
     return str(row["response"])
 
 
-def question(reference: str) -> Question:
+def question(reference: str, name: str = "pair") -> Question:
     """A question of which only the reference is known."""
     return Question(
-        benchmark="pairs", question_id="pair", references=(reference,), kind=kind_of(reference), rules=GradeRules(),
-        row_digest="", prompt_digest="",
+        benchmark="pairs", question_id=name, references=(reference,), kind=kind_of(reference), row_digest="",
+        prompt_digest="",
     )  # fmt: skip
 
 
-def sample(text: str) -> Sample:
+def sample(text: str, name: str = "pair") -> Sample:
     """A sample of which only the text is known."""
     return Sample(
-        benchmark="pairs", question_id="pair", sample_index=0, text=text, reasoning=None, finish_reason="stop",
+        benchmark="pairs", question_id=name, sample_index=0, text=text, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="file",
     )  # fmt: skip
 
@@ -88,38 +98,174 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "--shared", default=os.environ.get("HARNESS_SHARED", Path(__file__).resolve().parents[2] / "shared")
-    )
-    parser.add_argument("--show-errors", action="store_true")
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(__file__).resolve().parents[2] / "shared"
+    parser.add_argument("--shared", type=Path, default=Path(os.environ.get("HARNESS_SHARED", default)))
+    parser.add_argument("--math-verify", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("--errors", action="store_true", help="list our errors")
+    parser.add_argument("--quick", action="store_true", help="leave out the throughput test")
     arguments = parser.parse_args()
-    print = sys.stdout.write
-    table: dict[str, list[Any]] = {}
-    for row in rows(Path(arguments.shared) / "data"):
-        asked, given = question(row.reference), sample(row.response)
-        start = time.perf_counter()
-        result = grade(asked, given)
-        elapsed = time.perf_counter() - start
-        entry = table.setdefault(row.set, [0, 0, 0, 0, 0.0, []])
-        got = result.verdict == "correct"
-        entry[0] += 1
-        entry[1] += got == row.expected
-        entry[2] += got and not row.expected
-        entry[3] += row.expected and not got
-        entry[4] = max(entry[4], elapsed)
-        entry[5].append(elapsed)
-        if got != row.expected and arguments.show_errors:
-            print(
-                f"{row.id} {row.category} {row.reference[:70]!r} | {result.extracted if result.extracted is None else result.extracted[:70]!r} | expected {row.expected} | {result.verdict} {result.rule}\n"
-            )
-    for name, (count, right, accepts, refusals, slowest, times) in table.items():
-        times.sort()
-        print(
-            f"{name:28} {count:5} {100 * right / count:6.2f} %  FP {accepts:3} FN {refusals:3}  median {times[len(times) // 2] * 1e6:6.0f} us  max {slowest * 1e3:7.1f} ms\n"
-        )
-    print(f"sympy imported: {'sympy' in sys.modules}\n")
+
+    labelled = rows(arguments.shared / "data")
+    questions = {row.id: question(row.reference, row.id) for row in labelled}
+    samples = [sample(row.response, row.id) for row in labelled]
+    ours = list(grade_all(questions, samples, workers=1))
+    theirs = _second(arguments.math_verify, questions, samples)
+    _accuracy(labelled, ours, theirs)
+    _rules(ours)
+    _times(labelled)
+    if not arguments.quick:
+        _throughput(arguments.shared / "data", arguments.math_verify if theirs is not None else None)
+    if arguments.errors:
+        _list("Our errors", [
+            (row, f"{grade.verdict} by {grade.rule}, extracted {visible(str(grade.extracted), 60)}")
+            for row, grade in zip(labelled, ours, strict=True) if (grade.verdict == "correct") != row.expected
+        ])  # fmt: skip
+    if theirs is not None:
+        _list("Disagreements with Math-Verify", [
+            (row, f"ours {grade.verdict}, theirs {theirs[grade.key]}, extracted {visible(str(grade.extracted), 60)}")
+            for row, grade in zip(labelled, ours, strict=True)
+            if (grade.verdict == "correct") != (theirs[grade.key] is True)
+        ])  # fmt: skip
+
+
+def _second(python: str, questions: dict[str, Question], samples: list[Sample]) -> dict[Key, bool | None] | None:
+    try:
+        return math_verify(questions, samples, python=python)
+    except UsageError as error:
+        say(f"{error}\n\n")
+        return None
+
+
+def _accuracy(labelled: list[Row], ours: list[Grade], theirs: dict[Key, bool | None] | None) -> None:
+    sets: dict[str, list[tuple[bool, bool, bool | None]]] = defaultdict(list)
+    for row, grade in zip(labelled, ours, strict=True):
+        second = None if theirs is None else theirs[grade.key] is True
+        sets[row.set].append((row.expected, grade.verdict == "correct", second))
+        if row.set.startswith("outputs"):
+            sets["outputs: pooled"].append(sets[row.set][-1])
+        if row.set.startswith("pairs"):
+            sets["pairs: pooled"].append(sets[row.set][-1])
+    say(f"{'set':32} {'n':>5}   ours (FA/FR)         Math-Verify (FA/FR)\n")
+    for name, results in sorted(sets.items()):
+        say(f"{name:32} {len(results):5}   {_rate(results, 1):20} {_rate(results, 2) if theirs is not None else '–'}\n")
+
+
+def _rate(results: list[tuple[bool, bool, bool | None]], column: int) -> str:
+    accepts = sum(bool(result[column]) and not result[0] for result in results)
+    refusals = sum(result[0] and not result[column] for result in results)
+    share = 100 * (1 - (accepts + refusals) / len(results))
+    return f"{share:6.2f} % ({accepts}/{refusals})"
+
+
+def _rules(ours: list[Grade]) -> None:
+    rules = Counter(grade.rule for grade in ours)
+    late = rules["symbolic"] / len(ours)
+    say(f"\nDecided without sympy: {100 * (1 - late):.2f} %. Rules: ")
+    say(", ".join(f"{rule} {count}" for rule, count in rules.most_common()) + "\n")
+
+
+def _times(labelled: list[Row]) -> None:
+    """Times of single steps, each pair with cold caches."""
+    rules = GradeRules()
+    pairs = [
+        (row.reference, found.answer)
+        for row in labelled
+        if not row.set.startswith("hand-made: hostile") and (found := extract(row.response)) is not None
+    ]
+    times = []
+    for reference, answer in pairs:
+        equivalence._read.cache_clear()
+        parse._parse.cache_clear()
+        kind = kind_of(reference)
+        equivalence._read.cache_clear()
+        parse._parse.cache_clear()
+        times.append(_seconds(lambda r=reference, a=answer, k=kind: equivalence.equal(r, a, k, rules)))  # type: ignore[misc]
+    numbers = [(a, b) for a, b in pairs if _plain(a) and _plain(b)]
+    number = statistics.median(_seconds(lambda p=p: equivalence.equal(*p, "number", rules)) for p in numbers)  # type: ignore[misc]
+    tail = "x" * 10 + " we think that $x < 5$ so " * (SPEED_CHARS // 26)
+    long = f"<think>{tail}</think> The answer is $\\boxed{{42}}$."
+    longer = f"<think>{tail * 100}</think> The answer is $\\boxed{{42}}$."
+    bare = tail * 100
+    say(
+        f"\nPair, cold caches: median {1e6 * statistics.median(times):.0f} µs, "
+        f"99 % {1e6 * sorted(times)[int(0.99 * len(times))]:.0f} µs; numbers: median {1e6 * number:.1f} µs\n"
+        f"Extraction, 100 kB: {1e6 * _best(lambda: extract(long)):.1f} µs; 10 MB: "
+        f"{1e6 * _best(lambda: extract(longer)):.1f} µs; 10 MB without a box or a closed block: "
+        f"{1e3 * _best(lambda: extract(bare)):.2f} ms\n"
+    )
+
+
+def _plain(text: str) -> bool:
+    return text.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _best(work: Callable[[], object]) -> float:
+    return min(_seconds(work) for _ in range(50))
+
+
+def _throughput(data: Path, python: str | None) -> None:
+    """MATH-500 × 8 with long reasoning, from JSON lines: processor time of the parent and the workers."""
+    questions, lines = _long_samples(data)
+    path = Path(f"/tmp/bench-grading-{os.getpid()}.jsonl")  # noqa: S108  removed below
+    path.write_bytes(b"\n".join(lines))
+    try:
+        before = _processor()
+        count = sum(1 for _ in grade_all(questions, _samples(path), workers=1))
+        ours = _processor() - before
+        say(f"\n{count:,} responses of {SPEED_CHARS // 1000} kB: {ours:.2f} s of processor time")
+        if python is not None:
+            some = [codec.decode(line, Sample) for line in lines[:: len(lines) // SECOND_ROWS]]
+            before = _processor()
+            math_verify(questions, some, python=python)
+            theirs = (_processor() - before) * count / len(some)
+            say(f"; Math-Verify {theirs:.0f} s (from {len(some)} of them); ratio {theirs / ours:.0f}")
+        say("\n")
+    finally:
+        path.unlink()
+
+
+def _samples(path: Path) -> Iterator[Sample]:
+    with path.open("rb") as file:
+        for line in file:
+            yield codec.decode(line, Sample)
+
+
+def _processor() -> float:
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
+    chosen = random.Random(7)  # noqa: S311  filler text
+    words = r"the so let x equals number therefore compute value is minus $x^2$ (3,4) $\frac{1}{2}$ hence we".split()
+    filler = " ".join(chosen.choice(words) for _ in range(SPEED_CHARS // 4))
+    references = [row["answer"] for row in _lines(data / "math500.jsonl")]
+    questions = {str(place): question(reference, str(place)) for place, reference in enumerate(references)}
+    lines = []
+    for row in range(SPEED_ROWS):
+        place = row % len(references)
+        answer = references[place] if chosen.random() < 0.7 else chosen.choice(references)
+        start = chosen.randrange(4_000)
+        text = f"<think>\n{filler[start : start + SPEED_CHARS]}\n</think>\n\nSo we have\n\\[\n\\boxed{{{answer}}}\n\\]"
+        one = sample(text, str(place))
+        lines.append(codec.encode(one).replace(b'"sample_index":0', b'"sample_index":%d' % (row // len(references))))
+    return questions, lines
+
+
+def _list(title: str, entries: list[tuple[Row, str]]) -> None:
+    say(f"\n{title} ({len(entries)})\n")
+    for row, remark in entries:
+        say(f"  {row.id} expected {row.expected}: reference {visible(row.reference, 60)} | {remark}\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from harness.grading.bounds import TAIL_CHARS
+from harness.grading.bounds import MAX_ANSWER_CHARS, TAIL_CHARS
 from harness.grading.boxed import Box, boxes_from_end, has_box, open_box
 from harness.grading.choice import letter_in_prose, letter_of
 from harness.grading.reasoning import final_part
@@ -67,7 +67,16 @@ def extract(
     part = final_part(text)
     if part is None:
         return None
-    return extract_from(text, *part, kind=kind, several_boxes=several_boxes, truncated=truncated, last=last)
+    found = extract_from(text, *part, kind=kind, several_boxes=several_boxes, truncated=truncated, last=last)
+    return None if found is None else found._replace(answer=bounded(found.answer))
+
+
+def bounded(answer: str) -> str:
+    """`answer` without needless white space when it is long; one that is still too long is cut and marked so."""
+    if len(answer) <= MAX_ANSWER_CHARS:
+        return answer
+    answer = " ".join(answer.split())
+    return answer if len(answer) <= MAX_ANSWER_CHARS else f"{answer[:MAX_ANSWER_CHARS]} …[cut"
 
 
 def extract_from(
@@ -102,7 +111,7 @@ def candidates(text: str, limit: int) -> list[str]:
     """Contents of the last `limit` boxes anywhere in the text, reasoning included."""
     contents = []
     for box in boxes_from_end(text):
-        contents.append(box.content)
+        contents.append(bounded(box.content))
         if len(contents) == limit:
             break
     return contents

@@ -25,6 +25,7 @@ from harness.grading.tree import Node, names, symbols, walk
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
+_STEPS = names("floor ceil mod sgn max min abs gcd lcm")
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
 
@@ -44,12 +45,22 @@ def _context(digits: int) -> Any:
 class Point:
     """One evaluation: digits, values of the variables, and a budget of nodes that several evaluations share."""
 
-    def __init__(self, digits: int, place: int, budget: list[int], *, integers: bool = False, negative: bool = False):
+    def __init__(
+        self,
+        digits: int,
+        place: int,
+        budget: list[int],
+        *,
+        integers: bool = False,
+        negative: bool = False,
+        stretch: int = 1,
+    ):
         self.mp = _context(digits)
         self.place = place
         self.budget = budget
         self.integers = integers
         self.negative = negative
+        self.stretch = stretch
         self.bound: dict[str, Any] = {}
 
     def variable(self, name: str) -> Any:
@@ -58,8 +69,9 @@ class Point:
             return self.bound[name]
         state = crc32(f"{name} {self.place}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            return self.mp.mpf(2 + (state >> 4) % 11 + (self.place & 1))
+            return self.mp.mpf(2 + (state >> 4) % (11 * self.stretch) + (self.place & 1))
         value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
+        value *= self.stretch
         return -value if self.negative and state & 1 else value
 
     def value(self, node: Node, depth: int = 0) -> Any:
@@ -268,9 +280,11 @@ def same_number(left: Node, right: Node) -> bool | None:
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
     """Do two expressions agree wherever both are defined and real? None when too few points could be evaluated."""
     agreed = _agreement(left, right, _points(positive))
-    if agreed is not False or not _over_integers(left, right):
-        return agreed
-    return _agreement(left, right, _integer_points())
+    if agreed is False and _over_integers(left, right):
+        agreed = _agreement(left, right, _integer_points())
+    if agreed and _has_steps(left, right):
+        return _agreement(left, right, _wide_points(_over_integers(left, right)))
+    return agreed
 
 
 def proportional(left: Node, right: Node) -> Any | None:
@@ -295,6 +309,13 @@ def _points(positive: bool) -> Iterator[Point]:
     budget = [MAX_EVALUATIONS]
     for place in range(IDENTITY_POINTS):
         yield Point(IDENTITY_DIGITS, place, budget, negative=not positive and place >= IDENTITY_POINTS // 2)
+
+
+def _wide_points(integers: bool) -> Iterator[Point]:
+    """Many points of different sizes, for functions that are constant in between, such as floor."""
+    budget = [MAX_EVALUATIONS]
+    for place in range(6 * IDENTITY_POINTS):
+        yield Point(IDENTITY_DIGITS, place, budget, integers=integers, stretch=(7, 41, 293)[place % 3])
 
 
 def _integer_points() -> Iterator[Point]:
@@ -330,6 +351,10 @@ def _over_integers(left: Node, right: Node) -> bool:
         if node.op == "pow" and node.args[1].op != "num" and _is_negative(node.args[0]):
             return True  # (-1)^n
     return False
+
+
+def _has_steps(*trees: Node) -> bool:
+    return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
 
 
 def _is_negative(node: Node) -> bool:

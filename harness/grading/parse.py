@@ -34,9 +34,7 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 @lru_cache(maxsize=4_096)
 def _parse(source: str, list_commas: bool) -> Node:
     if len(source) > MAX_ANSWER_CHARS:
-        source = " ".join(source.split())
-        if len(source) > MAX_ANSWER_CHARS:
-            raise Unreadable("too long")
+        raise Unreadable("too long")
     tokens = tokenize(plain_latex(source).strip(), list_commas=list_commas)
     while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
         tokens.pop()

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question, Sample
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
@@ -35,8 +36,6 @@ DEADLINE_SECONDS = 2.0
 
 _WINDOW = 4_096
 """Samples that may wait for a verdict before the parent stops reading more."""
-
-_decode = msgspec.msgpack.Decoder(Reply).decode
 
 
 class _Job(NamedTuple):
@@ -243,8 +242,8 @@ class _Pool:
     def accept(self, worker: _Worker, body: bytes) -> bool:
         """Take one reply; False when it was not the one that is owed and the worker was replaced."""
         try:
-            reply = _decode(body)
-        except msgspec.DecodeError:
+            reply = codec.decode(body, Reply)
+        except codec.DecodeError:
             self.replace(worker, "crash")
             return False
         if reply.item == "" and reply.verdict == "warming":

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from harness.core import codec
 from harness.core.records import Question
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.grader import Decision, decide
@@ -54,7 +55,7 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 def frame(message: Any) -> bytes:
     """A message with its length before it."""
-    body = msgspec.msgpack.encode(message)
+    body = codec.encode(message)
     return _HEADER.pack(len(body)) + body
 
 
@@ -68,10 +69,9 @@ def main(deadline: float) -> None:
     os.dup2(quiet, 1)
     _limit()
     _announce_warming(replies)
-    decode = msgspec.msgpack.Decoder(list[Task]).decode
     question: Question | None = None
     while (body := read_frame(requests)) is not None:
-        for task in decode(body):
+        for task in codec.decode(body, list[Task]):
             question = task.question or question
             assert question is not None
             _limit_time(deadline)
