@@ -225,13 +225,15 @@ class ReplyParser:
         """Whole lines. An event of one data line, which nearly all are, needs no look at its lines."""
         parts = block.split(b"\n\n")
         last = parts.pop()
+        at_border = not self._data and not self._event_name
         for part in parts:
-            if part[:7] == b"data: {" and b"\n" not in part and self.at_event_border and len(part) <= MAX_EVENT_BYTES:
+            if at_border and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
                 self._dispatch(part[6:])
             else:
                 for line in part.split(b"\n"):
                     self._line(line)
                 self._line(b"")
+                at_border = True
             if self._done:
                 return
         for line in last.split(b"\n")[:-1]:

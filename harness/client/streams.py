@@ -19,7 +19,7 @@ TICK_S = 0.002
 """With many streams, so long is slept between rounds, so that one poll finds many ready: half the system calls."""
 
 TICK_STREAMS = 32
-TICK_EVENTS = 16
+TICK_EVENTS = 64
 """The sleep is for at least so many streams of which fewer were ready at the last poll."""
 
 _MAX_EVENTS = 4096
