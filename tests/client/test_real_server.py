@@ -1,0 +1,100 @@
+"""Every transport gets the same samples from a real server, asked one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from harness.client.discovery import find_model, stated_concurrency
+from harness.client.endpoint import Endpoint
+from harness.client.payload import RequestTemplate
+from harness.client.reply import Reply, RequestFailed
+from harness.client.streams import new_event_loop
+from harness.client.transport import Deadlines
+from harness.client.transports import TransportName, open_transport
+from harness.core.records import Message, Question
+from server_launchers.supervisor import RunningServer
+from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
+
+pytestmark = pytest.mark.server
+
+TRANSPORTS: tuple[TransportName, ...] = ("fast", "aiohttp", "sdk")
+DEADLINES = Deadlines(first_token=60, idle=60)
+
+
+def question(text: str) -> Question:
+    return Question(
+        benchmark="b",
+        question_id=text,
+        messages=(Message("user", text),),
+        prompt=text,
+        references=(),
+        kind="text",
+        row_digest="",
+        prompt_digest="",
+    )
+
+
+def ask(name: TransportName, server: RunningServer, template: RequestTemplate, text: str, seed: int) -> Reply:
+    async def main() -> Reply:
+        transport = open_transport(name)
+        endpoint = Endpoint.parse(server.base_urls[0])
+        try:
+            body = template.body(question(text), seed)
+            return await transport.complete(endpoint, template.path, body, DEADLINES, 10**7)
+        finally:
+            await transport.close()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main())
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_same_seed_gives_the_same_sample_by_every_transport(
+    embedded_server: RunningServer, api: str, stream: bool
+) -> None:
+    template = RequestTemplate(
+        model=embedded_server.model,
+        api=api,  # type: ignore[arg-type]
+        sampling={"temperature": 0.8},
+        max_tokens=12,
+        stream=stream,
+    )
+    replies = [ask(name, embedded_server, template, "Name three colours:", 7) for name in TRANSPORTS]
+    facts = {(r.text, r.reasoning, r.finish_reason, r.usage.completion_tokens, r.notes) for r in replies}
+    assert len(facts) == 1
+    assert replies[0].text
+    assert replies[0].finish_reason == "length"
+    assert replies[0].usage.completion_tokens == 12
+
+
+def test_reasoning_and_answer_come_apart_by_every_transport(thinking_server: RunningServer) -> None:
+    template = RequestTemplate(
+        model=thinking_server.model,
+        sampling={"temperature": 0.8},
+        max_tokens=120,
+        extra_body={"grammar": THINKING_GRAMMAR},
+    )
+    replies = [ask(name, thinking_server, template, "What is 17+25?", 3) for name in TRANSPORTS]
+    assert len({(r.text, r.reasoning) for r in replies}) == 1
+    assert replies[0].reasoning
+    assert replies[0].text
+
+
+def test_a_prompt_over_the_context_is_told_as_such(embedded_server: RunningServer) -> None:
+    template = RequestTemplate(model=embedded_server.model, max_tokens=4)
+    for name in TRANSPORTS:
+        with pytest.raises(RequestFailed) as caught:
+            ask(name, embedded_server, template, "word " * 6000, 1)
+        assert caught.value.kind == "too_long"
+
+
+def test_the_server_states_its_slots_and_the_context_of_one(embedded_server: RunningServer) -> None:
+    endpoint = Endpoint.parse(embedded_server.base_urls[0])
+    info = find_model(endpoint, embedded_server.model)
+    assert info is not None
+    assert stated_concurrency(endpoint) == SLOTS
+    assert info.context_tokens is not None
+    assert info.context_tokens <= CONTEXT
