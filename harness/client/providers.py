@@ -282,8 +282,11 @@ def load(name: str) -> Provider:
 
 
 def recognise(url: str) -> Provider:
-    """The provider whose address `url` is; `generic` where none claims it."""
-    host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
+    """The provider whose address `url` is; `generic` where none claims it. Raises `UsageError` for what is no URL."""
+    try:
+        host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
+    except ValueError as error:
+        raise UsageError(f"--base-url {visible(url, 80)}: {visible(str(error), 80)}") from error
     if not Endpoint(f"http://{host}").local:
         for name in names():
             if _fits(host, load(name).address.hosts):

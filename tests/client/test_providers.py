@@ -1,0 +1,312 @@
+"""Providers as data: what each file says, who is recognised, how requests are spelt, what is objected to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from harness.client import providers
+from harness.client.failures import failed_status
+from harness.client.payload import RequestTemplate
+from harness.client.providers import Provider, Thinking
+from harness.core.errors import UsageError
+from harness.core.records import Message, Question
+
+QUESTION = Question(
+    benchmark="b",
+    question_id="q",
+    messages=(Message("user", "1+1?"),),
+    references=("2",),
+    kind="integer",
+    row_digest="",
+    prompt_digest="",
+)
+EXPECTED = {
+    *("openai", "azure", "deepseek", "openrouter", "together", "fireworks", "groq", "gemini", "anthropic"),
+    *("mistral", "dashscope", "siliconflow", "volcengine", "generic"),
+}
+
+
+def test_every_provider_of_the_list_has_a_file() -> None:
+    assert set(providers.names()) == EXPECTED
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_each_file_is_valid_and_says_where_its_facts_are_from(name: str) -> None:
+    provider = providers.load(name)
+    used = {fact.page for fact in provider.facts()}
+    assert used <= provider.pages.keys()
+    assert provider.address.key_variable.endswith("_API_KEY")
+    for rule in provider.thinking:
+        assert rule.levels
+        for body in rule.levels.values():
+            json.dumps(body)
+    if provider.address.base_url is not None:
+        assert str(provider.address.base_url).startswith("https://")
+        assert providers.recognise(str(provider.address.base_url)).name == name
+
+
+def test_no_two_providers_share_a_key_variable_but_openai_and_generic() -> None:
+    seen: dict[str, list[str]] = {}
+    for name in providers.names():
+        seen.setdefault(providers.load(name).address.key_variable, []).append(name)
+    assert {variable: names for variable, names in seen.items() if len(names) > 1} == {
+        "OPENAI_API_KEY": ["generic", "openai"]
+    }
+
+
+def test_a_key_that_no_file_knows_is_refused() -> None:
+    whole = providers.load("deepseek").model_dump(mode="json", exclude_none=True)
+    Provider.model_validate(whole)
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Provider.model_validate(whole | {"temperature": "never"})
+    with pytest.raises(ValidationError, match="not listed under"):
+        Provider.model_validate(whole | {"pages": {}})
+
+
+def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
+    with pytest.raises(UsageError, match="Did you mean deepseek"):
+        providers.load("deepsek")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.deepseek.com", "deepseek"),
+        ("api.deepseek.com/v1", "deepseek"),
+        ("https://my-resource.openai.azure.com/openai/v1", "azure"),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "dashscope"),
+        ("https://ark.ap-southeast.volces.com/api/v3", "volcengine"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai/", "gemini"),
+        ("https://API.OpenAI.com/v1", "openai"),
+        ("https://api.openai.com.evil.example/v1", "generic"),
+        ("https://example.com/api.deepseek.com/v1", "generic"),
+        ("http://127.0.0.1:8000", "generic"),
+        ("http://localhost:8000/v1", "generic"),
+        ("", "generic"),
+    ],
+)
+def test_an_address_is_recognised_by_its_host(url: str, name: str) -> None:
+    assert providers.recognise(url).name == name
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_the_recognition(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert providers.recognise(text).name in EXPECTED
+
+
+def test_an_address_without_a_path_gets_the_providers() -> None:
+    assert providers.load("groq").endpoint("https://api.groq.com", "k").base_url == "https://api.groq.com/openai/v1"
+    assert providers.load("groq").endpoint(None, "k").base_url == "https://api.groq.com/openai/v1"
+    assert providers.load("groq").endpoint("http://localhost:8/v1", None).base_url == "http://localhost:8/v1"
+    azure = providers.load("azure").endpoint("https://r.openai.azure.com/", "k")
+    assert azure.base_url == "https://r.openai.azure.com/openai/v1"
+
+
+def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
+    with pytest.raises(UsageError, match="--base-url"):
+        providers.load("azure").endpoint(None, "k")
+
+
+def test_the_key_travels_where_the_provider_looks_for_it() -> None:
+    bearer = providers.load("deepseek").endpoint(None, "secret-key", (("X-Team", "a"),))
+    assert (bearer.api_key, bearer.headers) == ("secret-key", (("X-Team", "a"),))
+    own = providers.load("azure").endpoint("https://r.openai.azure.com", "secret-key", (("X-Team", "a"),))
+    assert (own.api_key, own.headers) == (None, (("X-Team", "a"), ("api-key", "secret-key")))
+    assert "secret-key" not in repr(own)
+
+
+GOLDEN: list[tuple[str, str, Thinking | None, dict[str, Any]]] = [
+    ("openai", "gpt-5-mini", "high", {"max_completion_tokens": 99, "seed": 7, "reasoning_effort": "high"}),
+    ("openai", "gpt-4.1", None, {"max_completion_tokens": 99, "seed": 7}),
+    ("openai", "gpt-5.2", "off", {"max_completion_tokens": 99, "seed": 7, "reasoning_effort": "none"}),
+    ("azure", "o3", "low", {"max_completion_tokens": 99, "seed": 7, "reasoning_effort": "low"}),
+    ("deepseek", "deepseek-flash", "off", {"max_tokens": 99, "seed": 7, "thinking": {"type": "disabled"}}),
+    (
+        "deepseek",
+        "deepseek-flash",
+        "high",
+        {"max_tokens": 99, "seed": 7, "thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+    ),
+    ("openrouter", "qwen/qwen3-32b", "off", {"max_tokens": 99, "seed": 7, "reasoning": {"effort": "none"}}),
+    ("together", "openai/gpt-oss-120b", "medium", {"max_tokens": 99, "seed": 7, "reasoning_effort": "medium"}),
+    ("together", "zai-org/GLM-5", "off", {"max_tokens": 99, "seed": 7, "reasoning": {"enabled": False}}),
+    ("groq", "qwen/qwen3-32b", "off", {"max_completion_tokens": 99, "seed": 7, "reasoning_effort": "none"}),
+    ("gemini", "gemini-2.5-flash", "low", {"max_tokens": 99, "seed": 7, "reasoning_effort": "low"}),
+    ("gemini", "gemini-2.5-pro", "on", {"max_tokens": 99, "seed": 7}),
+    ("dashscope", "qwen3-32b", "off", {"max_tokens": 99, "seed": 7, "enable_thinking": False}),
+    ("siliconflow", "Qwen/Qwen3-32B", "on", {"max_tokens": 99, "seed": 7, "enable_thinking": True}),
+    (
+        "volcengine",
+        "doubao-seed-1-6-251015",
+        "on",
+        {"max_completion_tokens": 99, "seed": 7, "thinking": {"type": "enabled"}},
+    ),
+    (
+        "generic",
+        "Qwen/Qwen3-8B",
+        "off",
+        {"max_tokens": 99, "seed": 7, "chat_template_kwargs": {"enable_thinking": False}},
+    ),
+    (
+        "generic",
+        "deepseek-ai/DeepSeek-V3.1",
+        "on",
+        {"max_tokens": 99, "seed": 7, "chat_template_kwargs": {"thinking": True}},
+    ),
+    ("generic", "openai/gpt-oss-20b", "high", {"max_tokens": 99, "seed": 7, "reasoning_effort": "high"}),
+]
+
+
+@pytest.mark.parametrize(("name", "model", "thinking", "expected"), GOLDEN)
+def test_requests_are_spelt_as_the_provider_wants_them(
+    name: str, model: str, thinking: Thinking | None, expected: dict[str, Any]
+) -> None:
+    assert sent(name, model, thinking) == {
+        "model": model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.6,
+        "messages": [{"role": "user", "content": "1+1?"}],
+        **expected,
+    }
+
+
+def test_mistral_takes_its_seed_by_another_name_and_no_stream_options() -> None:
+    body = sent("mistral", "mistral-small-latest", "on")
+    assert body["random_seed"] == 7
+    assert body["reasoning_effort"] == "high"
+    assert not body.keys() & {"seed", "stream_options"}
+
+
+def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
+    assert providers.load("openai").shape("gpt-3.5-turbo-instruct", api="completions").max_tokens_field == "max_tokens"
+    with pytest.raises(UsageError, match="--api chat"):
+        providers.load("generic").shape("m", api="completions", thinking="on")
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "thinking", "known"),
+    [
+        ("deepseek", "deepseek-flash", "medium", "high, low, off, on"),
+        ("openai", "o3", "off", "high, low, medium, on"),
+        ("openai", "gpt-4.1", "on", "no value"),
+        ("gemini", "gemini-2.5-pro", "off", "high, low, medium, on"),
+        ("generic", "Qwen/Qwen3-8B", "high", "off, on"),
+        ("anthropic", "claude-sonnet-4-5", "high", "off"),
+    ],
+)
+def test_a_thinking_value_that_cannot_be_expressed_is_refused_with_those_that_can(
+    name: str, model: str, thinking: Thinking, known: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        providers.load(name).shape(model, thinking=thinking)
+    assert f"--thinking {thinking}" in str(refused.value)
+    assert known in str(refused.value)
+
+
+@given(st.sampled_from(sorted(EXPECTED)), st.text(max_size=30), st.sampled_from(get_args(Thinking)))
+def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: str, thinking: Thinking) -> None:
+    with contextlib.suppress(UsageError):
+        shape = providers.load(name).shape(model, thinking=thinking)
+        json.dumps([shape.extra_body, shape.chat_template_kwargs])
+
+
+def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
+    (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
+    assert one.certain
+    assert "--drop temperature --drop top_p" in one.sentence
+    assert "learn.microsoft.com" in one.sentence
+    assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
+
+
+def test_what_was_not_checked_or_only_has_no_effect_stops_nothing() -> None:
+    unchecked = providers.load("openai").objections("gpt-5", {"temperature"})
+    ignored = providers.load("deepseek").objections("deepseek-flash", {"temperature"})
+    assert [one.certain for one in (*unchecked, *ignored)] == [False, False]
+    assert "not checked" in unchecked[0].sentence
+    assert "without effect" in ignored[0].sentence
+    assert providers.load("deepseek").objections("deepseek-flash", {"temperature"}, "off") == []
+
+
+def test_a_seed_without_effect_is_told() -> None:
+    (ignored,) = providers.load("anthropic").objections("claude-sonnet-4-5", {"seed"})
+    assert "--seed none" in ignored.sentence
+    assert providers.load("groq").objections("qwen/qwen3-32b", {"seed"}) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "hint"),
+    [
+        (
+            400,
+            "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead.",
+            "--max-tokens-field max_completion_tokens",
+        ),
+        (400, "Unsupported value: 'temperature' does not support 0.6 with this model.", "--drop temperature"),
+        (400, "Unrecognized request argument supplied: top_k", "--drop top_k"),
+        (400, "property 'min_p' is unsupported", "--drop min_p"),
+        (
+            400,
+            'Invalid JSON payload received. Unknown name "repetition_penalty": Cannot find field.',
+            "repetition_penalty",
+        ),
+        (400, "`temperature` and `top_p` cannot both be specified for this model.", "--drop temperature --drop top_p"),
+        (400, "Unsupported parameter: 'stop' is not supported with this model.", "--drop stop"),
+        (400, "parameter.enable_thinking must be set to false for non-streaming calls", "no --thinking"),
+        (400, "body.chat_template_kwargs: Extra inputs are not permitted", "--chat-template-kwargs"),
+    ],
+)
+def test_a_servers_refusal_of_a_field_suggests_what_to_change(status: int, words: str, hint: str) -> None:
+    message = failed_status(status, json.dumps({"error": {"message": words}}).encode()).message
+    assert hint in (providers.suggestion(message) or "")
+
+
+def test_a_validation_error_of_a_field_suggests_what_to_change() -> None:
+    body = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
+    assert "--seed none" in (providers.suggestion(failed_status(422, json.dumps(body).encode()).message) or "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "HTTP 500: temperature is not supported",
+        "HTTP 400: please stop that, it is not allowed",
+        "HTTP 400: Invalid request",
+        "the connection was cut; temperature unknown",
+        "",
+    ],
+)
+def test_other_messages_suggest_nothing(message: str) -> None:
+    assert providers.suggestion(message) is None
+
+
+@given(st.text(max_size=300))
+def test_a_suggestion_never_repeats_the_servers_words(words: str) -> None:
+    hint = providers.suggestion(f"HTTP 400: unsupported {words} temperature")
+    assert hint is None or hint.startswith("the server rejects ")
+    assert hint is None or hint.isascii()
+
+
+def sent(name: str, model: str, thinking: Thinking | None) -> dict[str, Any]:
+    """The body of a request with a temperature, a seed and a bound, as the provider's data spell it."""
+    shape = providers.load(name).shape(model, thinking=thinking)
+    template = RequestTemplate(
+        model=model,
+        sampling={"temperature": 0.6},
+        max_tokens=99,
+        max_tokens_field=shape.max_tokens_field,
+        seed_field=shape.seed_field,
+        stream_usage=shape.stream_usage,
+        chat_template_kwargs=shape.chat_template_kwargs,
+        extra_body=shape.extra_body,
+    )
+    body: dict[str, Any] = json.loads(template.body(QUESTION, 7))
+    return body
