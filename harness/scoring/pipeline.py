@@ -35,15 +35,36 @@ class Grading:
     fresh: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedBenchmark:
+    """One benchmark of a run between grading and scoring.
+
+    questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
+    warnings: what its journal gives reason to say.
+    """
+
+    folder: BenchmarkFolder
+    questions: list[Question]
+    samples: int
+    grades: list[Grade]
+    warnings: tuple[str, ...]
+
+
 def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
     """Grade what is new, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
 
     Raises `StoreError` when a file of the run is missing or damaged.
     """
+    return [publish(graded) for graded in grade_run(folder, grading, on_graded)]
+
+
+def grade_run(
+    folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None
+) -> Iterator[GradedBenchmark]:
+    """The benchmarks of a run with all their grades; nothing is written. Raises as `score_run` does."""
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
-    scores = []
     for name, record in manifest.benchmarks.items():
         place = folder.benchmark(name)
         asked = questions.read(place)
@@ -52,12 +73,22 @@ def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda 
             by_id = {question.question_id: question for question in asked}
             asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
         found, report = _grade_benchmark(place, asked, grading, on_graded)
-        score = score_benchmark(asked, found, record.plan.samples, warnings=_journal_warnings(place, report))
-        grades.write(place, found)
-        refuse_link(place.scores)
-        write_atomically(place.scores, codec.pretty(score))
-        scores.append(score)
-    return scores
+        yield GradedBenchmark(
+            folder=place,
+            questions=asked,
+            samples=record.plan.samples,
+            grades=found,
+            warnings=tuple(_journal_warnings(place, report)),
+        )
+
+
+def publish(graded: GradedBenchmark) -> Score:
+    """Write the benchmark's `grades.jsonl` and `scores.json`; return its score."""
+    score = score_benchmark(graded.questions, graded.grades, graded.samples, warnings=graded.warnings)
+    grades.write(graded.folder, graded.grades)
+    refuse_link(graded.folder.scores)
+    write_atomically(graded.folder.scores, codec.pretty(score))
+    return score
 
 
 def _grade_benchmark(
