@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli import judge as judges
 from harness.cli import terminal
-from harness.core.errors import UsageError
+from harness.core.errors import EXIT_OWED, UsageError
 
 if TYPE_CHECKING:
+    from harness.experiments.judging import Judged, JudgeSettings
     from harness.scoring import Score
     from harness.scoring.pipeline import Grading
 
 PROGRESS_SECONDS = 5.0
 MAX_DEADLINE_S = 3600.0
+_COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "repeats", "out")
+"""Flags about a file of outputs."""
 
 
 @click.command("score")
@@ -40,8 +46,9 @@ MAX_DEADLINE_S = 3600.0
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
+@judges.judge_options
 def command(
-    source: Path, as_json: bool, workers: int | None, deadline: float | None, fresh: bool, **columns: Any
+    source: Path, as_json: bool, workers: int | None, deadline: float | None, fresh: bool, **flags: Any
 ) -> None:
     """Grade and score SOURCE: a run folder, or a file of another tool's outputs.
 
@@ -49,6 +56,7 @@ def command(
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
+    harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     from harness.scoring.pipeline import Grading
 
@@ -56,18 +64,47 @@ def command(
         raise UsageError(f"--deadline {deadline}: expected seconds above 0")
     defaults = Grading()
     grading = Grading(workers=workers or os.cpu_count() or 1, deadline_s=deadline or defaults.deadline_s, fresh=fresh)
+    columns = {name: flags.pop(name) for name in _COLUMNS}
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}
+    if not flags["judge_model"]:
+        judges.refuse_without_judge(flags)
+    judged = None
     if source.is_dir() or not (source.exists() or given):
         if given:
             flag = next(iter(given)).replace("_", "-").replace("tool", "from")
             raise UsageError(f"--{flag} goes with a file of outputs; {source} is a run folder")
-        scores = _score_run(source, grading)
+        if flags["judge_model"]:
+            judge, judged = _judge_run(source, grading, flags)
+            scores = judged.scores
+        else:
+            scores = _score_run(source, grading)
     else:
+        if flags["judge_model"]:
+            raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
         scores = _score_file(source, columns, grading)
     if as_json:
         _print_json(scores)
     else:
         _print_tables(source.name, scores)
+    if judged is not None:
+        judges.show(judged, judge, stderr=as_json)
+        if judged.outcome is not None and not judged.outcome.complete:
+            sys.exit(EXIT_OWED)
+
+
+def _judge_run(path: Path, grading: Grading, flags: dict[str, Any]) -> tuple[JudgeSettings, Judged]:
+    from harness.cli.progress import ProgressLine
+    from harness.experiments.judging import score_with_judge
+    from harness.runs import RunFolder
+
+    folder = RunFolder.open(path)
+    judge, serve = judges.judge_of(flags)
+    with ProgressLine() as line:
+        judged = score_with_judge(
+            folder, grading, judge, serve, on_graded=_Heartbeat(), on_progress=line,
+            resume_command=shlex.join(["harness", *sys.argv[1:]]),
+        )  # fmt: skip
+    return judge, judged
 
 
 def _score_run(path: Path, grading: Grading) -> list[Score]:

@@ -1,0 +1,312 @@
+"""A judge model over a run's grades: rules first, then the judge on what its scope names, through the same client.
+
+What it is asked and what it replied is a run folder of its own, `<run>/judge/<model, prompt, sampling>/`: killed and
+started again it asks only for what is missing, and once all is there no server is contacted, or even started.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from harness.benchmarks import card as cards
+from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sampling import Sampling
+from harness.client.endpoint import Endpoint
+from harness.core.identity import digest
+from harness.core.inert import safe_name
+from harness.core.records import Grade, Key, Question
+from harness.generation.plan import owed
+from harness.generation.progress import Progress
+from harness.generation.runner import generate
+from harness.generation.session import Outcome
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.grading.judge import (
+    Scope,
+    grader_name,
+    in_scope,
+    judge_question,
+    judged,
+    majority,
+    shown,
+    shown_instead,
+)
+from harness.grading.judge_prompts import JudgePrompt, verdict
+from harness.grading.second_opinion import Agreement, agreement
+from harness.runs import RunFolder, read_samples
+from harness.runs.inside import make_folder
+from harness.scoring import Score
+from harness.scoring.pipeline import GradedBenchmark, Grading, OnGraded, grade_run, publish
+
+MAX_TOKENS = 4096
+"""New tokens of one reply: room for a comparison in words. A judge that thinks at length needs more."""
+
+VOTING_TEMPERATURE = 0.6
+"""Default temperature where a judge votes several times; at 0 all its votes would be alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Who judges and what. model: names the checkpoint and the grades. votes: replies for each distinct answer.
+
+    temperature: None = 0, or `VOTING_TEMPERATURE` with several votes. override: also where the rules decided.
+    """
+
+    model: str
+    prompt: JudgePrompt
+    scope: Scope = "undecided"
+    votes: int = 1
+    override: bool = False
+    temperature: float | None = None
+    max_tokens: int = MAX_TOKENS
+
+    @property
+    def sampling(self) -> Sampling:
+        """What each request sends."""
+        default = VOTING_TEMPERATURE if self.votes > 1 else 0.0
+        temperature = default if self.temperature is None else self.temperature
+        return Sampling(temperature=temperature, max_tokens=self.max_tokens)
+
+    @property
+    def grader(self) -> str:
+        """The `grader` of the grades that it decides."""
+        return grader_name(self.model, self.prompt, self.votes)
+
+    def folder(self, run: RunFolder) -> RunFolder:
+        """Where its replies to this run's answers stand: one folder for each model, prompt wording and sampling."""
+        made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
+        return RunFolder(run.path / "judge" / f"{safe_name(self.model)}-{self.prompt.name}-{made_of}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the judge answers. model: the name to ask for. concurrency: requests in flight over all endpoints."""
+
+    endpoints: tuple[Endpoint, ...]
+    model: str
+    concurrency: int
+
+
+Serve = Callable[[], AbstractContextManager[Server]]
+"""Makes a server available for the length of a `with` block; called only when something is owed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReport:
+    """One benchmark's account of the judge.
+
+    agreement: rules against judge, over the samples that it ruled on or had no opinion of; its disagreements leave out
+    what the rules left undecided. n_answers: distinct answers in scope; n_silent: of them without a majority for
+    either verdict; n_owed: of them with replies missing. n_decided: samples whose verdict is now the judge's.
+    n_hidden: samples in scope with nothing to show. prompt_tokens, completion_tokens: of all replies that count, as
+    stated by the server (None: it states none).
+    """
+
+    benchmark: str
+    agreement: Agreement
+    n_answers: int
+    n_silent: int
+    n_owed: int
+    n_decided: int
+    n_hidden: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """scores: after the judge. outcome: of the session with it; None if nothing was owed."""
+
+    scores: list[Score]
+    reports: list[JudgeReport]
+    outcome: Outcome | None
+    folder: Path
+
+
+def score_with_judge(
+    run: RunFolder,
+    grading: Grading,
+    judge: JudgeSettings,
+    serve: Serve,
+    *,
+    on_graded: OnGraded = lambda _name, _n: None,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+) -> Judged:
+    """Grade by the rules, ask the judge, write grades and scores.
+
+    The rules' grades and scores are written before the first request and stand when the judge's session fails; an
+    answer with a reply missing stays as the rules have it. Raises what `score_run` and `generate` raise.
+    """
+    graded, cases = [], []
+    for benchmark in grade_run(run, grading, on_graded):
+        publish(benchmark)
+        graded.append(benchmark)
+        cases.append(_cases(benchmark, judge))
+    folder = judge.folder(run)
+    outcome = None
+    if any(_replies(folder, found, judge).owed for found in cases):
+        make_folder(run.path / "judge")
+        make_folder(folder.path)
+        with serve() as server:
+            outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
+    scores, reports = [], []
+    for benchmark, found in zip(graded, cases, strict=True):
+        after, report = _apply(benchmark, found, _replies(folder, found, judge), judge)
+        scores.append(publish(after))
+        reports.append(report)
+    return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """What a judge is asked of one benchmark. case_of: sample → id of its question; hidden: nothing to show."""
+
+    benchmark: str
+    questions: dict[str, Question]
+    case_of: dict[Key, str]
+    n_hidden: int
+
+
+def _cases(graded: GradedBenchmark, judge: JudgeSettings) -> _Cases:
+    by_id = {question.question_id: question for question in graded.questions}
+    wanted = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
+    unextracted = {grade.key for grade in wanted if grade.extracted is None}
+    endings: dict[Key, str | None] = {}
+    if unextracted:
+        endings = {sample.key: shown_instead(sample) for sample in read_samples(graded.folder, keys=unextracted)}
+    known: dict[tuple[str, str], str] = {}
+    asked: dict[str, Question] = {}
+    case_of = {}
+    for grade in wanted:
+        answer = endings.get(grade.key) if grade.extracted is None else shown(grade)
+        if answer is None:
+            continue
+        pair = grade.question_id, answer
+        if pair not in known:
+            question = judge_question(judge.prompt, by_id[grade.question_id], answer)
+            known[pair] = question.question_id
+            asked.setdefault(question.question_id, question)
+        case_of[grade.key] = known[pair]
+    return _Cases(graded.folder.name, asked, case_of, len(wanted) - len(case_of))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """What the judge has said. votes: by case, only those with all their votes; owed: cases with some missing."""
+
+    votes: Mapping[str, Sequence[bool | None]]
+    owed: frozenset[str]
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
+    place = folder.benchmark(cases.benchmark)
+    votes: dict[str, list[bool | None]] = defaultdict(list)
+    usages = []
+    keys = set()
+    for sample in read_samples(place):
+        if sample.question_id in cases.questions and sample.sample_index < judge.votes:
+            keys.add(sample.key)
+            usages.append(sample.usage)
+            # A reply cut short may be cut within its last word.
+            said = None if sample.truncated else verdict(judge.prompt, sample.text)
+            votes[sample.question_id].append(said)
+    missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
+    return _Replies(
+        votes={case: said for case, said in votes.items() if case not in missing},
+        owed=missing,
+        prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=_sum(usage.completion_tokens for usage in usages),
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _ask(
+    folder: RunFolder,
+    cases: list[_Cases],
+    judge: JudgeSettings,
+    server: Server,
+    on_progress: Callable[[Progress], None] | None,
+    resume_command: str,
+) -> Outcome:
+    asked = [found for found in cases if found.questions]
+    settings = RunSettings(
+        model=server.model,
+        endpoints=server.endpoints,
+        benchmarks={
+            found.benchmark: BenchmarkSettings(samples=judge.votes, sampling=judge.sampling) for found in asked
+        },
+        out=folder.path,
+        concurrency=server.concurrency,
+        fit_context=True,
+        accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
+        canary=False,  # equal verdicts on all of the first answers are a good sign here
+    )
+    sets = [_question_set(found, judge, folder) for found in asked]
+    return generate(settings, sets, on_progress=on_progress, resume_command=resume_command)
+
+
+def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
+    card = cards.from_mapping(
+        {
+            "name": cases.benchmark,
+            "title": "Answers for a judge",
+            "source": {"kind": "file", "path": str(folder.benchmark(cases.benchmark).questions)},
+            "columns": {"question": ["messages"], "answer": ["references"]},
+            "kind": "text",
+        },
+        where=str(folder.path),
+    )
+    # The set grows with the run, and an id is the digest of what is asked: no digest over them makes the run itself.
+    unchanging = digest(["answers", cases.benchmark])
+    return QuestionSet(
+        card=card,
+        questions=list(cases.questions.values()),
+        n_all=len(cases.questions),
+        rows_digest=unchanging,
+        dataset_digest=unchanging,
+        prompt=judge.prompt.name,
+        system_prompt=None,
+        template_digest=judge.prompt.digest,
+        api="chat",
+        origin=str(folder.path),
+    )
+
+
+def _apply(
+    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings
+) -> tuple[GradedBenchmark, JudgeReport]:
+    """(the benchmark with the judge's verdicts in its grades, the account of it)."""
+    rulings = {case: majority(votes) for case, votes in replies.votes.items()}
+    by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
+    grades: list[Grade] = [
+        judged(grade, by_key.get(grade.key), judge.grader, override=judge.override) for grade in graded.grades
+    ]
+    compared = agreement(graded.grades, by_key)
+    decided = [found for found in compared.disagreements if found.ours != "undecided" and found.theirs is not None]
+    report = JudgeReport(
+        benchmark=graded.folder.name,
+        agreement=msgspec.structs.replace(compared, disagreements=decided),
+        n_answers=len(cases.questions),
+        n_silent=sum(ruling is None for ruling in rulings.values()),
+        n_owed=len(replies.owed),
+        n_decided=sum(grade.rule == "judge" for grade in grades),
+        n_hidden=cases.n_hidden,
+        prompt_tokens=replies.prompt_tokens,
+        completion_tokens=replies.completion_tokens,
+    )
+    return GradedBenchmark(
+        folder=graded.folder, questions=graded.questions, samples=graded.samples, grades=grades,
+        warnings=graded.warnings,
+    ), report  # fmt: skip

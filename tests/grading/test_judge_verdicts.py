@@ -1,0 +1,88 @@
+"""What a judge's ruling does to a grade, and which request stands for which answers."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.records import Grade, Message, Question, Verdict
+from harness.grading import GRADER
+from harness.grading.judge import grader_name, in_scope, judge_question, judged, majority
+from harness.grading.judge_prompts import LIMO, VERDICT
+
+QUESTION = Question(
+    benchmark="b",
+    question_id="q",
+    messages=(Message("system", "Think."), Message("user", "An example"), Message("user", "What is 1 + 1?")),
+    references=("2",),
+    kind="integer",
+    row_digest="r",
+    prompt_digest="p",
+)
+
+
+def grade_of(verdict: Verdict) -> Grade:
+    return Grade(
+        benchmark="b", question_id="q", sample_index=0, verdict=verdict, extracted="2", rule="integer",
+        grader="rules/1", unextracted=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("scope", "seen"),
+    [
+        ("undecided", {"undecided"}),
+        ("wrong", {"undecided", "wrong"}),
+        ("all", {"undecided", "wrong", "correct", "no_answer"}),
+    ],
+)
+def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> None:
+    verdicts: list[Verdict] = ["correct", "wrong", "no_answer", "undecided"]
+    assert {v for v in verdicts if in_scope(grade_of(v), scope)} == seen  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verdict", ["correct", "wrong", "no_answer", "undecided"])
+@pytest.mark.parametrize("ruling", [True, False, None])
+def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None) -> None:
+    grade = grade_of(verdict)
+    kept = judged(grade, ruling, "g")
+    assert (kept == grade) == (verdict != "undecided" or ruling is None)
+    replaced = judged(grade, ruling, "g", override=True)
+    if ruling is None:
+        assert replaced == grade
+    else:
+        assert (replaced.verdict == "correct") == ruling
+        assert (replaced.rule, replaced.grader) in (("judge", "g"), ("integer", "rules/1"))
+        assert (replaced.grader == "g") == (verdict == "undecided" or (verdict == "correct") != ruling)
+
+
+@given(votes=st.lists(st.sampled_from([True, False, None])))
+def test_a_majority_is_one_whatever_the_order_and_turns_with_the_verdicts(votes: list[bool | None]) -> None:
+    ruling = majority(votes)
+    assert majority(votes[::-1]) is ruling
+    assert majority([*votes, None]) is ruling
+    assert majority([None if v is None else not v for v in votes]) is (None if ruling is None else not ruling)
+    assert ruling is None or votes.count(ruling) > votes.count(not ruling)
+
+
+def test_one_request_stands_for_equal_answers_and_no_others() -> None:
+    ids = [judge_question(VERDICT, QUESTION, answer).question_id for answer in ("2", "3", "2")]
+    assert ids[0] == ids[2] != ids[1]
+    assert judge_question(LIMO, QUESTION, "2").question_id != ids[0]
+    other = msgspec.structs.replace(QUESTION, references=("3",))
+    assert judge_question(VERDICT, other, "2").question_id != ids[0]
+
+
+def test_the_judge_reads_the_last_turn_of_the_user() -> None:
+    [message] = judge_question(VERDICT, QUESTION, "2").messages
+    assert "What is 1 + 1?" in message.content
+    assert "An example" not in message.content
+    raw = msgspec.structs.replace(QUESTION, messages=(), prompt="Raw text")
+    assert "Raw text" in judge_question(VERDICT, raw, "2").messages[0].content
+
+
+def test_the_graders_name_tells_judge_prompt_and_votes() -> None:
+    assert grader_name("org/m", VERDICT, 1) == f"{GRADER}+judge:org/m@verdict"
+    assert grader_name("org/m", LIMO, 5) == f"{GRADER}+judge:org/m@limo*5"
