@@ -192,7 +192,7 @@ def _connection_failure(
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return RequestFailed("connect", f"{place} closed the connection before replying", unanswered=True)
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return RequestFailed("connect", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
+        return RequestFailed("out_of_files", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
     if isinstance(error, aiohttp.ClientConnectorError):
         return RequestFailed("connect", f"cannot connect to {place}: {cause}")
     if isinstance(error, HttpProcessingError | aiohttp.ClientResponseError):

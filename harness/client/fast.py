@@ -184,6 +184,7 @@ class FastTransport:
             cause = error.strerror or str(error)
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 cause += "; lower the concurrency or raise `ulimit -n`"
+                raise RequestFailed("out_of_files", f"cannot connect to {name}: {quoted(cause)}") from None
             raise RequestFailed("connect", f"cannot connect to {name}: {quoted(cause)}") from None
         raise RequestFailed("connect", f"cannot connect to {name}: the name has no address")
 

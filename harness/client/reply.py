@@ -9,6 +9,7 @@ from harness.core.records import Timing, Usage
 
 FailureKind = Literal[
     "connect",  # refused, reset before the reply, unreachable, DNS
+    "out_of_files",  # this machine has no descriptor left for a socket: says nothing about the endpoint
     "timeout",  # connect, first-token or idle deadline
     "cut",  # the stream ended without a finish reason, or inside an event
     "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
@@ -67,7 +68,7 @@ class RequestFailed(Exception):
     @property
     def retryable(self) -> bool:
         """Asking again can help."""
-        return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
+        return self.kind in ("connect", "out_of_files", "timeout", "cut", "malformed", "server", "rate_limited")
 
     @property
     def stops_run(self) -> bool:

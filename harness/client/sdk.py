@@ -9,6 +9,8 @@ Works with openai 2.8 (httpx) to 3.x (an HTTP library of its own).
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl
 import time
 from pathlib import Path
@@ -95,6 +97,9 @@ class SdkTransport:
             if "certificate" in cause.lower() or "SSL" in cause:
                 message = f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
                 raise parser.failed("refused", message) from None
+            if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
+                message = f"cannot connect to {place}: {cause}; lower the concurrency or raise `ulimit -n`"
+                raise parser.failed("out_of_files", message) from None
             raise parser.failed("connect", f"cannot connect to {place}: {cause}") from None
 
     async def close(self) -> None:
