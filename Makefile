@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# Budget of `make fuzz`: random inputs a test, and processes started and killed a test.
 EXAMPLES ?= 20000
+ROUNDS ?= 200
 
 .PHONY: demo test check fuzz format clean
 
@@ -23,7 +25,7 @@ check: $(VENV)/.installed-check
 
 ## fuzz: the property and crash tests with a large budget
 fuzz: $(VENV)/.installed-test
-	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m slow --timeout=7200
+	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) HARNESS_FUZZ_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -m fuzz --timeout=14400
 
 format: $(VENV)/.installed-check
 	@$(BIN)/ruff format .

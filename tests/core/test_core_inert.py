@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import unicodedata
 
@@ -14,9 +13,12 @@ from hypothesis import strategies as st
 
 from harness.core.inert import csv_cell, quoted, safe_name, visible
 from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
+from tests.budget import examples
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
-EXAMPLES = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 300))
+pytestmark = pytest.mark.fuzz
+
+EXAMPLES = examples(300)
 RESERVED = {"con", "prn", "aux", "nul", "com1", "lpt9"}
 
 

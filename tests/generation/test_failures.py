@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import itertools
-import os
 import random
 import threading
 from collections import Counter
@@ -30,6 +29,7 @@ from harness.core.records import Timing, Usage
 from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
 from harness.generation.settings import BenchmarkSettings
 from harness.runs.layout import RunFolder
+from tests.budget import rounds
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
 
 BUSY = http(429, {"error": {"message": "slow down"}})
@@ -60,7 +60,8 @@ def test_cut_streams_errors_and_resets_are_asked_again(tmp_path: Path) -> None:
     assert outcome.complete
     assert keys_of(settings) == expected_keys(10, 4)
     for sample in samples_of(settings):
-        assert sample.attempts == seen[sample.seed or 0]
+        # A kept connection that is closed before a byte came may have been closed before the request: asked at once.
+        assert sample.attempts in (1, seen[sample.seed or 0])
     assert {s.attempts for s in samples_of(settings)} == {1, 2}
 
 
@@ -338,10 +339,10 @@ def test_a_bug_in_a_worker_costs_its_sample_and_is_listed(tmp_path: Path) -> Non
     assert keys_of(settings) == expected_keys(5, 3)
 
 
-SEEDS = min(200, int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 2)))
+SEEDS = rounds(2)
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("transport", [AiohttpTransport, FastTransport])
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -17,6 +17,7 @@ from small_runs import expected_keys, keys_of, run_settings, well
 from harness.generation.descriptors import SPARE
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
+from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
 
 CHECKOUT = Path(__file__).parents[2]
@@ -92,10 +93,10 @@ def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 10)
 
 
-MOMENTS = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", 1))
+MOMENTS = rounds(1)
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("signums", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)], ids=["one", "two"])
 def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
@@ -103,7 +104,7 @@ def test_a_signal_at_any_moment_leaves_a_valid_journal_and_a_run_that_resumes(
 ) -> None:
     chance = random.Random(55)
     with FaultServer(unhurried) as server:
-        for moment in range(min(MOMENTS, 200)):
+        for moment in range(MOMENTS):
             folder = tmp_path / str(moment)
             folder.mkdir()
             child = start(folder, 6, 20, server.base_url)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from typing import Any
 
 from harness.core.records import Key, Sample, Timing, Usage
 
 BENCHMARK = "AIME 2024"
-
-
-def examples(default: int) -> int:
-    """How many random cases to try: `default` in the ordinary suite, HARNESS_FUZZ_EXAMPLES if set."""
-    return int(os.environ.get("HARNESS_FUZZ_EXAMPLES", default))
 
 
 def sample(question_id: str = "q", sample_index: int = 0, text: str | None = "so 42", **fields: Any) -> Sample:

@@ -12,10 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from recorded import BENCHMARK, examples, intact_lines, intact_texts, sample
+from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.records import Key
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
+from tests.budget import rounds
 
 N_SAMPLES = 90
 PROGRAM = [sys.executable, str(Path(__file__).with_name("appending.py"))]
@@ -43,7 +44,7 @@ def test_kill_at_random_moments_loses_nothing_acknowledged(quick_path: Path) -> 
     seed = chance.randrange(2**32)
     chance.seed(seed)
     folder, acknowledged = RunFolder(quick_path / "run"), set[Key]()
-    for _ in range(examples(8)):
+    for _ in range(rounds(8)):
         child = subprocess.Popen([*PROGRAM, str(folder.path), str(N_SAMPLES)], stdout=subprocess.PIPE)
         assert child.stdout is not None
         assert child.stdout.readline() == b"open\n"
@@ -177,8 +178,8 @@ SYSTEM_CALLS = ["write", "fdatasync", "fsync", "ftruncate", "openat"]
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("call", SYSTEM_CALLS)
 def test_death_at_a_system_call_can_be_resumed(quick_path: Path, call: str) -> None:
-    """As above with the kernel's own calls. A few by default; every one with HARNESS_FUZZ_EXAMPLES."""
-    last = 3 if "HARNESS_FUZZ_EXAMPLES" not in os.environ else examples(0)
+    """As above with the kernel's own calls: the first few of each, more with a larger budget."""
+    last = rounds(3)
     for when in range(1, last + 1):
         folder = prepare(quick_path / str(when))
         files = folder.benchmark(BENCHMARK)

@@ -7,13 +7,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from recorded import BENCHMARK, examples, intact_lines, intact_texts, sample
+from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.records import Key
 from harness.runs import BenchmarkFolder, Journal, read_samples
+from tests.budget import examples
 
 MEMORY = Path("/dev/shm")
 
@@ -141,4 +143,4 @@ JournalLife.TestCase.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-test_a_journal_keeps_its_promises_whatever_happens = JournalLife.TestCase
+test_a_journal_keeps_its_promises_whatever_happens = pytest.mark.fuzz(JournalLife.TestCase)

@@ -17,6 +17,7 @@ import pytest
 
 from server_launchers import processes, supervisor
 from server_launchers.supervisor import RunningServer
+from tests.budget import rounds
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
 
 pytestmark = pytest.mark.server
@@ -104,7 +105,8 @@ def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
-@pytest.mark.parametrize("_round", range(int(os.environ.get("HARNESS_KILL_ROUNDS", "3"))))
+@pytest.mark.fuzz
+@pytest.mark.parametrize("_round", range(rounds(3)))
 def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2: Path, tmp_path: Path) -> None:
     code = (
         "import sys, time\n"

@@ -19,6 +19,7 @@ from server_launchers import flags, processes, state, supervisor
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import Progress
+from tests.budget import rounds
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))
 LIMIT_SECONDS = 30.0
@@ -125,7 +126,8 @@ def test_nothing_survives_the_end_of_the_harness(number: signal.Signals, tag: st
     wait_until(lambda: not tagged(tag), f"left after {number.name}")
 
 
-@pytest.mark.parametrize("_round", range(int(os.environ.get("HARNESS_KILL_ROUNDS", "5"))))
+@pytest.mark.fuzz
+@pytest.mark.parametrize("_round", range(rounds(5)))
 def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, tag: str) -> None:
     child = launched_by("""
         print("go", flush=True)
