@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -95,12 +96,17 @@ def judge_of(flags: dict[str, Any]) -> tuple[JudgeSettings, Serve]:
         raise UsageError(
             "--serve starts a server; --judge-base-url and --judge-server name one that runs: give one of them"
         )
+    temperature = flags["judge_temperature"]
+    if temperature is not None and not math.isfinite(temperature):
+        raise UsageError(f"--judge-temperature {temperature}: expected a number of at least 0")
+    if temperature == 0 and (flags["judge_votes"] or 1) > 1:
+        terminal.warn(f"{flags['judge_votes']} votes at temperature 0 are all alike on most servers")
     model, serve = _started(flags) if engine else (flags["judge_model"], _running(flags))
     settings = {
         "scope": flags["judge_scope"],
         "votes": flags["judge_votes"],
         "override": flags["judge_override"],
-        "temperature": flags["judge_temperature"],
+        "temperature": temperature,
         "max_tokens": flags["judge_max_tokens"],
     }
     prompt = judge_prompts.named(flags["judge_prompt"] or judge_prompts.DEFAULT)

@@ -29,7 +29,7 @@ from tests.experiments.judged_runs import (
     shown_to,
     write_run,
 )
-from tests.faults.server import FaultServer, Pause, Request, Step, completion, http
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
 from tests.system.command import harness, start
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
@@ -186,8 +186,7 @@ def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, repl
 
 def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
     def answer(request: Request) -> Iterator[Step]:
-        for step in completion("It matches.\nVERDICT: CORRECT"):
-            yield step.replace(b'"finish_reason": "stop"', b'"finish_reason": "length"')
+        return event_stream(delta("It matches.\nVERDICT: CORRECT"), delta(finish="length"))
 
     with FaultServer(judging(answer)) as server:
         judged = judge_run(run, serve(server))
@@ -272,6 +271,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         (["--serve", "vllm"], "--serve is about a judge"),
         (["--tp", "8"], "--tp is about a judge"),
         (["--judge", "m", "--tp", "8"], "--tp describes a server to start: it goes with --serve ENGINE"),
+        (["--judge", "m", "--judge-temperature", "nan"], "--judge-temperature nan: expected a number of at least 0"),
         (["--judge", "m", "--judge-prompt", "verdit"], "Did you mean verdict?"),
         (["--judge", "m", "--serve", "vllm", "--judge-base-url", "http://127.0.0.1:9"], "give one of them"),
         (["--judge", "m", "--judge-base-url", "http://127.0.0.1:9"], "127.0.0.1:9"),
