@@ -102,6 +102,9 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
             kept.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
         except OSError:
             pass  # an unwritable cache costs time at the next start, nothing else
+    if version in recorded_versions(engine):
+        # Read from the sources: also options that the help leaves out.
+        names |= recorded(engine, version).names
     return Flags(engine, version, names, asked=True)
 
 
@@ -123,9 +126,9 @@ def _options_in_help(argv: Sequence[str]) -> frozenset[str]:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3)."""
+    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0+cpu` → (0, 32, 0)."""
     numbers: list[int] = []
-    for part in version.split("."):
+    for part in version.partition("+")[0].split("."):
         if not part.isdigit():
             break
         numbers.append(int(part))

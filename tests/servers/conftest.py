@@ -1,0 +1,91 @@
+"""Real engines on the CPU of this machine: `pytest tests/servers`. They take minutes, so that plain `pytest` leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server_launchers import processes
+from tests.embedded import THINKING_TEMPLATE
+from tests.servers import environments
+
+HERE = Path(__file__).resolve().parent
+START_SECONDS = 1800
+"""A test may wait for an environment to be installed and for several servers to start, on a busy machine."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Only who names this folder, or something in it, runs it."""
+    named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    return None if any(HERE in (path.resolve(), *path.resolve().parents) for path in named) else True
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The suite's own limit in place of the short one of the fast tests."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(START_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def vllm() -> Path:
+    """Interpreter of the environment that holds vLLM."""
+    return environments.python_of(environments.VLLM)
+
+
+@pytest.fixture(scope="session")
+def sglang() -> Path:
+    """Interpreter of the environment that holds SGLang."""
+    return environments.python_of(environments.SGLANG)
+
+
+@pytest.fixture(scope="session")
+def transformers() -> Path:
+    """Interpreter of the environment that holds transformers and its server."""
+    return environments.python_of(environments.TRANSFORMERS)
+
+
+@pytest.fixture(scope="session")
+def routers() -> Path:
+    """Interpreter of the environment that holds both routers."""
+    return environments.python_of(environments.ROUTERS)
+
+
+@pytest.fixture(scope="session")
+def litellm() -> Path:
+    """Interpreter of the environment that holds LiteLLM's proxy."""
+    return environments.python_of(environments.LITELLM)
+
+
+@pytest.fixture(scope="session")
+def models(smollm2: Path) -> Path:
+    """Folder with `scripted` and `smollm2`, see `make_models`."""
+    return environments.models(smollm2, THINKING_TEMPLATE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_survives(private_state: Path) -> Iterator[None]:
+    """No process of any engine is alive once a module's servers have been stopped."""
+    yield
+    left = [processes.describe(pid) for pid in engine_processes()]
+    assert not left
+
+
+def engine_processes() -> list[int]:
+    """Living processes that were started from, or have loaded, a file of our environments.
+
+    Engines overwrite their environment and their command line with a title, but not what they have mapped.
+    """
+    folder = str(environments.folder())
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and processes.start_of(int(entry.name)) is not None:
+            try:
+                text = (entry / "cmdline").read_bytes().decode("utf-8", "replace") + (entry / "maps").read_text()
+            except OSError:
+                continue
+            if folder in text:
+                found.append(int(entry.name))
+    return found

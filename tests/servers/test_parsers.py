@@ -1,0 +1,155 @@
+"""Every command line that a launcher can write is parsed by the engine's own parser, of the version installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server_launchers import engines, flags, presets
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+from tests.embedded import THINKING_TEMPLATE
+
+FIELDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"served_name": "name", "host": "0.0.0.0", "port": 9000},
+    {"context": 40960, "memory_fraction": 0.85, "max_sequences": 64, "max_batched_tokens": 8192},
+    {"dtype": "bfloat16", "quantization": "fp8", "seed": 7, "trust_remote_code": True},
+    {"eager": True, "prefix_caching": True, "chat_template": str(THINKING_TEMPLATE)},
+    {"eager": True, "prefix_caching": False, "attention_backend": "BACKEND"},
+    *({"reasoning_parser": presets.load(name).reasoning_parser} for name in presets.names()),
+)
+NODES = {"nodes": 2, "head_address": "10.0.0.1", "interface": "eth0", "node_address": "10.0.0.2"}
+PARALLEL: tuple[dict[str, Any], ...] = (
+    {"tp": 2},
+    {"tp": 2, "pp": 2},
+    {"tp": 2, "dp": 2},
+    {"tp": 2, "dp": 2, "dp_mode": "engine"},
+    {"tp": 2, "dp": 2, "dp_mode": "router"},
+    {"tp": 8, "pp": 2, **NODES},
+    {"tp": 8, "dp": 4, "dp_mode": "engine", **NODES},
+)
+KINDS = {"vllm": ({},), "sglang": ({}, {"device": "cpu"}, {"device": "npu"}, {"device": "cuda"})}
+BACKENDS = {"vllm": "FLASH_ATTN", "sglang": "triton"}
+
+HIDDEN = {"transformers": {"--non-blocking"}}
+"""Options that an engine takes and its help leaves out."""
+
+READ_VLLM = """
+import json, sys
+from vllm.entrypoints.cli import serve
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+parser = FlexibleArgumentParser()
+subcommands = parser.add_subparsers(dest="subparser")
+commands = [command for command in serve.cmd_init()]
+for command in commands:
+    command.subparser_init(subcommands)
+for line in sys.stdin:
+    try:
+        arguments = parser.parse_args(json.loads(line))
+        commands[0].validate(arguments)
+        print(arguments.tensor_parallel_size, flush=True)
+    except (SystemExit, Exception) as error:
+        print("refused:", repr(error), flush=True)
+"""
+READ_SGLANG = """
+import argparse, json, sys
+from sglang.srt.server_args import ServerArgs
+parser = argparse.ArgumentParser()
+ServerArgs.add_cli_args(parser)
+for line in sys.stdin:
+    try:
+        print(parser.parse_args(json.loads(line)).tp_size, flush=True)
+    except (SystemExit, Exception) as error:
+        print("refused:", repr(error), flush=True)
+"""
+
+
+def specs(engine: str) -> Iterator[ServerSpec]:
+    """Specs that use every field that reaches the command line, alone or with its like, on every shape."""
+    for fields, parallel, kind in product(FIELDS, PARALLEL, KINDS[engine]):
+        chosen = dict(fields)
+        if parser := chosen.get("reasoning_parser"):
+            chosen["reasoning_parser"] = parser.name
+        if chosen.get("attention_backend"):
+            chosen["attention_backend"] = BACKENDS[engine]
+        for rank in range(parallel.get("nodes", 1)):
+            yield ServerSpec.model_validate(
+                {"engine": engine, "model": "org/model", "node_rank": rank, **chosen, **parallel, **kind}
+            )
+
+
+def command_lines(engine: str, known: flags.Flags) -> list[tuple[str, ...]]:
+    """The engine's arguments of every process of every spec, each once."""
+    found: dict[tuple[str, ...], None] = {}
+    for spec in specs(engine):
+        ports = range(8000, 8000 + engines.ports_needed(spec))
+        for process in engines.deploy(spec, ports, engines.Facts(known)).processes:
+            if process.role == "engine":
+                found[process.command.argv] = None
+    return list(found)
+
+
+def answers(python: Path, code: str, lines: list[tuple[str, ...]], tmp_path: Path) -> list[str]:
+    """What the engine's parser makes of each line."""
+    sent = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run([python, "-c", code], input=sent, capture_output=True, text=True, check=False, cwd=tmp_path)
+    found = [line for line in done.stdout.splitlines() if line.isdigit() or line.startswith("refused:")]
+    assert len(found) == len(lines), done.stderr[-2000:]
+    refused = [f"{line}: {answer}" for line, answer in zip(lines, found, strict=True) if not answer.isdigit()]
+    assert not refused, "\n".join(refused[:5]) + done.stderr[-2000:]
+    return found
+
+
+def test_vllms_parser_takes_every_command_line(vllm: Path, tmp_path: Path) -> None:
+    lines = command_lines("vllm", flags.recorded("vllm", "0.32.0"))
+    assert len(lines) > 60
+    parsed = answers(vllm, READ_VLLM, [line[1:] for line in lines], tmp_path)
+    assert set(parsed) == {"2", "8"}
+
+
+def test_sglangs_parser_takes_every_command_line(sglang: Path, tmp_path: Path) -> None:
+    lines = command_lines("sglang", flags.recorded("sglang", "0.5.23"))
+    assert len(lines) > 240
+    parsed = answers(sglang, READ_SGLANG, [line[3:] for line in lines], tmp_path)
+    assert set(parsed) == {"2", "8"}
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_an_option_that_the_parser_refuses_is_refused_before_the_start(
+    name: str, vllm: Path, sglang: Path, tmp_path: Path
+) -> None:
+    python, code, words = {
+        "vllm": (vllm, READ_VLLM, ("serve", "m", "--swap-space", "4")),
+        "sglang": (sglang, READ_SGLANG, ("--model-path", "m", "--torchao-config", "int8")),
+    }[name]
+    with pytest.raises(AssertionError, match="refused"):
+        answers(python, code, [words], tmp_path)
+    with pytest.raises(LaunchError, match=r"has no option --(swap-space|torchao-config); .*known to"):
+        flags.recorded(name, {"vllm": "0.32.0", "sglang": "0.5.23"}[name]).check(words)
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "transformers"])
+def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agree(
+    name: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    python = request.getfixturevalue(name)
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
+    facts = engines.inspect(
+        ServerSpec.model_validate({"engine": name, "model": "m", "python": python, "device": "cpu"})
+    )
+    assert facts.flags.asked
+    printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
+    recorded = flags.recorded(name, facts.versions[name])
+    assert facts.versions[name].startswith(flags.recorded_versions(name)[-2 if name == "vllm" else -1])
+    assert recorded.names - printed == HIDDEN.get(name, set())
+    assert recorded.names <= facts.flags.names
