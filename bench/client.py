@@ -1,0 +1,269 @@
+"""CPU of the client per streamed token and per request, beside aiohttp and the openai SDK; every reply is checked.
+
+    python bench/client.py [--repeats 3] [--only fast,aiohttp-raw] [--cases paced,burst]
+
+Each client runs in a process of its own against `bench/fake_server.py`, the clients taking turns, so that a busy
+machine disturbs all alike: the ratios count, not the microseconds. A reply whose text differs from the server's
+checksum makes the run fail. Linux only (epoll).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+CASES = {
+    # name: (model parameters, requests, in flight, what one unit is)
+    "paced": ("m,n=150,d=20", 512, 512, "token"),
+    "reasoning": ("m,n=150,d=20,r=50", 512, 512, "token"),
+    "burst": ("m,n=2000", 256, 64, "token"),
+    "short": ("m,n=2", 10_000, 64, "request"),
+}
+MEANING = {
+    "paced": "512 streams, 20 ms a token",
+    "reasoning": "the same, half of it reasoning",
+    "burst": "64 streams, server flat out",
+    "short": "replies of 2 tokens",
+}
+SLOW = {"openai-sdk": 16}
+"""Clients so slow that they get a share of the requests where the server does not set the pace."""
+
+PEERS = ("fast", "aiohttp", "aiohttp-raw", "openai-sdk")
+
+Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
+"""Seed → (text, fingerprint, completion tokens) of one reply."""
+
+
+async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """A transport of the harness."""
+    from harness.client.endpoint import Endpoint
+    from harness.client.payload import RequestTemplate
+    from harness.client.transport import Deadlines
+    from harness.client.transports import open_transport
+    from harness.core.records import Message, Question
+
+    transport = open_transport(name)  # type: ignore[arg-type]
+    endpoint, deadlines, template = (
+        Endpoint.parse(f"http://127.0.0.1:{port}"),
+        Deadlines(),
+        RequestTemplate(model=model),
+    )
+    question = Question(
+        benchmark="b",
+        question_id="q",
+        messages=(Message("user", "hi"),),
+        references=(),
+        kind="text",
+        row_digest="",
+        prompt_digest="",
+    )
+
+    async def ask(seed: int) -> tuple[str, str | None, int | None]:
+        body = template.body(question, seed)
+        reply = await transport.complete(endpoint, template.path, body, deadlines, 1 << 30)
+        return (reply.reasoning or "") + (reply.text or ""), reply.fingerprint, reply.usage.completion_tokens
+
+    return ask, transport.close
+
+
+async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """aiohttp with the least code that reads all of a stream and stamps each token."""
+    import aiohttp
+    import msgspec
+
+    decode = msgspec.json.Decoder().decode
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None))
+
+    async def ask(seed: int) -> tuple[str, str | None, int | None]:
+        texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
+        body = msgspec.json.encode(request(model, seed))
+        async with session.post(
+            f"http://127.0.0.1:{port}/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
+        ) as response:
+            async for data in response.content.iter_any():
+                events = (rest + data).split(b"\n\n")
+                rest = events.pop()
+                for event in events:
+                    if event[:6] != b"data: " or event[6:] == b"[DONE]":
+                        continue
+                    value = decode(event[6:])
+                    if value["choices"]:
+                        choice = value["choices"][0]
+                        piece = choice["delta"].get("content") or choice["delta"].get("reasoning")
+                        if piece:
+                            texts.append(piece)
+                            stamps.append(time.perf_counter_ns())
+                        if choice["finish_reason"]:
+                            fingerprint = value.get("system_fingerprint")
+                    elif "usage" in value:
+                        tokens = value["usage"]["completion_tokens"]
+        return "".join(texts), fingerprint, tokens
+
+    return ask, session.close
+
+
+async def openai_sdk(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """The openai SDK as its documentation shows it."""
+    import openai
+
+    client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="x", max_retries=0, timeout=None)
+
+    async def ask(seed: int) -> tuple[str, str | None, int | None]:
+        texts, stamps, fingerprint, tokens = [], [], None, None
+        async for chunk in await client.chat.completions.create(**request(model, seed)):
+            if chunk.choices:
+                delta = chunk.choices[0].delta
+                piece = delta.content or getattr(delta, "reasoning", None)
+                if piece:
+                    texts.append(piece)
+                    stamps.append(time.perf_counter_ns())
+                if chunk.choices[0].finish_reason:
+                    fingerprint = chunk.system_fingerprint
+            elif chunk.usage:
+                tokens = chunk.usage.completion_tokens
+        return "".join(texts), fingerprint, tokens
+
+    return ask, client.close
+
+
+def request(model: str, seed: int) -> dict[str, Any]:
+    """What all clients send."""
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": "hi"}],
+        "seed": seed,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+async def work(name: str, port: int, model: str, requests: int, in_flight: int) -> dict[str, Any]:
+    """Send `requests`, `in_flight` at once; CPU, tokens and broken replies."""
+    if name == "aiohttp-raw":
+        ask, close = await aiohttp_raw(port, model)
+    elif name == "openai-sdk":
+        ask, close = await openai_sdk(port, model)
+    else:
+        ask, close = await ours(name, port, model)
+    done = tokens = broken = 0
+    seeds = iter(range(requests))
+
+    async def worker() -> None:
+        nonlocal done, tokens, broken
+        for seed in seeds:
+            text, fingerprint, stated = await ask(seed)
+            done += 1
+            tokens += stated or 0
+            broken += fingerprint != f"crc-{zlib.crc32(text.encode()):08x}"
+
+    await ask(0)  # imports and the first connection are not measured
+    before, began = cpu(), time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(in_flight)))
+    spent, wall = cpu() - before, time.perf_counter() - began
+    await close()
+    return {"cpu": spent, "wall": wall, "done": done, "tokens": tokens, "broken": broken}
+
+
+def cpu() -> float:
+    """CPU seconds of this process, user and system."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure(name: str, case: str, port: int) -> None:
+    """One client on one case, in this process; prints a line of JSON."""
+    from harness.client.streams import new_event_loop
+
+    if len(os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    model, _, in_flight, _ = CASES[case]
+    requests = n_requests(name, case)
+    loop = new_event_loop if name in ("fast", "aiohttp") else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=loop) as runner:
+        sys.stdout.write(json.dumps(runner.run(work(name, port, model, requests, in_flight))) + "\n")
+
+
+def n_requests(name: str, case: str) -> int:
+    """How many requests a client makes."""
+    model, requests, _, _ = CASES[case]
+    return requests // (1 if ",d=" in model else SLOW.get(name, 1))
+
+
+def main() -> int:
+    """Run all clients on all cases in turn, print the table; 1 if any reply was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default=",".join(PEERS))
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        name, case, port = arguments.measure
+        measure(name, case, int(port))
+        return 0
+    peers, cases = arguments.only.split(","), arguments.cases.split(",")
+    server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
+    if len(os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
+    results: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        for _ in range(arguments.repeats):
+            for case in cases:
+                for name in peers:
+                    command = [sys.executable, __file__, "--measure", name, case, port]
+                    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+                    results.setdefault((case, name), []).append(json.loads(done.stdout))
+    finally:
+        server.kill()
+        server.wait()
+    broken = show(results, cases, peers)
+    return 1 if broken else 0
+
+
+def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str], peers: list[str]) -> int:
+    """Print the table of medians; how many replies were broken."""
+    table = Table(title="CPU of the client (median of the repeats; ratio to aiohttp-raw of the same repeat)")
+    for column in ("case", "client", "µs", "per", "ratio", "wall s", "broken"):
+        table.add_column(column, justify="left" if column in ("case", "client", "per") else "right")
+    broken = 0
+    for case in cases:
+        unit = CASES[case][3]
+        costs = {name: [cost(run, unit) for run in results[case, name]] for name in peers}
+        for name in peers:
+            runs = results[case, name]
+            bad = sum(run["broken"] + n_requests(name, case) - run["done"] for run in runs)
+            broken += bad
+            ratio = "-"
+            if "aiohttp-raw" in peers:
+                ratio = f"{median(a / b for a, b in zip(costs[name], costs['aiohttp-raw'], strict=True)):.2f}"
+            wall = f"{median(run['wall'] for run in runs):.1f}"
+            label = f"{case} ({MEANING[case]})" if name == peers[0] else ""
+            table.add_row(label, name, f"{median(costs[name]):.1f}", unit, ratio, wall, str(bad))
+    Console().print(table)
+    return broken
+
+
+def cost(run: dict[str, Any], unit: str) -> float:
+    """CPU microseconds per token or per request."""
+    return float(run["cpu"] / (run["tokens"] if unit == "token" else run["done"]) * 1e6)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""A fast fake completion server, so that a client can be measured: one process, one epoll loop, no dependencies.
+
+    python bench/fake_server.py [PORT]
+
+Parameters ride in the request's model name: `m,n=200,d=20,r=50` = 200 token events, 20 ms apart (0 = flat out), the
+first 50 % of them as reasoning. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish
+event's `system_fingerprint` is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or
+changes a byte is caught. It prints its port on the first line.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import json
+import random
+import select
+import socket
+import sys
+import time
+import zlib
+
+VARIANTS = 16
+TOKENS = [
+    "the",
+    " sum",
+    " of",
+    "\n",
+    '"x"',
+    "\\frac",
+    " ∑",
+    "🌱",
+    " data:",
+    "[DONE]",
+    "}}",
+    " 42",
+    "é",
+    "\t",
+    " so",
+    ",",
+]
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def frame(value: object) -> bytes:
+    """An event in an HTTP chunk of its own."""
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    event = f"data: {text}\n\n".encode()
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+@functools.lru_cache(64)
+def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
+    """The segments of one reply: head and role, `n` token events, the closing events."""
+    rng = random.Random(variant)
+    tokens = [rng.choice(TOKENS) for _ in range(n)]
+
+    def event(delta: dict[str, str], finish: str | None = None, **extra: object) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "token_ids": None}
+        head = {"id": f"chatcmpl-{variant:016x}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+        return frame(head | {"choices": [choice]} | extra)
+
+    thinking = n * reasoning_percent // 100
+    crc = f"crc-{zlib.crc32(''.join(tokens).encode()):08x}"
+    usage = {"prompt_tokens": 9, "completion_tokens": n}
+    closing = event({}, "stop", system_fingerprint=crc) + frame({"choices": [], "usage": usage}) + frame("[DONE]")
+    return (
+        HEAD + event({"role": "assistant", "content": ""}),
+        *(event({"reasoning" if i < thinking else "content": token}) for i, token in enumerate(tokens)),
+        closing + b"0\r\n\r\n",
+    )
+
+
+class Connection:
+    """One client: its unread request, and the segments that it is still owed."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.request = b""
+        self.segments: tuple[bytes, ...] = ()
+        self.next = 0
+        self.step = 0.0
+        self.unsent = b""
+
+    def received(self, data: bytes) -> bool:
+        """Whether a whole request is there now."""
+        self.request += data
+        end = self.request.find(b"\r\n\r\n")
+        if end < 0:
+            return False
+        length = int(self.request[:end].lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        if len(self.request) < end + 4 + length:
+            return False
+        body = json.loads(self.request[end + 4 : end + 4 + length])
+        self.request = b""
+        fields = dict(part.split("=") for part in body["model"].split(",")[1:])
+        self.segments = reply(int(fields.get("n", 100)), int(fields.get("r", 0)), body.get("seed", 0) % VARIANTS)
+        self.step = float(fields.get("d", 0)) / 1000
+        self.next = 0
+        if not self.step:
+            self.segments = (b"".join(self.segments),)
+        return True
+
+    def send(self) -> bool:
+        """Send the next segment, or what the last one left; whether the socket took it all."""
+        data = self.unsent or self.segments[self.next]
+        if not self.unsent:
+            self.next += 1
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        self.unsent = data[sent:]
+        return not self.unsent
+
+
+def serve(port: int) -> None:
+    """Serve for ever."""
+    listener = socket.create_server(("127.0.0.1", port), backlog=20_000)
+    listener.setblocking(False)
+    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    epoll = select.epoll()
+    epoll.register(listener, select.EPOLLIN)
+    connections: dict[int, Connection] = {}
+    due: list[tuple[float, int]] = []
+
+    def close(fd: int) -> None:
+        epoll.unregister(fd)
+        connections.pop(fd).sock.close()
+
+    def advance(fd: int, connection: Connection) -> None:
+        while connection.send():
+            if connection.next == len(connection.segments):
+                return
+            if connection.step:
+                heapq.heappush(due, (time.monotonic() + connection.step, fd))
+                return
+        epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+
+    while True:
+        wait = max(0.0, due[0][0] - time.monotonic()) if due else -1
+        for fd, mask in epoll.poll(wait):
+            if fd == listener.fileno():
+                while True:
+                    try:
+                        sock, _ = listener.accept()
+                    except BlockingIOError:
+                        break
+                    sock.setblocking(False)
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    connections[sock.fileno()] = Connection(sock)
+                    epoll.register(sock.fileno(), select.EPOLLIN)
+                continue
+            connection = connections[fd]
+            try:
+                if mask & select.EPOLLOUT:
+                    epoll.modify(fd, select.EPOLLIN)
+                    advance(fd, connection)
+                elif not (data := connection.sock.recv(65536)):
+                    close(fd)
+                elif connection.received(data):
+                    advance(fd, connection)
+            except OSError:
+                close(fd)
+        now = time.monotonic()
+        while due and due[0][0] <= now:
+            _, fd = heapq.heappop(due)
+            if fd in connections:
+                try:
+                    advance(fd, connections[fd])
+                except OSError:
+                    close(fd)
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
