@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import random
 import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 
 from harness.client.reply import Reply, RequestFailed
 from harness.client.retry import Attempts, RetryBudget, RetryPolicy
 from harness.client.transport import Transport
-from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.generation.canary import Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.causes import Causes
+from harness.generation.control import ControlSocket
 from harness.generation.endpoints import Lanes
+from harness.generation.endpoints_file import EndpointsFile
+from harness.generation.pace import Ticket
 from harness.generation.plan import Task
 from harness.generation.progress import BenchmarkProgress, Progress
 from harness.generation.schedule import Scheduler
@@ -38,6 +43,9 @@ LOOK_AROUND_S = 0.5
 
 HOPELESS_QUESTIONS = 3
 """So many different questions refused, and nothing ever accepted, stop the run: the request itself is wrong."""
+
+
+_LOWERED = "the concurrency was lowered on the way"
 
 
 class Counts:
@@ -73,9 +81,14 @@ class Network:
         canary: Canary,
         model_name: ModelName,
         on_event: Callable[..., None],
+        endpoints_file: EndpointsFile | None = None,
+        control: Callable[[Network], ControlSocket] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
+        self._concurrency = settings.concurrency
+        self._endpoints_file = endpoints_file
+        self._control = control
         self._scheduler = scheduler
         self._lanes = lanes
         self._journals = journals
@@ -85,7 +98,7 @@ class Network:
         self._make_worker = make_worker
         self._policy = policy
         # A restart of the server costs every request in flight one retry; that alone must not use up the budget.
-        self._budget = RetryBudget(floor=50 + 4 * settings.concurrency)
+        self._budget = RetryBudget(floor=_retry_floor(settings.concurrency))
         self._canary = canary
         self.model_name = model_name
         self._on_event = on_event
@@ -99,15 +112,19 @@ class Network:
         """The user's rule that ended the run early; empty if none did."""
         self.stopped = ""
         """Why nothing more was asked, in a sentence; empty if everything owed was."""
+        self.warnings: list[str] = []
+        """What happened on the way that the user should know."""
 
         self._attempts: dict[Task, Attempts] = {}
         self._later: list[tuple[float, Task]] = []
-        self._requests: set[asyncio.Task[None]] = set()
+        self._requests: dict[asyncio.Task[None], Task] = {}
         self._refused_questions: set[tuple[str, str]] = set()
         self._written: deque[tuple[Task, Future[None]]] = deque()
         self._n_unwritten = 0
+        self._paused = False
         self._draining = False
         self._stopping = False
+        self._starved_since: float | None = None
         self._grace_ends: float | None = None
         self._started = clock()
         self._next_look = 0.0
@@ -181,14 +198,20 @@ class Network:
         with self._guard:
             self._loop = asyncio.get_running_loop()
         transport = self._transport_factory()
+        control: ControlSocket | None = None
         try:
             self._worker = self._make_worker(transport)
+            if self._control is not None:
+                control = self._control(self)
+                await control.open()
             while not self._ended():
                 self._fill()
                 self._look_around()
                 if not self._ended():
                     await self._sleep()
         finally:
+            if control is not None:
+                await control.close()
             for request in self._requests:
                 request.cancel()
             await asyncio.gather(*self._requests, return_exceptions=True)
@@ -229,11 +252,12 @@ class Network:
         now = self._clock()
         while self._later and self._later[0][0] <= now:
             self._scheduler.give_back(heapq.heappop(self._later)[1])
-        if self._draining:
+        self._lanes.advance()
+        if self._draining or self._paused:
             return
         for place in range(len(self._lanes)):
             self._scheduler.set_available(place, self._lanes.available(place))
-        limit = self._settings.concurrency
+        limit = self._concurrency
         while len(self._requests) < limit and self._n_unwritten <= limit and self._send_one():
             pass
 
@@ -241,10 +265,10 @@ class Network:
         for place in self._lanes.with_room():
             task = self._scheduler.next(place, probe=self._lanes[place].set_aside)
             if task is not None:
-                self._lanes.sent(place)
-                request = asyncio.get_running_loop().create_task(self._ask(task, place))
-                self._requests.add(request)
-                request.add_done_callback(self._request_ended)
+                ticket = self._lanes.sent(place)
+                request = asyncio.get_running_loop().create_task(self._ask(task, ticket))
+                self._requests[request] = task
+                request.add_done_callback(partial(self._request_ended, ticket))
                 return True
         return False
 
@@ -252,7 +276,7 @@ class Network:
         now = self._clock()
         if self._grace_ends is not None and now >= self._grace_ends:
             self._stopping = True
-        hopeless = self._lanes.gave_up()
+        hopeless = None if self._paused else self._lanes.gave_up()
         if hopeless is not None and not self._stopping:
             self.stopped = hopeless
             self._on_event("stopped", reason=hopeless)
@@ -261,36 +285,53 @@ class Network:
             self._draining = self._stopping = True
         if now >= self._next_look:
             self._next_look = now + LOOK_AROUND_S
+            if self._endpoints_file is not None and not self._draining:
+                self._follow(self._endpoints_file)
             self.progress = self._snapshot()
+
+    def _follow(self, file: EndpointsFile) -> str:
+        """Take on what the file of endpoints says, if it has changed. Returns what came of it."""
+        try:
+            endpoints = file.changed()
+        except UsageError as error:
+            self._on_event("endpoints_not_changed", reason=str(error))
+            return f"{error} The endpoints stay as they are."
+        if endpoints is None:
+            return "the file has not changed"
+        joined, left = self._lanes.replace(endpoints)
+        for _ in joined:
+            self._scheduler.add_endpoint()
+        self._on_event("endpoints_changed", joined=joined, left=left)
+        self._wake.set()
+        return f"{len(joined)} joined, {len(left)} left, {self._lanes.n_present} endpoints now"
 
     # ---- one request
 
-    async def _ask(self, task: Task, place: int) -> None:
+    async def _ask(self, task: Task, ticket: Ticket) -> None:
         attempts = self._attempts.setdefault(task, Attempts(self._policy, self._budget))
         number = attempts.begin()
-        sent_at = self._clock()
         try:
-            sample, reply = await self._worker.ask(task, self._lanes[place].endpoint, number)
+            sample, reply = await self._worker.ask(task, self._lanes[ticket.place].endpoint, number)
         except RequestFailed as failure:
-            self._failed(task, place, attempts, failure, sent_at)
-        except asyncio.CancelledError:
-            self._lanes.cancelled(place)
-            raise
+            self._failed(task, ticket, attempts, failure)
         except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
-            self._lanes.cancelled(place)
+            self._lanes.cancelled(ticket)
             self._on_event("internal_error", task=list(task), trace=traceback.format_exc())
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
         else:
-            self._arrived(task, place, sample, reply)
+            self._arrived(task, ticket, sample, reply)
 
-    def _request_ended(self, request: asyncio.Task[None]) -> None:
-        self._requests.discard(request)
-        if not request.cancelled() and (error := request.exception()) is not None:
+    def _request_ended(self, ticket: Ticket, request: asyncio.Task[None]) -> None:
+        del self._requests[request]
+        if request.cancelled():  # perhaps before its first step
+            self._lanes.cancelled(ticket)
+        elif (error := request.exception()) is not None:
             self._fatal(error)
         self._wake.set()
 
-    def _arrived(self, task: Task, place: int, sample: Sample, reply: Reply) -> None:
-        self._lanes.answered_by(place)
+    def _arrived(self, task: Task, ticket: Ticket, sample: Sample, reply: Reply) -> None:
+        self._lanes.answered_by(ticket)
+        self._starved_since = None
         if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
             self._fatal(StoppedByRule(changed))
             return
@@ -314,39 +355,78 @@ class Network:
         if stop is not None:
             self._fatal(StoppedByRule(stop))
 
-    def _failed(self, task: Task, place: int, attempts: Attempts, failure: RequestFailed, sent_at: float) -> None:
+    def _failed(self, task: Task, ticket: Ticket, attempts: Attempts, failure: RequestFailed) -> None:
         self.counts.failures += 1
-        endpoint = self._lanes[place].endpoint.base_url
+        lane = self._lanes[ticket.place]
+        endpoint = lane.endpoint.base_url
         self._on_event(
             "request_failed",
             task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
             message=failure.message, attempt=attempts.count,
         )  # fmt: skip
+        if failure.kind == "out_of_files":
+            self._lanes.cancelled(ticket)
+            self._out_of_files(task, failure)
+            return
         if not failure.retryable:
-            self._lanes.answered_by(place)
+            if failure.stops_run and lane.joined_late and not lane.n_done and self._lanes.n_present > 1:
+                self._not_welcome(task, ticket, failure)
+                return
+            self._lanes.answered_by(ticket)
             if failure.stops_run:
                 self.causes.met(task, failure)
                 self._fatal(ServerError(f"{endpoint} refuses: {failure.message}"))
             else:
                 self._refused(task, failure, endpoint)
             return
-        of_endpoint = _tells_of_the_endpoint(failure, self._lanes[place].set_aside)
-        self._lanes.failed(place, failure, sent_at)
+        of_endpoint = _tells_of_the_endpoint(failure, lane.set_aside)
+        told = self._lanes.failed(ticket, failure)
         delay: float | None = 0.0
         if failure.kind == "rate_limited":
-            if not self._budget.take(failure.kind):
-                self._lanes.hold(place)
+            if not self._budget.take(failure.kind) and told:
+                self._lanes.hold(ticket.place)
         elif not of_endpoint:
             delay = attempts.failed(failure)
         if delay is None:
             self._give_up(task, failure.kind, f"{failure.message} ({attempts.final})", failure.status)
             return
+        self._again(task, failure, delay)
+
+    def _again(self, task: Task, failure: RequestFailed, delay: float) -> None:
+        """Ask for `task` once more after `delay` seconds."""
         self.causes.met(task, failure)
         self.counts.retries += 1
         if delay > 0:
             heapq.heappush(self._later, (self._clock() + delay, task))
         else:
             self._scheduler.give_back(task)
+
+    def _not_welcome(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
+        """An endpoint that joined a run under way refuses all requests: the run goes on without it."""
+        self._lanes.cancelled(ticket)
+        if not self._lanes[ticket.place].left:
+            url = self._lanes[ticket.place].endpoint.base_url
+            self._lanes.dismiss(ticket.place)
+            self.warnings.append(f"{url} joined the run, refused and was left out: {failure.message}")
+            self._on_event("endpoint_left_out", endpoint=url, reason=failure.message)
+        self._again(task, failure, 0.0)
+
+    def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
+        """This machine has no descriptor left for a socket: fewer requests at once, and a pause before this one."""
+        now = self._clock()
+        if self._starved_since is None:
+            self._starved_since = now
+        elif now - self._starved_since > self._lanes.patience:
+            self._fatal(ServerError(failure.message))
+            return
+        fewer = max(1, min(self._concurrency, len(self._requests) - 1))
+        if fewer < self._concurrency:
+            self.set_concurrency(fewer)
+            self._on_event("concurrency_lowered", to=fewer, reason=failure.message)
+            self.warnings = [w for w in self.warnings if not w.startswith(_LOWERED)]
+            self.warnings.append(f"{_LOWERED} to {fewer}: {failure.message}.")
+        longest = min(self._settings.patience.longest_wait, 2 * self._settings.patience.first_wait)
+        self._again(task, failure, random.uniform(longest / 2, longest))  # noqa: S311 - jitter, not a secret
 
     def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
         """The server will never take this payload (or never end it)."""
@@ -373,6 +453,62 @@ class Network:
             self.stopped = str(error)
             self._on_event("stopped", reason=str(error), error=type(error).__name__)
         self._draining = self._stopping = True
+
+    # ---- steering, on the loop
+
+    @property
+    def draining(self) -> bool:
+        """Whether the session only waits for what is in flight."""
+        return self._draining
+
+    def set_paused(self, paused: bool) -> None:
+        """Paused: nothing more is asked, what is in flight ends."""
+        self._paused = paused
+        if not paused:
+            self._lanes.rested()
+        self._wake.set()
+
+    def drain_unhurried(self, why: str) -> None:
+        """End the session when what is in flight has ended, however long that takes."""
+        self._draining = True
+        self.stopped = self.stopped or why
+        self._wake.set()
+
+    def set_concurrency(self, number: int) -> None:
+        """Another number of requests in flight."""
+        self._concurrency = number
+        self._lanes.set_concurrency(number)
+        self._budget.floor = max(self._budget.floor, _retry_floor(number))
+        self._wake.set()
+
+    def cancel(self, question_id: str, index: int | None, why: str) -> int:
+        """Ask no more in this session for one sample of the question, or for all; in every benchmark that has it."""
+        running = {task: request for request, task in self._requests.items() if not request.done()}
+        wanted = {*running, *(task for _, task in self._later), *self._scheduler.waiting(question_id)}
+        found = [t for t in wanted if t.question_id == question_id and index in (None, t.sample_index)]
+        self._later = [entry for entry in self._later if entry[1] not in found]
+        heapq.heapify(self._later)
+        for task in found:
+            if self._scheduler.drop_waiting(task):
+                self.causes.gave_up(task, "cancelled", why)
+            else:
+                self._give_up(task, "cancelled", why)
+            if task in running:
+                running[task].cancel()
+        self._wake.set()
+        return len(found)
+
+    def reload(self) -> str:
+        """Read the file of endpoints again. Raises `UsageError` when there is none."""
+        if self._endpoints_file is None:
+            raise UsageError("this run has no file of endpoints; --endpoints FILE names one")
+        self._endpoints_file.forget()
+        return self._follow(self._endpoints_file)
+
+    def facts(self) -> Progress:
+        """What is going on right now."""
+        self.progress = self._snapshot()
+        return self.progress
 
     # ---- samples on their way to the disk
 
@@ -419,8 +555,14 @@ class Network:
             eta_s=eta,
             benchmarks=tuple(BenchmarkProgress(name=n, done=counts.done[n], total=t) for n, t in counts.total.items()),
             endpoints=self._lanes.progress(),
+            concurrency=self._concurrency,
+            paused=self._paused,
             stopping=self._draining,
         )
+
+
+def _retry_floor(concurrency: int) -> int:
+    return 50 + 4 * concurrency
 
 
 def _tells_of_the_endpoint(failure: RequestFailed, set_aside: bool) -> bool:

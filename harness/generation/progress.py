@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-EndpointState = Literal["open", "paused", "set aside"]
-"""paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row; it is probed."""
+EndpointState = Literal["open", "paused", "set aside", "left"]
+"""paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row; it is probed.
+left: it was taken off the list while the run went on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Progress:
 
     tokens_per_s counts what running samples are estimated to have by now; None before the first has finished.
     given_up: samples that stay owed in this session. failures: failed requests; retries: requests made again.
+    concurrency: requests that may be in flight at present. paused: by the user. stopping: nothing more is asked.
     """
 
     elapsed_s: float
@@ -52,4 +54,6 @@ class Progress:
     eta_s: float | None
     benchmarks: tuple[BenchmarkProgress, ...]
     endpoints: tuple[EndpointProgress, ...]
+    concurrency: int = 0
+    paused: bool = False
     stopping: bool = False

@@ -19,6 +19,7 @@ from harness.client.streams import new_event_loop
 from harness.client.transport import Transport
 from harness.core.errors import Interrupted, StoppedByRule, UsageError
 from harness.generation.canary import Answered
+from harness.generation.endpoints_file import EndpointsFile
 from harness.generation.network import Network
 from harness.generation.progress import Progress
 from harness.generation.session import Outcome, Session
@@ -63,6 +64,7 @@ def generate(
     answered: Answered | None = None,
     prior_lengths: Mapping[tuple[str, str], float] | None = None,
     may_start_round: Callable[[int], bool] | None = None,
+    endpoints_file: EndpointsFile | None = None,
     environment: Mapping[str, Any] = MappingProxyType({}),
     resume_command: str = "",
     break_lock: bool = False,
@@ -74,7 +76,8 @@ def generate(
     as its context. on_progress: called on this thread. answered: whether a reply gives an answer, for the canary.
     prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
     may_start_round: the run works in rounds (sample r of every question); asked, on the network thread, before each
-    one but the first; False ends the session with whole rounds. environment: facts about the server (engine, version,
+    one but the first; False ends the session with whole rounds. endpoints_file: where `settings.endpoints` come from;
+    it is followed while the run goes on. environment: facts about the server (engine, version,
     devices) that go into the manifest. resume_command: shown when a signal ends the run.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
     (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
@@ -88,7 +91,7 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{resume}"
 
     with Signals(interrupted) as signals, RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:
-        session = Session(settings, question_sets, folder, log, clock, environment)
+        session = Session(settings, question_sets, folder, log, clock, environment, endpoints_file)
         if lock.warning:
             session.warn(lock.warning)
         with session:

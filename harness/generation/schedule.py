@@ -187,6 +187,30 @@ class Scheduler:
         question.wave = 0
         return mine
 
+    def drop_waiting(self, task: Task) -> bool:
+        """`task` is not handed out in this run; False if it is not waiting."""
+        if task in self._returned:
+            self._returned.remove(task)
+            return True
+        place = self._place.get((task.benchmark, task.question_id))
+        if place is None or task.sample_index not in (question := self._questions[place]).waiting:
+            return False
+        first = question.waiting[0] == task.sample_index
+        question.waiting.remove(task.sample_index)
+        question.wave = max(0, question.wave - 1) if first else min(question.wave, len(question.waiting))
+        self._n_waiting -= 1
+        return True
+
+    def waiting(self, question_id: str) -> list[Task]:
+        """Samples of this question, in any benchmark, that may still be handed out."""
+        found = [task for task in self._returned if task.question_id == question_id]
+        mine = (q for q in self._questions if q.question_id == question_id)
+        return found + [Task(q.benchmark, q.question_id, index) for q in mine for index in q.waiting]
+
+    def add_endpoint(self) -> None:
+        """One more endpoint, under the next number."""
+        self._endpoints.append(_Speed())
+
     def set_available(self, endpoint: int, available: bool) -> None:
         """An endpoint that is set aside or paused no longer counts as one that will drain the queue."""
         self._endpoints[endpoint].available = available

@@ -22,13 +22,16 @@ from harness.generation.budget import Budget
 from harness.generation.canary import Answered, Canary, ModelName
 from harness.generation.causes import Cause
 from harness.generation.context import fitted_max_tokens
+from harness.generation.control import ControlSocket
 from harness.generation.descriptors import affordable
 from harness.generation.endpoints import Lanes
+from harness.generation.endpoints_file import EndpointsFile
 from harness.generation.network import Counts, Network
 from harness.generation.plan import Owed, owed
 from harness.generation.progress import Progress
 from harness.generation.schedule import Scheduler
 from harness.generation.settings import RunSettings
+from harness.generation.steering import Steering
 from harness.generation.workers import Worker
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
@@ -94,8 +97,10 @@ class Session:
         log: RunLog,
         clock: Callable[[], float],
         environment: Mapping[str, Any],
+        endpoints_file: EndpointsFile | None = None,
     ) -> None:
         self._settings = settings
+        self._endpoints_file = endpoints_file
         self._sets = {s.card.name: s for s in question_sets}
         self._folder = folder
         self._log = log
@@ -294,6 +299,8 @@ class Session:
             canary=Canary(answered, on=settings.canary),
             model_name=ModelName(known if isinstance(known, str) else None),
             on_event=self._log.write,
+            endpoints_file=self._endpoints_file,
+            control=lambda network: ControlSocket(self._folder, Steering(network).obey, self._log.write),
             clock=self._clock,
         )
         return self._running
@@ -374,6 +381,8 @@ class Session:
 
     def _judge(self, network: Network) -> None:
         """Warnings that stand beside the score."""
+        for warning in network.warnings:
+            self.warn(warning)
         counts = network.counts
         if not counts.finished:
             return

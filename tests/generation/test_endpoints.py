@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.client.endpoint import Endpoint
 from harness.client.reply import FailureKind, RequestFailed
-from harness.generation.endpoints import SET_ASIDE_AFTER, Lanes
+from harness.generation.endpoints import MOST_OF_OTHERS, SET_ASIDE_AFTER, Lanes
 from harness.generation.settings import Patience
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
@@ -32,8 +32,12 @@ def two(concurrency: int = 16, weights: tuple[float, ...] = (1.0, 1.0)) -> tuple
 
 def fail(lanes: Lanes, clock: Clock, place: int, kind: FailureKind, times: int = 1, after: float | None = None) -> None:
     for _ in range(times):
-        lanes.sent(place)
-        lanes.failed(place, RequestFailed(kind, f"{kind}!", retry_after=after), clock.now)
+        lanes.failed(lanes.sent(place), RequestFailed(kind, f"{kind}!", retry_after=after))
+
+
+def answer(lanes: Lanes, place: int, times: int = 1) -> None:
+    for _ in range(times):
+        lanes.answered_by(lanes.sent(place))
 
 
 def fill(lanes: Lanes) -> list[int]:
@@ -61,20 +65,33 @@ def test_work_goes_to_the_least_outstanding_by_weight() -> None:
     assert order.count(1) == 6
 
 
-def test_a_429_pauses_and_halves_and_success_brings_the_share_back() -> None:
+def test_a_429_pauses_and_lowers_and_time_brings_the_share_back() -> None:
     lanes, clock = two()
-    fail(lanes, clock, 0, "rate_limited", after=20.0)
+    tickets = [lanes.sent(0) for _ in range(8)]
+    for ticket in tickets[4:]:
+        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=20.0))
     assert lanes.with_room() == [1]
     assert lanes[0].state(clock.now) == "paused"
     clock.now += 20.5
     assert lanes.with_room() == [1], "a little more than asked, so that not all clients come back at once"
     clock.now += 1
-    assert 0 in lanes.with_room()
     assert lanes[0].limit == 4
-    for _ in range(100):
-        lanes.sent(0)
-        lanes.answered_by(0)
-    assert lanes[0].limit == 8
+    for ticket in tickets[:4]:
+        lanes.answered_by(ticket)
+    assert 0 in lanes.with_room()
+    for _ in range(20):
+        clock.now += 1
+        lanes.advance()
+        fill(lanes)
+    assert lanes[0].in_flight == lanes[0].limit == 8
+
+
+def test_a_429_leaves_what_the_server_took() -> None:
+    lanes, _ = two()
+    tickets = [lanes.sent(0) for _ in range(8)]
+    for ticket in tickets[5:]:
+        lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
+    assert lanes[0].limit == 5
 
 
 def test_cut_streams_and_5xx_lower_nothing() -> None:
@@ -98,24 +115,22 @@ def test_failures_in_a_row_set_an_endpoint_aside_and_single_probes_find_it_again
             assert pause is not None
             clock.now += pause + 1e-6
         waits.append(round(clock.now - start))
-        lanes.sent(0)
-        assert lanes.with_room() == [1], "one probe at a time"
-        lanes.failed(0, RequestFailed("connect", "refused"), clock.now)
+        probe = lanes.sent(0)
+        assert 0 not in lanes.with_room(), "one probe at a time"
+        lanes.failed(probe, RequestFailed("connect", "refused"))
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
     clock.now += 61
-    lanes.sent(0)
-    lanes.answered_by(0)
+    answer(lanes, 0)
     assert lanes[0].state(clock.now) == "open"
     assert fill(lanes) == [8, 8]
 
 
 def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
     lanes, clock = two(1024)
-    fill(lanes)
-    sent_at = clock.now
+    tickets = [lanes.sent(0) for _ in range(512)]
     clock.now += 10
-    for _ in range(512):
-        lanes.failed(0, RequestFailed("cut", "reset"), sent_at)
+    for ticket in tickets:
+        lanes.failed(ticket, RequestFailed("cut", "reset"))
     assert lanes[0].pause(clock.now) <= PATIENCE.first_wait
 
 
@@ -123,8 +138,7 @@ def test_patience_ends_sooner_before_the_first_answer_than_after() -> None:
     for answered, patience in ((False, 30.0), (True, 600.0)):
         lanes, clock = two(weights=(1.0,))
         if answered:
-            lanes.sent(0)
-            lanes.answered_by(0)
+            answer(lanes, 0)
         fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
         clock.now += patience - 0.1
         assert lanes.gave_up() is None
@@ -177,12 +191,86 @@ def test_limits_stay_between_one_and_the_share_and_some_endpoint_always_opens_ag
         clock.now += seconds
         if place not in lanes.with_room():
             continue
-        lanes.sent(place)
         if what == "good":
-            lanes.answered_by(place)
+            answer(lanes, place)
         else:
-            lanes.failed(place, RequestFailed(what, what), clock.now)  # type: ignore[arg-type]
-        assert 1 <= lanes[place].limit <= lanes[place].share
+            fail(lanes, clock, place, what)  # type: ignore[arg-type]
+        lanes.advance()
+        assert 1 <= lanes[place].limit <= MOST_OF_OTHERS * lanes[place].share
         assert lanes[place].in_flight == 0
     clock.now += 61
     assert set(lanes.with_room()) == {0, 1}
+
+
+def grow(lanes: Lanes, clock: Clock, seconds: int = 30) -> list[int]:
+    """Requests in flight by endpoint when there was time to go up to the limits."""
+    for _ in range(seconds):
+        lanes.advance()
+        fill(lanes)
+        clock.now += 1
+    return [lanes[i].in_flight for i in range(len(lanes))]
+
+
+def test_the_share_of_a_dead_endpoint_goes_to_the_others_step_by_step_and_back() -> None:
+    lanes, clock = two(24, (1.0, 1.0, 1.0))
+    dead = [lanes.sent(2) for _ in range(8)]
+    assert fill(lanes) == [8, 8, 8]
+    for ticket in dead:
+        lanes.failed(ticket, RequestFailed("connect", "refused"))
+    lanes.advance()
+    lanes[2].until = clock.now + 1000
+    assert fill(lanes)[0] <= 9, "not all at once"
+    assert grow(lanes, clock) == [12, 12, 0]
+    lanes[2].until = clock.now
+    answer(lanes, 2)
+    assert [lanes[i].limit for i in range(3)] == [8, 8, 8]
+
+
+def test_the_last_endpoint_standing_is_given_twice_its_share_and_no_more() -> None:
+    lanes, clock = two(32, (1.0,) * 4)
+    for place in (1, 2, 3):
+        fail(lanes, clock, place, "connect", SET_ASIDE_AFTER)
+        lanes[place].until = clock.now + 1000
+    assert grow(lanes, clock) == [16, 0, 0, 0]
+
+
+def test_what_a_limiter_refused_is_not_given_on_top() -> None:
+    lanes, clock = two(16)
+    tickets = [lanes.sent(0) for _ in range(8)]
+    for ticket in tickets[3:]:
+        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=500.0))
+    fail(lanes, clock, 1, "connect", SET_ASIDE_AFTER)
+    assert lanes[0].limit == 3
+
+
+def test_endpoints_join_leave_and_come_back() -> None:
+    lanes, clock = two(16)
+    first, second = lanes[0].endpoint, lanes[1].endpoint
+    third = Endpoint.parse("http://server2:80")
+    assert fill(lanes) == [8, 8]
+    assert lanes.replace([first, third]) == ([third.base_url], [second.base_url])
+    assert lanes[1].state(clock.now) == "left"
+    assert lanes[1].in_flight == 8, "what is in flight ends"
+    assert fill(lanes) == [8, 8, 8]
+    assert lanes.replace([replace(first, weight=3.0), third]) == ([], [])
+    assert [lanes[0].limit, lanes[2].limit] == [12, 4]
+    assert lanes.replace([second]) == ([second.base_url], [first.base_url, third.base_url])
+    assert lanes[3].limit == 16
+    assert lanes.with_room() == [3]
+
+
+def test_an_endpoint_that_left_is_not_waited_for() -> None:
+    lanes, clock = two()
+    fail(lanes, clock, 0, "connect", SET_ASIDE_AFTER)
+    lanes.replace([lanes[0].endpoint])
+    clock.now += PATIENCE.start_up + 1
+    assert lanes.gave_up() is not None
+
+
+def test_concurrency_changes_at_once() -> None:
+    lanes, _ = two(16)
+    assert fill(lanes) == [8, 8]
+    lanes.set_concurrency(64)
+    assert fill(lanes) == [32, 32]
+    lanes.set_concurrency(4)
+    assert lanes.with_room() == []
