@@ -14,6 +14,7 @@ import base64
 import json
 import os
 import random
+import re
 import resource
 import statistics
 import sys
@@ -55,17 +56,21 @@ class Row(NamedTuple):
 def rows(data: Path) -> list[Row]:
     """Every labelled row of the shared data; the ambiguous ones are left out."""
     found: list[Row] = []
-    for row in _lines(data / "equivalence_handmade.jsonl"):
-        if not row["ambiguous"]:
-            found.append(Row(f"hand-made: {row['kind']}", row["id"], row["gold"], response(row), row["expected"]))
+    found += [
+        Row(f"hand-made: {row['kind']}", row["id"], row["gold"], response(row), row["expected"])
+        for row in _lines(data / "equivalence_handmade.jsonl")
+        if not row["ambiguous"]
+    ]
     names = {"huggingface/Math-Verify": "pairs: Math-Verify's", "uw-nsl/TinyV HardVerify-Math": "pairs: TinyV"}
     for row in _lines(data / "equivalence.jsonl"):
         text = row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}"
         found.append(Row(names.get(row["source"], "pairs: others"), row["id"], row["gold"], text, row["expected"]))
     for path in sorted((data / "outputs").glob("*.jsonl")):
-        for row in _lines(path):
-            if row["label"] is not None:
-                found.append(Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"]))
+        found += [
+            Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"])
+            for row in _lines(path)
+            if row["label"] is not None
+        ]
     return found
 
 
@@ -183,7 +188,7 @@ def _times(labelled: list[Row]) -> None:
         parse._parse.cache_clear()
         times.append(_seconds(lambda r=reference, a=answer, k=kind: equivalence.equal(r, a, k, rules)))  # type: ignore[misc]
     numbers = [(a, b) for a, b in pairs if _plain(a) and _plain(b)]
-    number = statistics.median(_seconds(lambda p=p: equivalence.equal(*p, "number", rules)) for p in numbers)  # type: ignore[misc]
+    number = statistics.median(_seconds(lambda p=p: equivalence.equal(p[0], p[1], "number", rules)) for p in numbers)  # type: ignore[misc]
     tail = "x" * 10 + " we think that $x < 5$ so " * (SPEED_CHARS // 26)
     long = f"<think>{tail}</think> The answer is $\\boxed{{42}}$."
     longer = f"<think>{tail * 100}</think> The answer is $\\boxed{{42}}$."
@@ -214,7 +219,7 @@ def _best(work: Callable[[], object]) -> float:
 def _throughput(data: Path, python: str | None) -> None:
     """MATH-500 × 8 with long reasoning, from JSON lines: processor time of the parent and the workers."""
     questions, lines = _long_samples(data)
-    path = Path(f"/tmp/bench-grading-{os.getpid()}.jsonl")  # noqa: S108  removed below
+    path = Path(f"/tmp/bench-grading-{os.getpid()}.jsonl")
     path.write_bytes(b"\n".join(lines))
     try:
         before = _processor()
@@ -246,8 +251,10 @@ def _processor() -> float:
 
 
 def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
-    chosen = random.Random(7)  # noqa: S311  filler text
-    words = r"the so let x equals number therefore compute value is minus $x^2$ (3,4) $\frac{1}{2}$ hence we".split()
+    chosen = random.Random(7)
+    words = re.findall(
+        r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we"
+    )
     filler = " ".join(chosen.choice(words) for _ in range(SPEED_CHARS // 4))
     references = [row["answer"] for row in _lines(data / "math500.jsonl")]
     questions = {str(place): question(reference, str(place)) for place, reference in enumerate(references)}

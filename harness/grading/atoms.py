@@ -7,7 +7,7 @@ from harness.grading.cursor import HEDGES
 from harness.grading.tokens import Token, Unreadable, places_of
 from harness.grading.tree import E, I, Node, num, sym
 
-_COPULAS = (" is", " are", " equals", " was", "为", "是")
+_COPULAS = (":", " is", " are", " equals", " was", "为", "是")
 
 
 class Atoms(Commands):

@@ -30,6 +30,11 @@ _MARKED = re.compile(
     """,
     re.ASCII,
 )
+_CALLED_RIGHT = re.compile(
+    r"""(?x) (?:(?i:option|choice|answer)\s+)? [(]? \b([A-Z])\b [)]? \s+ (?i:is|must\s+be) \s+ (?i:the\s+)?
+    (?i:correct|right|true|answer)""",
+    re.ASCII,
+)
 _BOLD = re.compile(r"\*\*\s*\(?([A-Z])\)?[).:]?\s*(?:\*\*|[^*\n]{1,80}\*\*)", re.ASCII)
 _BRACKETED = re.compile(r"[(（]([A-Z])[)）]", re.ASCII)
 
@@ -49,7 +54,7 @@ def letter_of(answer: str, last: str = "Z") -> str | None:
 
 def letter_in_prose(text: str, last: str = "Z") -> tuple[str, int, int] | None:
     """(letter, start, end) of the last letter that a response marks as its choice; positions are in `text`."""
-    for pattern in (_MARKED, _BOLD, _BRACKETED):
+    for pattern in (_MARKED, _CALLED_RIGHT, _BOLD, _BRACKETED):
         found = None
         for match in pattern.finditer(text):
             if _within(match[1], last):

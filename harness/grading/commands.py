@@ -163,7 +163,7 @@ class Commands(Cursor):
                 break
             if token.kind == "cmd" and token.text not in ("frac", "sqrt", "pi", "inf", "cbrt"):
                 break
-            if token.kind in ("text", "begin"):
+            if token.kind in ("text", "begin") or (self.integrals and token.text == "d" and self.peek(1).kind == "sym"):
                 break
             factors.append(self.power())
         node = factors[0]
@@ -182,7 +182,9 @@ class Commands(Cursor):
                 below = self.argument(whole_number=True)
             else:
                 above = self.argument(whole_number=True)
+        self.integrals += name.endswith("int")
         body = self.product()
+        self.integrals -= name.endswith("int")
         if name == "lim":
             if below is None or below.op != "rel":
                 raise Unreadable("a limit without its point")

@@ -36,6 +36,7 @@ class Cursor:
         self.at = 0
         self.depth = 0
         self.bars = 0
+        self.integrals = 0
 
     def peek(self, ahead: int = 0) -> Token:
         place = self.at + ahead

@@ -38,13 +38,14 @@ _PHRASE = re.compile(
     | (?i:\banswer)\s*(?=\$|\\\(|\\\[)
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
+    | <answer>\s*
     | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s*
     """
 )
 _MATH = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]+)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
 _MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
 _SENTENCE_END = re.compile(
-    r"""(?x) \n | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
+    r"""(?x) \n | </answer> | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
     | \s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )

@@ -9,7 +9,7 @@ from harness.core.records import GradeRules
 from harness.grading.conventions import allows
 from harness.grading.exact import NotExact, Undefined, Value, exact, rational
 from harness.grading.modular import NotModular, Residues
-from harness.grading.tree import PI, Node, num, symbols, walk
+from harness.grading.tree import PI, Node, is_scalar, num, symbols, walk
 from harness.grading.units import noun_of, unit_of
 
 _FLOAT_DIGITS = 15
@@ -112,6 +112,8 @@ def _undefined(node: Node) -> bool:
 
 
 def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    if not (is_scalar(reference) and is_scalar(answer)):
+        return Answer(False, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
     if infinite != (0, 0):
         return Answer(infinite[0] == infinite[1] != 2, "infinity")
@@ -175,7 +177,8 @@ def _same_expression(reference: Node, answer: Node, rules: GradeRules) -> Answer
 def _symbolic(reference: Node, answer: Node) -> Answer:
     from harness.grading.symbolic import same_symbolically
 
-    return Answer(same_symbolically(reference, answer), "symbolic")
+    verdict = same_symbolically(reference, answer)
+    return Answer(verdict, "symbolic" if verdict is not None else "unsettled")
 
 
 def _within_tolerance(reference: Node, answer: Node, one: Value | None, other: Value | None, rules: GradeRules) -> bool:

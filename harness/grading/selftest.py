@@ -38,7 +38,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_references += 1
             if grade(question, boxed(question, reference)).verdict != "correct":
                 not_itself.append((question.question_id, reference))
-            other = changed(question, reference)
+            other = changed(reference)
             if other is None:
                 continue
             n_changed += 1
@@ -47,7 +47,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     return SelfTest(n_references=n_references, n_changed=n_changed, not_itself=not_itself, not_distinct=not_distinct)
 
 
-def changed(question: Question, reference: str) -> str | None:
+def changed(reference: str) -> str | None:
     """A wrong answer of the same form: another letter, or every number far off; None for an empty reference."""
     if (letter := letter_of(reference)) is not None:
         return "B" if letter == "A" else "A"

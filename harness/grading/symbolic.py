@@ -10,10 +10,19 @@ from typing import Any
 
 from harness.grading.bounds import MAX_SYMPY_NODES
 from harness.grading.exact import NotExact, exact, rational
-from harness.grading.tree import INFINITY, Node, neg, symbols, walk
+from harness.grading.tree import INFINITY, Node, integrand, neg, sym, symbols, walk
 
-warming: list[Callable[[], None]] = []
-"""Called once before sympy is imported; a worker tells its parent that the next answer takes longer."""
+_announce: Callable[[], None] | None = None
+
+
+def permit(announce: Callable[[], None]) -> None:
+    """Let this process use sympy. Only a worker does, for its parent can end it; `announce` comes before the import.
+
+    Without permission the stage leaves every pair undecided: `simplify` cannot be bounded from inside.
+    """
+    global _announce  # one process, one permission
+    _announce = announce
+
 
 _MAX_LIMIT = 1_000
 """Largest number in the limits of a sum that sympy may evaluate."""
@@ -27,6 +36,8 @@ class NotSymbolic(ValueError):
 
 def same_symbolically(left: Node, right: Node) -> bool | None:
     """Is the difference of two expressions zero? None when sympy cannot tell or the tree is not for it."""
+    if _announce is None:
+        return None
     if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_SYMPY_NODES:
         return None
     if not any(
@@ -49,8 +60,8 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
 def _load() -> Any:
     global _sympy  # imported once, only when an answer needs it
     if _sympy is None:
-        for announce in warming:
-            announce()
+        assert _announce is not None
+        _announce()
         import sympy
 
         _sympy = sympy
@@ -130,13 +141,9 @@ def _small(limit: Node) -> None:
 
 
 def _integral(arguments: tuple[Any, ...]) -> Any:
-    r"""`\int_a^b f dx`: the body ends in the letters d and x, or has them in a numerator."""
     sympy = _load()
-    limits, body = arguments[:-1], arguments[-1]
-    if body.op != "mul" or len(body.args) < 2 or body.args[-2] != Node("sym", ("d",)) or body.args[-1].op != "sym":
+    found = integrand(arguments)
+    if found is None:
         raise NotSymbolic("an integral")
-    variable = _build(body.args[-1])
-    integrand = sympy.Mul(*(_build(factor) for factor in body.args[:-2]))
-    if len(limits) == 2:
-        return sympy.Integral(integrand, (variable, _build(limits[0]), _build(limits[1])))
-    raise NotSymbolic("an indefinite integral")
+    low, high, variable, body = found
+    return sympy.Integral(_build(body), (_build(sym(variable)), _build(low), _build(high)))

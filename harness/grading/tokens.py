@@ -96,6 +96,7 @@ _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lc
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
 _FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi)([a-zA-Z])")
+_REMARK = re.compile(r"\([A-Za-z][A-Za-z ]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
@@ -308,6 +309,8 @@ class _Lexer:
             self.put("cmd", _CONSTANTS.get(bare) or _CONSTANTS[bare.lower()])
         elif unit_of(bare.replace("\\cdot", "*").replace("{", "").replace("}", "")) is not None:
             self.put("text", bare.replace("\\cdot", "*").replace("{", "").replace("}", ""))
+        elif _REMARK.fullmatch(plain):
+            self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
             inner = _Lexer(plain, bool(self.brackets))
             inner.spaced = self.spaced

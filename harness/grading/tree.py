@@ -76,5 +76,31 @@ def symbols(node: Node) -> frozenset[str]:
 
 
 def is_scalar(node: Node) -> bool:
-    """No part is a structure: the tree is one number or one expression."""
-    return not any(here.op in STRUCTURES for here in walk(node))
+    """No part is a structure, except the matrix of a determinant: the tree is one number or one expression."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if here.op in STRUCTURES:
+            return False
+        if here.op != "det":
+            stack.extend(part for part in here.args if isinstance(part, Node))
+    return True
+
+
+def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None:
+    """(low, high, variable, body) of a definite integral: the body ends in d and a letter, or has them on top."""
+    if len(arguments) != 3:
+        return None
+    low, high, body = arguments
+    factors = list(body.args) if body.op == "mul" else [body]
+    divisors = []
+    if factors[-1].op == "div":  # dx over something
+        top, bottom = factors.pop().args
+        factors += top.args if top.op == "mul" else (top,)
+        divisors.append(bottom)
+    if len(factors) < 2 or factors[-2] != sym("d") or factors[-1].op != "sym":
+        return None
+    inner = Node("mul", (num(1), *factors[:-2]))
+    for divisor in divisors:
+        inner = Node("div", (inner, divisor))
+    return low, high, factors[-1].args[0], inner
