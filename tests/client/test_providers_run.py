@@ -1,0 +1,150 @@
+"""`harness run` against a server that behaves as a hosted provider does: what it is sent, what its refusal leads to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from tests.faults.server import FaultServer, Request, Step, completion, http, models
+
+Run = Callable[..., tuple[int, str, str]]
+
+REFUSED = {
+    "error": {
+        "message": "Unsupported value: 'top_p' does not support 0.95 with this model.",
+        "type": "invalid_request_error",
+        "param": "top_p",
+        "code": "unsupported_value",
+    }
+}
+
+
+def strict_provider(request: Request) -> Iterable[Step]:
+    """Lists one model, wants a key, and takes neither top_p nor stream_options."""
+    if request.headers.get("authorization") != "Bearer sk-groq" and request.headers.get("api-key") != "sk-azure":
+        yield http(401, {"error": {"message": "no key"}})
+    elif request.path.endswith("/models"):
+        yield models("qwen/qwen3-32b")
+    elif "top_p" in request.json:
+        yield http(400, REFUSED)
+    else:
+        yield from completion("\\boxed{2}", tokens=5)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Calls `harness run` on three questions; returns (exit code, output, errors)."""
+    (tmp_path / "set.jsonl").write_text(
+        "".join(json.dumps({"problem": f"1+{n}?", "answer": "2"}) + "\n" for n in range(3))
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DEEPSEEK_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GROQ_API_KEY", "sk-groq")
+
+    def call(*words: str) -> tuple[int, str, str]:
+        data = ("--data", "set.jsonl", "--question-key", "problem", "--answer-key", "answer")
+        monkeypatch.setattr(sys, "argv", ["harness", "run", *data, "--no-canary", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capfd.readouterr()
+        code = ended.value.code
+        return code if isinstance(code, int) else 0, shown.out, shown.err
+
+    return call
+
+
+GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
+
+
+def test_a_field_that_the_server_rejects_is_named_with_the_flag_that_drops_it(run: Run) -> None:
+    with FaultServer(strict_provider) as server:
+        address = server.base_url.removesuffix("/v1")
+        code, _, err = run(*GROQ, "--base-url", address)
+        assert code != 0
+        assert "does not support 0.95" in err
+        assert "--drop top_p" in err
+        code, _, err = run(*GROQ, "--base-url", address, "--drop", "top_p", "--thinking", "off")
+        assert code == 0, err
+    asked = [r for r in server.requests if r.method == "POST" and "top_p" not in r.json]
+    assert {r.path for r in asked} == {"/openai/v1/chat/completions"}
+    body = asked[0].json
+    assert body["reasoning_effort"] == "none"
+    assert body["max_completion_tokens"] == 32768
+    assert body["temperature"] == 0.6
+    assert "sk-groq" not in err
+
+
+def test_a_dry_run_shows_the_request_as_it_would_be_sent(run: Run) -> None:
+    with FaultServer(strict_provider) as server:
+        code, out, _ = run(*GROQ, "--base-url", server.base_url, "--dry-run", "--thinking", "on", "--seed", "none")
+        assert code == 0
+    shown = json.loads(next(line for line in out.splitlines() if ": request" in line).partition("request")[2])
+    assert shown == {
+        "model": "qwen/qwen3-32b",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "reasoning_effort": "default",
+        "max_completion_tokens": 32768,
+    }
+    assert not [r for r in server.requests if r.method == "POST"]
+
+
+def test_azures_key_goes_into_its_own_header(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-azure")
+    with FaultServer(strict_provider) as server:
+        words = ("--provider", "azure", "--model", "my-gpt", "--base-url", server.base_url, "--drop", "top_p")
+        code, _, err = run(*words)
+        assert code == 0, err
+    posted = [r for r in server.requests if r.method == "POST"]
+    assert {r.headers.get("authorization") for r in posted} == {None}
+
+
+def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: Run) -> None:
+    with FaultServer(strict_provider) as server:
+        words = ("--provider", "azure", "--model", "o3-mini", "--base-url", server.base_url)
+        code, _, err = run(*words, "--header", "api-key:sk-azure", "--samples", "2")
+        assert code == 2
+    assert "refuses temperature, top_p" in err
+    assert "--drop temperature --drop top_p" in err
+    assert not [r for r in server.requests if r.method == "POST"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--provider", "deepseek", "--model", "m"), "set DEEPSEEK_API_KEY"),
+        (("--base-url", "https://api.deepseek.com", "--model", "m"), "set DEEPSEEK_API_KEY"),
+        (("--provider", "azure", "--model", "m"), "--base-url"),
+        (("--provider", "deepsek", "--model", "m"), "Did you mean deepseek"),
+        (("--provider", "groq", "--server", "x", "--model", "m"), "give one"),
+        (("--base-url", "https://api.deepseek.com", "--base-url", "https://api.groq.com"), "several providers"),
+        (("--base-url", "http://127.0.0.1:1", "--drop", "temprature"), "Did you mean temperature"),
+    ],
+)
+def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
+    code, _, err = run(*words)
+    assert code == 2
+    assert expected in err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--thinking", "high"), "cannot express --thinking high"),
+        (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
+        (("--thinking", "off", "--api", "completions"), "--api chat"),
+    ],
+)
+def test_a_switch_that_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], expected: str) -> None:
+    with FaultServer(strict_provider) as server:
+        code, _, err = run(*GROQ, "--base-url", server.base_url, *words)
+    assert code == 2
+    assert expected in err
