@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.cli import terminal
+from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.cli.server_options import server_options
 from harness.core.errors import ServerError, UsageError
-from harness.core.inert import quoted, visible
+from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeReport, JudgeSettings, Serve, Server
@@ -184,22 +185,13 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
         )
 
 
-_RULES = ("correct", "wrong", "no_answer", "undecided")
-_JUDGE = ("correct", "wrong", "no opinion")
-_CORNER = "rules | judge"
-
-
 def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
     name = visible(report.benchmark, 100)
     if not report.n_answers:
         yield f"{name}: nothing for the judge (--judge-scope {judge.scope})"
         return
     yield f"{name}: judged by {visible(judge.model, 100)}, prompt {judge.prompt.name}"
-    yield f"  {_CORNER}" + "".join(f"{word:>12}" for word in _JUDGE)
-    for rules in _RULES:
-        counts = [report.agreement.matrix.get((rules, said), 0) for said in _JUDGE]
-        if any(counts):
-            yield f"  {rules:<{len(_CORNER)}}" + "".join(f"{count:>12}" for count in counts)
+    yield from matrix_lines(report.agreement, "judge")
     parts = [f"{report.n_answers} distinct answer{'' if report.n_answers == 1 else 's'}"]
     if report.n_silent:
         parts.append(f"{report.n_silent} without a verdict")
@@ -209,24 +201,11 @@ def _lines(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
         parts.append(f"{report.n_hidden} samples with nothing to show")
     yield f"  {', '.join(parts)}; {report.n_decided} samples decided by the judge"
     yield f"  cost: {_cost(report)}"
-    yield from _disagreements(report, judge)
+    counts = "the judge's verdict counts" if judge.override else "the rules' verdict counts (see --judge-override)"
+    yield from disagreement_lines(report.agreement, "judge", counts)
 
 
 def _cost(report: JudgeReport) -> str:
     if report.prompt_tokens is None and report.completion_tokens is None:
         return "unknown, the server states no tokens"
     return f"{report.prompt_tokens or 0:,} prompt tokens, {report.completion_tokens or 0:,} completion tokens"
-
-
-def _disagreements(report: JudgeReport, judge: JudgeSettings) -> Iterator[str]:
-    found = report.agreement.disagreements
-    if not found:
-        return
-    counts = "the judge's verdict counts" if judge.override else "the rules' verdict counts (see --judge-override)"
-    yield f"  they disagree on {sum(one.n_samples for one in found)} samples; {counts}:"
-    for one in found[:SHOWN_DISAGREEMENTS]:
-        answer = "no answer" if one.extracted is None else repr(visible(one.extracted, SHOWN_ANSWER_CHARS))
-        said = "correct" if one.theirs else "wrong"
-        yield f"    {quoted(one.question_id)}: {answer}: rules {one.ours}, judge {said} (×{one.n_samples})"
-    if len(found) > SHOWN_DISAGREEMENTS:
-        yield f"    and {len(found) - SHOWN_DISAGREEMENTS} more"

@@ -14,6 +14,7 @@ import click
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.core.errors import EXIT_OWED, UsageError
+from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeSettings
@@ -46,9 +47,22 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
+@click.option("--also", type=click.Choice(["math-verify"]), help="Grade a second time by this grader, and compare.")
+@click.option(
+    "--also-python",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Interpreter that has it. Default: this one.",
+)
 @judges.judge_options
 def command(
-    source: Path, as_json: bool, workers: int | None, deadline: float | None, fresh: bool, **flags: Any
+    source: Path,
+    as_json: bool,
+    workers: int | None,
+    deadline: float | None,
+    fresh: bool,
+    also: str | None,
+    also_python: str | None,
+    **flags: Any,
 ) -> None:
     """Grade and score SOURCE: a run folder, or a file of another tool's outputs.
 
@@ -56,6 +70,7 @@ def command(
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
+    harness score results/qwq-32b --also math-verify
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     from harness.scoring.pipeline import Grading
@@ -82,10 +97,16 @@ def command(
         if flags["judge_model"]:
             raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
         scores = _score_file(source, columns, grading)
+    if also_python and not also:
+        raise UsageError("--also-python goes with --also GRADER")
     if as_json:
         _print_json(scores)
     else:
         _print_tables(source.name, scores)
+    if also and source.is_dir():
+        _second_opinion(source, also, also_python, stderr=as_json)
+    elif also:
+        raise UsageError(f"--also goes with a run folder; {source} is a file")
     if judged is not None:
         judges.show(judged, judge, stderr=as_json)
         if judged.outcome is not None and not judged.outcome.complete:
@@ -112,6 +133,27 @@ def _score_run(path: Path, grading: Grading) -> list[Score]:
     from harness.scoring import pipeline
 
     return pipeline.score_run(RunFolder.open(path), grading, _Heartbeat())
+
+
+def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) -> None:
+    """Grade every sample by another grader, and print where the two differ. It changes no score."""
+    from harness.cli.agreement import disagreement_lines, matrix_lines
+    from harness.grading import second_opinion
+    from harness.runs import RunFolder, grades, questions, read_samples
+
+    run = RunFolder.open(path)
+    for benchmark in run.benchmarks():
+        folder = run.benchmark(benchmark)
+        asked = {question.question_id: question for question in questions.read(folder)}
+        theirs = second_opinion.math_verify(asked, read_samples(folder), python=python or sys.executable)
+        found = second_opinion.agreement(grades.read(folder), theirs)
+        ours, other = 100 * found.accuracy_ours, 100 * found.accuracy_theirs
+        click.echo(f"{visible(benchmark)}: rules {ours:.1f} %, {name} {other:.1f} %", err=stderr)
+        for line in (
+            *matrix_lines(found, name),
+            *disagreement_lines(found, name, "the rules' verdict counts"),
+        ):
+            click.echo(line, err=stderr)
 
 
 def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[Score]:
