@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -36,6 +38,17 @@ def find(kind: Kind) -> Found:
     if allowed is None:
         return found
     return Found(tuple(part.strip() for part in allowed.split(",") if part.strip()), found.driver, found.names)
+
+
+def processor() -> str:
+    """What a server without accelerators computes on: the processor's name and the cores it may use."""
+    name = platform.machine()
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            name = visible(found[1].strip(), 120)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"{name}, {cores} cores"
 
 
 def slices(

@@ -6,6 +6,7 @@ those facts, so that a dry run prints exactly what a start would run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
@@ -74,7 +75,8 @@ def inspect(spec: ServerSpec) -> Facts:
 def _inspect_engine(spec: ServerSpec) -> Facts:
     if spec.engine == "llama_cpp":
         llama_cpp.check(spec)
-        return replace(recorded_facts(spec), versions=llama_cpp.versions(spec), environment=llama_cpp.environment(spec))
+        versions = {**llama_cpp.versions(spec), "devices": devices.processor()}
+        return replace(recorded_facts(spec), versions=versions, environment=llama_cpp.environment(spec))
     if spec.engine == "command":
         environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     if spec.engine not in PACKAGES:
@@ -82,8 +84,10 @@ def _inspect_engine(spec: ServerSpec) -> Facts:
     package = PACKAGES[spec.engine]
     found = devices.find(_kind(spec)) if _uses_devices(spec) else devices.Found(None)
     versions = {"driver": found.driver} if found.driver else {}
-    if found.names:
-        versions["devices"] = ", ".join(found.names)
+    if spec.device == "cpu":
+        versions["devices"] = devices.processor()
+    elif found.names:
+        versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(found.names).items())
     if spec.docker is not None or spec.uvx is not None:
         program = ("docker",) if spec.docker is not None else ("uvx",)
         environments.find_program(program, _install(spec))

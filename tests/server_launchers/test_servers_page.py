@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.main import cli
 from server_launchers import foreground, supervisor, vllm_ascend
 from server_launchers.spec import Engine
 
@@ -23,6 +25,25 @@ def test_a_shown_command_prints_what_is_shown(line: str, output: str) -> None:
     spec, _ = foreground.parse(engine, arguments)
     printed = [text.replace(sys.executable, "python") for text in supervisor.dry_run(spec, ask=False)]
     assert printed == output.splitlines()
+
+
+@pytest.mark.parametrize(("line", "output"), SHOWN)
+def test_the_harness_prints_what_is_shown(
+    line: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A machine with eight devices of either kind and no engine installed.
+    for variable in ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"):
+        monkeypatch.setenv(variable, "0,1,2,3,4,5,6,7")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(cli, ["serve", *with_option(shlex.split(line), "--dry-run")])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.replace(sys.executable, "python").splitlines() == output.splitlines()
+
+
+def with_option(words: list[str], option: str) -> list[str]:
+    """`option` among the harness's own, which end at a lone `--`."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], option, *words[end:]]
 
 
 def test_the_page_shows_every_engine_that_is_started() -> None:

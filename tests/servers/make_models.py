@@ -1,11 +1,11 @@
 """Two models for real engines, made from SmolLM2's GGUF file; run by the interpreter of an engine's environment.
 
-    ENV/bin/python make_models.py SmolLM2.gguf CHAT_TEMPLATE FOLDER
+    ENV/bin/python make_models.py SmolLM2.gguf CHAT_TEMPLATE THOUGHT ANSWER FOLDER
 
 FOLDER/smollm2 holds its weights in bfloat16 as safetensors. FOLDER/scripted is a Llama of 25 MB in which the next
 token depends on the last one alone: attention and MLP add nothing, and the head's row of a token is the embedding
-of the one before it. It thinks `THOUGHT`, closes the block and answers `ANSWER`, at any temperature; told to go on
-after its end it begins anew, so that a stream lasts as long as a test needs. Needs torch, transformers, accelerate
+of the one before it. It thinks THOUGHT, closes the block and says ANSWER, at any temperature; told to go on after
+its end it begins anew, so that a stream lasts as long as a test needs. Needs torch, transformers, accelerate
 and gguf.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import torch  # type: ignore[import-not-found]
@@ -24,8 +25,6 @@ from transformers import (  # type: ignore[import-not-found]
     LlamaForCausalLM,
 )
 
-THOUGHT = "Adding the numbers gives that"
-ANSWER = r" So \boxed{42}."
 OPEN, CLOSE, END = "<think>", "</think>", "<|im_end|>"
 SPARE = {"<repo_name>": OPEN, "<file_sep>": CLOSE}
 """Tokens of the vocabulary that text never needs → what they are called in the scripted model."""
@@ -35,11 +34,11 @@ PEAK = 0.5
 CONTEXT = 8192
 
 
-def main(weights: Path, template: Path, out: Path) -> None:
+def main(weights: Path, template: Path, thought: str, said: str, out: Path) -> None:
     """Make both folders."""
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
     convert(weights, tokenizer, out / "smollm2")
-    write_script(tokenizer, template, out / "scripted")
+    write_script(tokenizer, template, thought, said, out / "scripted")
 
 
 def convert(weights: Path, tokenizer: AutoTokenizer, out: Path) -> None:
@@ -55,23 +54,23 @@ def convert(weights: Path, tokenizer: AutoTokenizer, out: Path) -> None:
     tokenizer.save_pretrained(out)
 
 
-def write_script(tokenizer: AutoTokenizer, template: Path, out: Path) -> None:
+def write_script(tokenizer: AutoTokenizer, template: Path, thought: str, said: str, out: Path) -> None:
     """The model that says one thing."""
     tokenizer.save_pretrained(out)
     shutil.copy(template, out / "chat_template.jinja")
     rename_spare_tokens(out / "tokenizer.json")
     tokenizer = AutoTokenizer.from_pretrained(out)
     newline, gap = (tokenizer.encode(text, add_special_tokens=False) for text in ("\n", "\n\n"))
-    answer = tokenizer.encode(ANSWER, add_special_tokens=False)
-    thought = tokenizer.encode(THOUGHT + CLOSE, add_special_tokens=False)
+    answer = tokenizer.encode(said, add_special_tokens=False)
+    thinking = tokenizer.encode(thought + CLOSE, add_special_tokens=False)
     end = tokenizer.convert_tokens_to_ids(END)
-    script = [newline[-1], *thought, *answer, end, newline[-1]]
+    script = [newline[-1], *thinking, *answer, end, newline[-1]]
     assert len(set(script)) == len(script) - 1, "a token that comes twice has no single successor"
 
     size = len(tokenizer)
     successor = {token: (token + 1) % size for token in range(size)}
     successor |= {gap[-1]: answer[0]}
-    successor |= dict(zip(script, script[1:], strict=False))
+    successor |= dict(pairwise(script))
 
     torch.manual_seed(0)
     config = LlamaConfig(
@@ -115,4 +114,4 @@ def rename_spare_tokens(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], Path(sys.argv[5]))

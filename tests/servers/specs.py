@@ -1,0 +1,51 @@
+"""Specs of real engines on a CPU, small and quick to start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from server_launchers.spec import ServerSpec
+
+MODEL = "scripted"
+THOUGHT = "Adding the numbers gives that"
+ANSWER = r" So \boxed{42}."
+"""What the scripted model thinks and says, whatever it is asked."""
+CONTEXT = 8192
+OFFLINE = {"HF_HUB_OFFLINE": "1"}
+VLLM_ENVIRONMENT = {**OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
+# On two cores vLLM's default reserves one and leaves a second worker none.
+VLLM_BOTH_CORES = {**VLLM_ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "0|1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+
+_SHARED = {"served_name": MODEL, "device": "cpu", "context": CONTEXT, "max_sequences": 8, "dtype": "bfloat16"}
+
+
+def vllm_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
+    """vLLM without compilation, its cache bounded to 1 GiB."""
+    return ServerSpec.model_validate(
+        {
+            "engine": "vllm",
+            "model": str(models / MODEL),
+            "python": python,
+            "eager": True,
+            "environment": VLLM_ENVIRONMENT,
+            **_SHARED,
+            **changes,
+        }
+    )
+
+
+def sglang_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
+    """SGLang with torch's own attention."""
+    return ServerSpec.model_validate(
+        {
+            "engine": "sglang",
+            "model": str(models / MODEL),
+            "python": python,
+            "attention_backend": "torch_native",
+            "memory_fraction": 0.1,
+            "environment": OFFLINE,
+            **_SHARED,
+            **changes,
+        }
+    )
