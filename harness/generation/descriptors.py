@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 
 SPARE = 64
@@ -21,3 +22,22 @@ def affordable(concurrency: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return concurrency
     return max(1, min(concurrency, soft - SPARE))
+
+
+class Reserve:
+    """Descriptors held back, to be let go when sockets have taken all others: files must still be opened then."""
+
+    SIZE = 8
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+        try:
+            for _ in range(self.SIZE):
+                self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError:
+            pass  # as many as there are
+
+    def release(self) -> None:
+        """Let all go; a second call does nothing."""
+        while self._held:
+            os.close(self._held.pop())

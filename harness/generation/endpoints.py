@@ -151,6 +151,11 @@ class Lanes:
 
     # ---- sending
 
+    @property
+    def in_flight(self) -> int:
+        """Requests on their way, of all endpoints."""
+        return sum(lane.in_flight for lane in self._lanes)
+
     def with_room(self) -> list[int]:
         """Places of the endpoints that may be sent a request now, least outstanding by weight first."""
         now = self._clock()

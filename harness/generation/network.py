@@ -27,6 +27,7 @@ from harness.core.records import Sample
 from harness.generation.canary import Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.causes import Causes
 from harness.generation.control import ControlSocket
+from harness.generation.descriptors import Reserve
 from harness.generation.endpoints import Lanes
 from harness.generation.endpoints_file import EndpointsFile
 from harness.generation.pace import Ticket
@@ -133,6 +134,7 @@ class Network:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._worker: Worker
+        self._reserve: Reserve
         self.progress = self._snapshot()
         """The latest facts; replaced as a whole, so any thread may read it."""
         self._thread = threading.Thread(target=self._run, name="network", daemon=True)
@@ -197,6 +199,7 @@ class Network:
     async def _main(self) -> None:
         with self._guard:
             self._loop = asyncio.get_running_loop()
+        self._reserve = Reserve()
         transport = self._transport_factory()
         control: ControlSocket | None = None
         try:
@@ -219,6 +222,7 @@ class Network:
                 await self._sleep()
                 self._collect_written()
             await transport.close()
+            self._reserve.release()
             with self._guard:
                 self._loop = None
             self.progress = self._snapshot()
@@ -285,6 +289,8 @@ class Network:
             self._draining = self._stopping = True
         if now >= self._next_look:
             self._next_look = now + LOOK_AROUND_S
+            if self._starved_since is not None:  # not at once, or the connects under way would take it
+                self._reserve.release()
             if self._endpoints_file is not None and not self._draining:
                 self._follow(self._endpoints_file)
             self.progress = self._snapshot()
@@ -369,7 +375,8 @@ class Network:
             self._out_of_files(task, failure)
             return
         if not failure.retryable:
-            if failure.stops_run and lane.joined_late and not lane.n_done and self._lanes.n_present > 1:
+            others = lane.left or self._lanes.n_present > 1
+            if failure.stops_run and lane.joined_late and not lane.n_done and others:
                 self._not_welcome(task, ticket, failure)
                 return
             self._lanes.answered_by(ticket)
@@ -419,7 +426,7 @@ class Network:
         elif now - self._starved_since > self._lanes.patience:
             self._fatal(ServerError(failure.message))
             return
-        fewer = max(1, min(self._concurrency, len(self._requests) - 1))
+        fewer = max(1, min(self._concurrency, self._lanes.in_flight))
         if fewer < self._concurrency:
             self.set_concurrency(fewer)
             self._on_event("concurrency_lowered", to=fewer, reason=failure.message)

@@ -41,7 +41,7 @@ class Steering:
                 f"no command {visible(verb, 60)!r}; there are {', '.join(VERBS)}.{near_names(verb, VERBS)}"
             )
         if (verb in _WITH_VALUE) != bool(value):
-            raise UsageError(f"{verb} {'needs' if verb in _WITH_VALUE else 'takes no'} value.")
+            raise UsageError(f"{verb} {'needs a' if verb in _WITH_VALUE else 'takes no'} value.")
         if verb == "status":
             return self._status()
         if self._network.draining:

@@ -1,0 +1,393 @@
+"""A run that is told what to do while it goes: through the socket in its folder, and by a file of endpoints."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import socket
+import stat
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from test_interruption import ended, start
+
+from harness.core.errors import StoreError
+from harness.generation import control
+from harness.generation.control import Answer, Command, send
+from harness.generation.endpoints_file import EndpointsFile
+from harness.generation.runner import Outcome
+from harness.generation.settings import RunSettings
+from harness.runs.layout import RunFolder
+from harness.runs.lock import RunLock
+from tests.faults.server import FaultServer, Pause, Request, Step, http
+
+
+class Gate:
+    """A server that finishes its replies when it is let; until then it keeps them."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.working = 0
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        with self._lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        try:
+            steps = list(well(request))
+            yield from steps[:2]
+            while not self.open.is_set():
+                yield Pause(0.005)
+            yield from steps[2:]
+        finally:
+            with self._lock:
+                self.working -= 1
+
+
+@contextmanager
+def going(settings: RunSettings, *sets: Any, **more: Any) -> Iterator[Callable[[], Outcome]]:
+    """A run in a thread of its own; the call waits for its end. Steered when the block begins."""
+    ends: list[Outcome | BaseException] = []
+
+    def work() -> None:
+        try:
+            ends.append(run(settings, *sets, **more))
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            ends.append(error)
+
+    def outcome() -> Outcome:
+        thread.join(30)
+        assert ends, "the run does not end"
+        assert isinstance(ends[0], Outcome), ends[0]
+        return ends[0]
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    wait_until(lambda: (settings.out / control.NAME).exists() or bool(ends))
+    yield outcome
+    thread.join(30)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    ticks = threading.Event()
+    for _ in range(int(seconds / 0.005)):
+        if condition():
+            return
+        ticks.wait(0.005)
+    raise AssertionError("it never came true")
+
+
+def tell(settings: RunSettings, verb: str, value: str = "") -> Answer:
+    return send(RunFolder(settings.out), Command(verb=verb, value=value))
+
+
+def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
+    lines = (settings.out / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [e for e in map(json.loads, lines) if e["event"] == name]
+
+
+def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_the_end(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with going(settings, question_set(tmp_path, 5)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            mode = (settings.out / control.NAME).lstat().st_mode
+            said = tell(settings, "status")
+            gate.open.set()
+            assert outcome().complete
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+    assert said.said == "running: 0 of 10 samples, 8 of 8 in flight"
+    assert said.facts["endpoints"][0]["base_url"] == server.base_url
+    assert not (settings.out / control.NAME).exists()
+
+
+def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=10)
+        with going(settings, question_set(tmp_path, 10)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            assert tell(settings, "concurrency", "20").said == "concurrency is 20"
+            wait_until(lambda: gate.working == 20)
+            assert tell(settings, "concurrency", "2").said == "concurrency is 2"
+            gate.open.set()
+            wait_until(lambda: len(server.requests) > 30)
+            gate.most = 0
+            assert outcome().complete
+    assert gate.most <= 3  # the server sees a reply's end later than the client
+    assert [e["value"] for e in events(settings, "control")] == ["20", "2"]
+
+
+def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with going(settings, question_set(tmp_path, 10)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            assert tell(settings, "pause").said == "paused; 8 requests in flight go on"
+            gate.open.set()
+            wait_until(lambda: tell(settings, "status").facts["done"] == 8)
+            threading.Event().wait(0.7)
+            assert len(server.requests) == 8
+            assert tell(settings, "status").said.startswith("paused: 8 of 20")
+            assert tell(settings, "resume").said == "resumed"
+            assert outcome().complete
+
+
+def test_a_drained_run_ends_with_what_was_in_flight_and_resumes(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with going(settings, question_set(tmp_path, 10)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            tell(settings, "drain")
+            assert tell(settings, "resume").refused
+            gate.open.set()
+            end = outcome()
+        assert (end.complete, end.n_done, end.stopped) == (False, 8, "drained by `harness ctl`")
+        assert run(settings, question_set(tmp_path, 10)).complete
+
+
+@pytest.mark.parametrize(
+    ("key", "n", "lost"),
+    [("q0:1", 1, {("q0", 1)}), ("q3", 4, {("q3", i) for i in range(4)})],
+    ids=["one sample", "a question"],
+)
+@pytest.mark.parametrize("concurrency", [1, 40], ids=["waiting", "in flight"])
+def test_what_is_cancelled_stays_owed_and_is_asked_in_the_next_session(
+    tmp_path: Path, key: str, n: int, lost: set[tuple[str, int]], concurrency: int
+) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=4, concurrency=concurrency)
+        prior = {("sums", "q5"): 9999.0}  # asked first
+        with going(settings, question_set(tmp_path, 6), prior_lengths=prior) as outcome:
+            wait_until(lambda: gate.working == min(concurrency, 24))
+            assert tell(settings, "cancel", key).said.startswith(f"{n} sample")
+            assert tell(settings, "cancel", key).refused
+            gate.open.set()
+            end = outcome()
+        assert (end.n_owed, [(c.kind, c.count) for c in end.causes]) == (n, [("cancelled", n)])
+        assert keys_of(settings) == expected_keys(6, 4) - lost
+        assert run(settings, question_set(tmp_path, 6)).n_session == n
+
+
+@pytest.mark.parametrize(
+    ("verb", "value", "said"),
+    [
+        ("concurrency", "many", "expected a number from 1"),
+        ("concurrency", "0", "expected a number from 1"),
+        ("concurrency", "", "needs a value"),
+        ("pause", "now", "takes no value"),
+        ("cancel", "q99", "still to come"),
+        ("reload", "", "no file of endpoints"),
+        ("stop", "", "no command 'stop'"),
+    ],
+)
+def test_commands_that_cannot_be_carried_out_are_one_sentence_and_change_nothing(
+    tmp_path: Path, verb: str, value: str, said: str
+) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with going(settings, question_set(tmp_path, 4)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            answer = tell(settings, verb, value)
+            gate.open.set()
+            assert outcome().complete
+    assert answer.refused
+    assert said in answer.said
+
+
+def test_whoever_talks_nonsense_or_nothing_disturbs_neither_the_run_nor_the_next_command(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        with going(settings, question_set(tmp_path, 4)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            address = str(settings.out / control.NAME)
+            silent = [socket.socket(socket.AF_UNIX) for _ in range(5)]
+            for one in silent:
+                one.connect(address)
+            for nonsense in (b"\xff\xfe\n", b"[" * 5000 + b"\n", b'{"verb": 7}\n', b"x" * 200_000):
+                with socket.socket(socket.AF_UNIX) as one:
+                    one.connect(address)
+                    try:
+                        one.sendall(nonsense)
+                        one.shutdown(socket.SHUT_WR)
+                        reply = one.recv(65536)
+                    except (BrokenPipeError, ConnectionResetError):
+                        reply = b""
+                    assert b"no command" in reply or reply == b""
+            assert not tell(settings, "status").refused
+            gate.open.set()
+            assert outcome().complete
+            for one in silent:
+                one.close()
+
+
+def test_a_run_that_is_not_going_is_one_sentence(tmp_path: Path) -> None:
+    settings = run_settings(tmp_path / "run")
+    settings.out.mkdir()
+    with pytest.raises(StoreError, match=r"no run is going on in .*run, so there is nothing to steer"):
+        tell(settings, "pause")
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(settings.out / control.NAME))
+    stale.close()
+    with pytest.raises(StoreError, match="no run is going on"):
+        tell(settings, "pause")
+
+
+def test_a_stale_socket_is_replaced_and_anything_else_is_left_alone(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 3)
+    with FaultServer(well) as server:
+        for name, plant in {"stale": plant_socket, "file": Path.touch, "link": plant_link}.items():
+            settings = run_settings(tmp_path / name, server.base_url)
+            settings.out.mkdir()
+            plant(settings.out / control.NAME)
+            assert run(settings, questions).complete
+            assert (settings.out / control.NAME).exists() is (name != "stale")
+            assert len(events(settings, "not_steerable")) == (name != "stale")
+    assert (tmp_path / "elsewhere").read_text(encoding="utf-8") == "mine"
+
+
+def plant_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+def plant_link(path: Path) -> None:
+    (path.parents[1] / "elsewhere").write_text("mine", encoding="utf-8")
+    path.symlink_to(path.parents[1] / "elsewhere")
+
+
+def test_a_folder_with_a_very_long_path_is_steered_too(tmp_path: Path) -> None:
+    gate = Gate()
+    deep = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 8)
+    with FaultServer(gate) as server:
+        settings = run_settings(deep, server.base_url)
+        with going(settings, question_set(tmp_path, 4)) as outcome:
+            wait_until(lambda: gate.working == 8)
+            assert tell(settings, "status").said.startswith("running")
+            gate.open.set()
+            assert outcome().complete
+
+
+# ---- the file of endpoints
+
+
+def listing(path: Path, *lines: str) -> EndpointsFile:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return EndpointsFile(path)
+
+
+def test_endpoints_join_and_leave_as_the_file_changes(tmp_path: Path) -> None:
+    gates = [Gate() for _ in range(3)]
+    with FaultServer(gates[0]) as one, FaultServer(gates[1]) as two, FaultServer(gates[2]) as three:
+        file = listing(tmp_path / "nodes", f"{one.base_url}  # the first", "", f"{two.base_url} weight=1")
+        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read(), concurrency=8)
+        with going(settings, question_set(tmp_path, 10), endpoints_file=file) as outcome:
+            wait_until(lambda: [g.working for g in gates] == [4, 4, 0])
+            listing(tmp_path / "nodes", two.base_url, f"{three.base_url} weight=3")
+            wait_until(lambda: bool(events(settings, "endpoints_changed")))
+            n_asked = len(one.requests)
+            for gate in gates:
+                gate.open.set()
+            assert outcome().complete
+    assert len(one.requests) == n_asked == 4
+    assert one.aborted == 0, "what was in flight ends"
+    by_endpoint = Counter(s.endpoint for s in samples_of(settings))
+    assert by_endpoint[one.base_url] == 4
+    assert by_endpoint[three.base_url] > by_endpoint[two.base_url] > 0
+
+
+def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
+    gate = Gate()
+    with FaultServer(gate) as server:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            wait_until(lambda: gate.working == 8)
+            listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=heavy")
+            assert "line 2: expected `weight=NUMBER`" in tell(settings, "reload").said
+            (tmp_path / "nodes").unlink()
+            gate.open.set()
+            assert outcome().complete
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "0 addresses; expected 1"),
+        ("ftp://a\n", "line 1: .*expected http"),
+        ("http://a\n# b\nhttp://a/v1\n", "line 3: http://a/v1 stands there twice"),
+        ("http://a weight=0\n", "line 1: expected `weight=NUMBER`"),
+        ("http://a wait=1\n", "found 'wait=1'"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "nodes").write_text(text, encoding="utf-8")
+    with pytest.raises(Exception, match=said):
+        EndpointsFile(tmp_path / "nodes").read()
+
+
+def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(tmp_path: Path) -> None:
+    gate = Gate()
+    wrong = http(404, {"error": {"message": "the model `test-model` does not exist"}})
+    with FaultServer(gate) as server, FaultServer(lambda _: [wrong]) as other:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            wait_until(lambda: gate.working == 8)
+            listing(tmp_path / "nodes", server.base_url, other.base_url)
+            tell(settings, "reload")
+            gate.open.set()
+            end = outcome()
+    assert end.complete
+    assert any(other.base_url in w and "does not exist" in w for w in end.warnings)
+
+
+# ---- open files
+
+
+def slow_reply(request: Request) -> Iterable[Step]:
+    steps = list(well(request))
+    yield steps[0]
+    yield Pause(0.05)
+    yield from steps[1:]
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another process's limits are changed on Linux only")
+def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobody_aside(tmp_path: Path) -> None:
+    with FaultServer(slow_reply) as server:
+        child = start(tmp_path, 20, 40, server.base_url)
+        try:
+            manifest = RunFolder(tmp_path / "run").manifest
+            assert server.wait_for(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), 30)
+            tell(run_settings(tmp_path / "run"), "concurrency", "40")
+            in_use = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
+            resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (in_use + 4, in_use + 4))
+            code, said = ended(child)
+        finally:
+            child.send_signal(signal.SIGKILL)
+    assert (code, said) == (0, "")
+    settings = run_settings(tmp_path / "run")
+    assert keys_of(settings) == expected_keys(20, 40)
+    lowered = [e["to"] for e in events(settings, "concurrency_lowered")]
+    assert lowered, "the limit did not bite"
+    assert min(lowered) >= 3
+    assert len(events(settings, "request_failed")) < 100
+    assert {e["kind"] for e in events(settings, "request_failed")} == {"out_of_files"}
+    with RunLock(RunFolder(settings.out)):
+        pass
