@@ -1,21 +1,28 @@
 """The vote form of an answer: equal answers vote alike, by a canonical form and not by pairs.
 
 Equality is not transitive (50% equals 50 and 0.5), so groups cannot be built from pairs. The form is the exact value
-where there is one, without sign of unit, percent or degree; a list of several is sorted; the rest is squeezed text.
+where there is a rational one, else twelve digits, without sign of unit, percent or degree; a list of several is sorted;
+the rest is squeezed text.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from harness.core.records import Question
 from harness.grading.choice import letter_of
 from harness.grading.equations import is_equation, statement
-from harness.grading.exact import NotExact, exact, freeze
+from harness.grading.exact import NotExact, exact, freeze, rational
 from harness.grading.modular import NotModular, Residues
 from harness.grading.parse import parse
 from harness.grading.realsets import NotASet, Piece, real_set
 from harness.grading.tokens import Unreadable
-from harness.grading.tree import Node
+from harness.grading.tree import Node, symbols
 from harness.grading.words import is_words, squeezed, words_of
+
+
+_DIGITS = 30
+_LARGEST_DENOMINATOR = 1_000_000
 
 
 def canonical(answer: str, question: Question) -> str | None:
@@ -55,13 +62,34 @@ def _form(node: Node, *, ordered: bool = False) -> str:
             return repr(node)
         return " ∪ ".join(_written(piece) for piece in pieces)
     try:
-        return freeze(exact(node))
+        value = exact(node)
+        if rational(value) is not None:
+            return freeze(value)
     except NotExact:
         pass
+    if not symbols(node) and (digits := _digits(node)) is not None:
+        return digits
     try:
         return f"expression {Residues().value(node):x}"
     except NotModular:
         return repr(node)
+
+
+def _digits(node: Node) -> str | None:
+    """An irrational number by its digits; as a fraction when it is one after all (`(π + 1)/(π + 1)`)."""
+    from harness.grading.numeric import NotNumeric, number_of
+
+    try:
+        number = number_of(node, _DIGITS)
+    except NotNumeric:
+        return None
+    parts = (number.real, number.imag)
+    shown = []
+    for part in parts:
+        scaled = Fraction(int(round(part * 10**_DIGITS)), 10**_DIGITS)
+        near = scaled.limit_denominator(_LARGEST_DENOMINATOR)
+        shown.append(str(near) if abs(near - scaled) < Fraction(1, 10 ** (_DIGITS - 5)) else f"{float(scaled):.12g}")
+    return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"
 
 
 def _written(piece: Piece) -> str:

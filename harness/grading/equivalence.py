@@ -13,7 +13,7 @@ from harness.grading.parse import parse
 from harness.grading.structures import same
 from harness.grading.tokens import Unreadable
 from harness.grading.tree import Node
-from harness.grading.words import is_words, squeezed, words_of
+from harness.grading.words import is_words, same_words, squeezed, words_of
 
 _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")
@@ -49,7 +49,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     ):
         return Verdict(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
-        if words_of(reference) == words_of(answer):
+        if same_words(reference, answer, rules):
             return Verdict(True, "words")
         if kind == "text":
             return _unlike_words(reference)
@@ -108,7 +108,7 @@ def _unlike_words(reference: str) -> Verdict:
 def _names_choice(reference: str) -> bool:
     """`C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
     letter = letter_of(reference)
-    return letter is not None and letter <= "J" and re.search(r"[A-Z]\s*[:：]\s*\S", reference) is None
+    return letter is not None and letter <= "J"
 
 
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Verdict | None:

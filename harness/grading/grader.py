@@ -10,7 +10,7 @@ from harness.core.records import Verdict as Outcome
 from harness.grading.bounds import MAX_CANDIDATES
 from harness.grading.canonical import canonical
 from harness.grading.equivalence import bare, equal
-from harness.grading.extract import Found, candidates, extract
+from harness.grading.extract import Found, candidates, extract, extract_from
 
 VERSION = "1"
 GRADER = f"rules/{VERSION}"
@@ -27,9 +27,16 @@ class Decision(NamedTuple):
     vote: str | None
 
 
-def grade(question: Question, sample: Sample, *, judge: Judge | None = None) -> Grade:
-    """Grade one sample in this process. Bounded work, but no deadline: for many samples use `pool.grade_all`."""
+def grade(
+    question: Question, sample: Sample, *, judge: Judge | None = None, answer_from_reasoning: bool = False
+) -> Grade:
+    """Grade one sample in this process, without sympy and without a deadline; for many use `pool.grade_all`.
+
+    answer_from_reasoning: where the final part gives no answer, the reasoning is searched as well.
+    """
     found = find(question, sample)
+    if found is None and answer_from_reasoning:
+        found = find_in_reasoning(question, sample)
     if found is None:
         return assemble(sample, None, Decision("no_answer", "no answer", None), present(question, sample, None))
     decision = decide(question, found.answer)
@@ -50,6 +57,17 @@ def find(question: Question, sample: Sample) -> Found | None:
         truncated=sample.truncated,
         last=last_letter(question),
     )
+
+
+def find_in_reasoning(question: Question, sample: Sample) -> Found | None:
+    """The answer that the reasoning ends with, in a separate field or in the text; its span is of that field."""
+    text = sample.reasoning or sample.text
+    if not text:
+        return None
+    return extract_from(
+        text, 0, len(text), kind=question.kind, several_boxes=several(question), truncated=True,
+        last=last_letter(question),
+    )  # fmt: skip
 
 
 def several(question: Question) -> bool:

@@ -24,7 +24,7 @@ from harness.grading.matrices import computed
 from harness.grading.realsets import NotASet, is_inequality, real_set, same_sets
 from harness.grading.scalars import Answer, same_scalar
 from harness.grading.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
-from harness.grading.words import words_of
+from harness.grading.words import same_words
 
 _NO = Answer(False, "structure")
 _FLIP = {">": "<", ">=": "<="}
@@ -48,7 +48,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if reference.op == "member" or answer.op == "member":
         return same(_member_set(reference), _member_set(answer), rules)
     if reference.op == "text" and answer.op == "text":
-        return Answer(words_of(reference.args[0]) == words_of(answer.args[0]), "text")
+        return Answer(same_words(reference.args[0], answer.args[0], rules), "text")
     if "matrix" in (reference.op, answer.op):
         return _same_matrices(reference, answer, rules)
     if reference.op == answer.op == "cases":

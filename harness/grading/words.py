@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from harness.core.records import GradeRules
 from harness.grading.characters import plain_latex
+from harness.grading.conventions import allows
 
 _WRAPPERS = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
@@ -32,6 +34,13 @@ def words_of(source: str) -> str:
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", text)
     return _SYNONYMS.get(text, text)
+
+
+def same_words(one: str, other: str, rules: GradeRules) -> bool:
+    """Two answers in words are the same."""
+    if allows(rules, "text_case"):
+        return words_of(one) == words_of(other)
+    return squeezed(_WRAPPERS.sub(" ", one)) == squeezed(_WRAPPERS.sub(" ", other))
 
 
 def is_words(source: str) -> bool:

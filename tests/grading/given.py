@@ -1,0 +1,44 @@
+"""Questions and samples of which a test states only what matters to it."""
+
+from __future__ import annotations
+
+from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
+from harness.grading.kinds import kind_of
+
+RULES = GradeRules()
+
+
+def question(
+    *references: str,
+    kind: AnswerKind | None = None,
+    rules: GradeRules = RULES,
+    choices: tuple[str, ...] = (),
+    name: str = "q",
+) -> Question:
+    """A question with these references."""
+    return Question(
+        benchmark="made up",
+        question_id=name,
+        references=references,
+        kind=kind or kind_of(references[0]),
+        rules=rules,
+        choices=choices,
+        row_digest="",
+        prompt_digest="",
+    )
+
+
+def sample(
+    text: str | None, *, name: str = "q", index: int = 0, finish_reason: str = "stop", reasoning: str | None = None
+) -> Sample:
+    """A sample with this text."""
+    return Sample(
+        benchmark="made up",
+        question_id=name,
+        sample_index=index,
+        text=text,
+        reasoning=reasoning,
+        finish_reason=finish_reason,
+        timing=Timing(started=0.0, total=1.0),
+        endpoint="made up",
+    )

@@ -1,0 +1,153 @@
+"""What holds for every answer: equality is reflexive and symmetric, and does not see how an answer is typeset."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from harness.grading.canonical import canonical
+from harness.grading.equivalence import equal
+from tests.grading.given import RULES, question
+from tests.grading.pairs import PAIRS
+
+EXAMPLES = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", "150"))
+bounded = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=EXAMPLES <= 150
+)
+
+answers = st.sampled_from(
+    sorted({text for rows in PAIRS.values() for reference, answer, _ in rows for text in (reference, answer)})
+)
+integers = st.integers(-(10**30), 10**30)
+small = st.integers(-60, 60)
+
+
+@st.composite
+def closed_forms(draw: st.DrawFn, depth: int = 2) -> str:
+    """LaTeX of a number: sums, products, fractions, roots and powers of small integers."""
+    if depth == 0:
+        return str(draw(st.integers(1, 30)))
+    part = closed_forms(depth - 1)
+    shape = draw(
+        st.sampled_from(
+            ["{}+{}", "{}-{}", r"({})\cdot({})", r"\frac{{{}}}{{{}}}", r"\sqrt{{{}+{}}}", r"{}+\pi\cdot({})"]
+        )
+    )
+    return shape.format(draw(part), draw(part))
+
+
+def same(reference: str, answer: str) -> bool | None:
+    return equal(reference, answer, "expression", RULES).equal
+
+
+@bounded
+@given(answers)
+def test_equality_is_reflexive(answer: str) -> None:
+    assume(answer.strip() and answer != r"\quad")
+    assert same(answer, answer) is True
+
+
+@bounded
+@given(answers, answers)
+def test_equality_is_symmetric(one: str, other: str) -> None:
+    # An answer may name what it computed ("a + b = 12"); a reference that is an equation is the equation.
+    assume("=" not in one + other)
+    assert bool(same(one, other)) == bool(same(other, one))
+
+
+@bounded
+@given(integers)
+def test_neighbouring_integers_differ(number: int) -> None:
+    assert same(str(number), str(number + 1)) is False
+    assert same(f"{number}", f"{number:,}") is True
+    assert same(f"{number:,}", f"{number + 1:,}") is False
+
+
+@bounded
+@given(integers, integers.filter(bool))
+def test_fraction_equals_its_value_however_it_is_written(top: int, bottom: int) -> None:
+    value = Fraction(top, bottom)
+    forms = [
+        f"{top}/{bottom}" if bottom > 0 else f"{-top}/{-bottom}",
+        rf"\frac{{{top}}}{{{bottom}}}",
+        rf"\dfrac{{{2 * top}}}{{{2 * bottom}}}",
+    ]
+    for form in forms:
+        assert same(str(value), form) is True
+        assert same(str(value + 1), form) is False
+
+
+@bounded
+@given(closed_forms())
+def test_typesetting_does_not_matter(form: str) -> None:
+    assert same(form, form.replace(r"\frac", r"\dfrac")) is True
+    assert same(form, form.replace("+", r" + ").replace("(", r"\left(").replace(")", r"\right)")) is True
+    assert same(form, form.translate({ord(c): ord(c) + 0xFEE0 for c in "0123456789+()"})) is True
+    assert same(form, f"$ {form} $") is True
+    assert same(form, rf"x = {form}") is True
+
+
+@bounded
+@given(closed_forms(), small.filter(bool))
+def test_value_does_not_equal_the_value_moved(form: str, step: int) -> None:
+    assume(same(form, form))
+    assert same(form, f"{form}+{step}") is False
+    assert same(form, rf"{form}+\frac{{{step}}}{{10^{{20}}}}") is False
+
+
+@settings(bounded, max_examples=EXAMPLES // 3)
+@given(closed_forms(), closed_forms())
+def test_equal_values_vote_alike(one: str, other: str) -> None:
+    asked = question("0", kind="expression")
+    for left, right in ((one, rf"{one}+{other}-({other})"), (one, rf"\frac{{{one}}}{{1}}")):
+        if same(left, right) and (vote := canonical(left, asked)) is not None:
+            assert canonical(right, asked) == vote
+
+
+@bounded
+@given(st.lists(small, min_size=1, max_size=6), st.randoms())
+def test_order_of_a_list_and_of_a_set_does_not_matter_but_its_items_do(items: list[int], chance: object) -> None:
+    shuffled = sorted(items, key=lambda item: (item * 7919 + 13) % 101)
+    listed, other = ", ".join(map(str, items)), ", ".join(map(str, shuffled))
+    assert same(listed, other) is True
+    assert same(listed, f"{other}, 61") is False
+    assert same(rf"\{{{listed}\}}", rf"\left\{{{other}\right\}}") is True
+
+
+@bounded
+@given(st.lists(small, min_size=2, max_size=5))
+def test_order_of_a_tuple_matters(items: list[int]) -> None:
+    turned = items[1:] + items[:1]
+    expected = turned == items
+    assert bool(same(f"({', '.join(map(str, items))})", f"({', '.join(map(str, turned))})")) is expected
+
+
+@bounded
+@given(small, st.integers(1, 50), st.booleans(), st.booleans())
+def test_interval_equals_its_inequality_and_no_other_brackets(low: int, width: int, left: bool, right: bool) -> None:
+    high = low + width
+    interval = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
+    chain = f"{low} {chr(92) + 'le' if left else '<'} x {chr(92) + 'le' if right else '<'} {high}"
+    turned = f"{'(' if left else '['}{low}, {high}{']' if right else ')'}"
+    assert same(interval, chain) is True
+    assert same(interval, turned) is False
+
+
+@bounded
+@given(st.integers(2, 16), st.integers(1, 10**6))
+def test_number_in_a_base_equals_itself_only(base: int, number: int) -> None:
+    def digits(value: int) -> str:
+        return (digits(value // base) if value >= base else "") + "0123456789ABCDEF"[value % base]
+
+    assert same(f"{digits(number)}_{base}", f"{digits(number)}_{{{base}}}") is True
+    assert same(f"{digits(number)}_{base}", f"{digits(number + 1)}_{base}") is False
+
+
+@bounded
+@given(st.text(max_size=60))
+def test_any_text_is_judged_without_an_exception(text: str) -> None:
+    for reference in ("5", r"\frac{1}{2}", "(1,2)", "x^2", text):
+        assert equal(reference, text, "expression", RULES).equal in (True, False, None)

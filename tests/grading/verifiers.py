@@ -1,0 +1,48 @@
+"""A benchmark's own verifiers, well-behaved and not, for the tests of the worker pool."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness.core.records import Question
+
+
+def is_even(answer: str, question: Question) -> bool:
+    """Well-behaved."""
+    return int(answer) % 2 == 0
+
+
+def misbehaves(answer: str, question: Question) -> bool:
+    """Does what the answer says, in the worst way."""
+    if answer == "hang":
+        while True:
+            time.sleep(0.05)
+    if answer == "spin":
+        while True:
+            pass
+    if answer == "memory":
+        return len(bytearray(4 << 30)) > 0
+    if answer == "segfault":
+        ctypes.string_at(0)
+    if answer == "exit":
+        os._exit(0)
+    if answer == "print":
+        sys.stdout.write("correct\n" * 10)
+        os.write(1, b"\x00\x00\x00\x02{}")
+    if answer == "raise":
+        raise ValueError("a bug of the verifier")
+    if answer.startswith("child "):
+        subprocess.Popen(["sleep", "300"])
+        while True:
+            time.sleep(0.05)
+    if answer.startswith("write "):
+        try:
+            Path(answer.removeprefix("write ")).write_text("x" * 100)
+        except OSError:
+            return False
+    return answer == "right"
