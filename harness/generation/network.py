@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
+from harness.client.rate import RateLimit
 from harness.client.reply import Reply, RequestFailed
 from harness.client.retry import Attempts, RetryBudget, RetryPolicy
 from harness.client.transport import Transport
@@ -33,8 +34,9 @@ from harness.generation.endpoints_file import EndpointsFile
 from harness.generation.pace import Ticket
 from harness.generation.plan import Task
 from harness.generation.progress import BenchmarkProgress, Progress
-from harness.generation.schedule import Scheduler
+from harness.generation.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.generation.workers import Worker, completion_tokens
 from harness.runs.journal import Journal
 from harness.runs.record import RecordRefused
@@ -59,6 +61,7 @@ class Counts:
         self.truncated = 0
         self.loops = 0
         self.tokens = 0
+        self.spent = Spent()
         self.failures = 0
         self.retries = 0
         self.notes: dict[str, int] = {}
@@ -100,6 +103,7 @@ class Network:
         self._policy = policy
         # A restart of the server costs every request in flight one retry; that alone must not use up the budget.
         self._budget = RetryBudget(floor=_retry_floor(settings.concurrency))
+        self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
         self._canary = canary
         self.model_name = model_name
         self._on_event = on_event
@@ -243,6 +247,8 @@ class Network:
             pauses.append(change)
         if self._grace_ends is not None:
             pauses.append(self._grace_ends - now)
+        if len(self._requests) < self._concurrency and (wait := self._rate.wait()):
+            pauses.append(wait)
         try:
             async with asyncio.timeout(max(0.001, min(pauses))):
                 await self._wake.wait()
@@ -262,19 +268,29 @@ class Network:
         for place in range(len(self._lanes)):
             self._scheduler.set_available(place, self._lanes.available(place))
         limit = self._concurrency
-        while len(self._requests) < limit and self._n_unwritten <= limit and self._send_one():
-            pass
+        while len(self._requests) < limit and self._n_unwritten <= limit and not self._rate.wait():
+            if not self._send_one():
+                return
 
     def _send_one(self) -> bool:
         for place in self._lanes.with_room():
             task = self._scheduler.next(place, probe=self._lanes[place].set_aside)
             if task is not None:
                 ticket = self._lanes.sent(place)
-                request = asyncio.get_running_loop().create_task(self._ask(task, ticket))
+                expected = self._usual_tokens()
+                self._rate.sent(expected)
+                request = asyncio.get_running_loop().create_task(self._ask(task, ticket, expected))
                 self._requests[request] = task
                 request.add_done_callback(partial(self._request_ended, ticket))
                 return True
         return False
+
+    def _usual_tokens(self) -> float:
+        """Tokens of a request and its reply, as far as is known."""
+        counts = self.counts
+        if not counts.finished:
+            return UNKNOWN_LENGTH
+        return (counts.tokens + counts.spent.prompt_tokens) / counts.finished
 
     def _look_around(self) -> None:
         now = self._clock()
@@ -313,7 +329,7 @@ class Network:
 
     # ---- one request
 
-    async def _ask(self, task: Task, ticket: Ticket) -> None:
+    async def _ask(self, task: Task, ticket: Ticket, expected_tokens: float) -> None:
         attempts = self._attempts.setdefault(task, Attempts(self._policy, self._budget))
         number = attempts.begin()
         try:
@@ -325,7 +341,10 @@ class Network:
             self._on_event("internal_error", task=list(task), trace=traceback.format_exc())
             self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
         else:
+            self._rate.settle(expected_tokens, (sample.usage.prompt_tokens or 0) + completion_tokens(sample))
             self._arrived(task, ticket, sample, reply)
+            return
+        self._rate.settle(expected_tokens, 0)
 
     def _request_ended(self, ticket: Ticket, request: asyncio.Task[None]) -> None:
         del self._requests[request]
@@ -349,6 +368,7 @@ class Network:
         self.counts.truncated += sample.truncated
         self.counts.loops += ends_in_loop(reply)
         self.counts.tokens += tokens
+        self.counts.spent.add(sample.usage)
         sampling = self._settings.benchmarks[task.benchmark].sampling
         if sampling.temperature != 0:
             self.duplicates.observe(task, reply)

@@ -120,7 +120,8 @@ def generate(
                 raise Interrupted(f"stopped by {name}: {state}{resume}", signals.caught)
             if network.rule and not outcome.complete:
                 raise StoppedByRule(
-                    f"{network.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples, and "
+                    f"{network.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples"
+                    f"{f' ({outcome.spent.sentence(settings.prices)})' if settings.prices else ''}, and "
                     f"{outcome.n_done} of {outcome.n_expected} are stored in {folder.path}."
                 )
             return outcome

@@ -31,6 +31,7 @@ from harness.generation.plan import Owed, owed
 from harness.generation.progress import Progress
 from harness.generation.schedule import Scheduler
 from harness.generation.settings import RunSettings
+from harness.generation.spending import Spent
 from harness.generation.steering import Steering
 from harness.generation.workers import Worker
 from harness.runs import questions as stored_questions
@@ -60,7 +61,7 @@ class Outcome:
 
     complete: nothing is owed, but for what `accept_missing` accepts (n_missing of the owed).
     causes: why samples are owed. n_session, n_truncated: finished in this session, and truncated among them.
-    n_duplicates: replies that repeat another one word by word; n_loops: that end in a loop.
+    n_duplicates: replies that repeat another one word by word; n_loops: that end in a loop. spent: tokens as stated.
     stopped: why the session ended early; else empty.
     """
 
@@ -78,6 +79,7 @@ class Outcome:
     causes: list[Cause]
     warnings: list[str]
     stopped: str
+    spent: Spent
     progress: Progress | None
 
     @property
@@ -266,11 +268,11 @@ class Session:
             self.warn(f"the limit of open files (ulimit -n) lowers --concurrency to {concurrency}.")
             settings = dataclasses.replace(settings, concurrency=concurrency)
         counts = Counts(self._done, self._total)
-        budget = Budget(settings.budget_tokens, counts, self._owed)
+        budget = Budget(settings, counts, self._owed)
         scheduler = Scheduler(
             self._owed,
             self._clock,
-            order="rounds" if settings.budget_tokens is not None or may_start_round is not None else settings.order,
+            order="rounds" if budget.limited or may_start_round is not None else settings.order,
             n_endpoints=len(settings.endpoints),
             prior=prior,
             may_start_round=lambda number: self._may_start(number, budget, may_start_round),
@@ -310,8 +312,8 @@ class Session:
         if wanted is not None and not wanted(number):
             self._running.stopped = f"no round after {number} samples a question was wanted"
             return False
-        if not budget.reaches(number):
-            self._running.end_by_rule(f"the budget of {self._settings.budget_tokens} tokens reaches for no other round")
+        if why := budget.exceeded_by(number):
+            self._running.end_by_rule(why)
             return False
         return True
 
@@ -376,6 +378,7 @@ class Session:
             causes=network.causes.listed(n_owed, network.stopped) if network else [],
             warnings=self._warnings,
             stopped=network.stopped if network else "",
+            spent=network.counts.spent if network else Spent(),
             progress=network.progress if network else None,
         )
 

@@ -12,6 +12,7 @@ from harness.client.transport import Deadlines
 from harness.core.errors import UsageError
 from harness.core.records import Api
 from harness.generation.schedule import Order
+from harness.generation.spending import Prices
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -65,6 +66,7 @@ class RunSettings:
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
     broken set-up. budget_tokens: completion tokens of a session; it ends at a whole round, so it implies "rounds".
+    budget_usd: the same in money, by `prices`. requests_per_minute, tokens_per_minute: kept under, over all endpoints.
     """
 
     model: str
@@ -89,6 +91,10 @@ class RunSettings:
     accept_missing: bool = False
     canary: bool = True
     budget_tokens: int | None = None
+    budget_usd: float | None = None
+    prices: Prices | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
@@ -96,6 +102,8 @@ class RunSettings:
         for name, benchmark in self.benchmarks.items():
             if benchmark.samples < 1:
                 raise UsageError(f"--samples {benchmark.samples} for {name}: expected at least 1.")
+        if self.budget_usd is not None and self.prices is None:
+            raise UsageError("--budget-usd needs --price-in and --price-out.")
         if any(not e.weight > 0 for e in self.endpoints):
             raise UsageError("the weight of an endpoint must be above 0.")
 
@@ -131,6 +139,9 @@ class RunSettings:
             "accept_missing": self.accept_missing,
             "canary": self.canary,
             "budget_tokens": self.budget_tokens,
+            "budget_usd": self.budget_usd,
+            "requests_per_minute": self.requests_per_minute,
+            "tokens_per_minute": self.tokens_per_minute,
             "deadlines": {
                 "connect": self.deadlines.connect,
                 "first_token": self.deadlines.first_token,

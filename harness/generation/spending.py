@@ -1,0 +1,56 @@
+"""What a session's samples used and cost, by the usage that the server states and the prices that the user gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.core.records import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens. Thinking counts as completion; cached prompt tokens cost as others do."""
+
+    prompt: float
+    completion: float
+
+    def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """What so many tokens cost."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+@dataclass(slots=True)
+class Spent:
+    """Tokens of finished samples as stated; n_stated of them state both numbers, n_unstated do not."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    n_stated: int = 0
+    n_unstated: int = 0
+
+    def add(self, usage: Usage) -> None:
+        """One more sample."""
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            self.n_unstated += 1
+            return
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.n_stated += 1
+
+    @property
+    def per_sample(self) -> tuple[float, float] | None:
+        """Mean (prompt, completion) tokens of those that state them; None if none does."""
+        if not self.n_stated:
+            return None
+        return self.prompt_tokens / self.n_stated, self.completion_tokens / self.n_stated
+
+    def sentence(self, prices: Prices) -> str:
+        """What it cost, and how much of it is not known."""
+        usd = prices.usd(self.prompt_tokens, self.completion_tokens)
+        text = (
+            f"{usd:,.{2 if usd >= 1 else 4}f} USD for {self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
+        )
+        if self.n_unstated:
+            n_all = self.n_stated + self.n_unstated
+            text += f"; {self.n_unstated} of {n_all} samples state no usage and are not covered"
+        return text
