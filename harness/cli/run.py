@@ -11,7 +11,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
-from harness.cli.hosted import spelt, with_suggestion, without
+from harness.cli.hosted import prices_of, spelt, with_suggestion, without
 from harness.cli.run_options import run_options
 from harness.cli.server_options import server_options
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
@@ -175,6 +175,10 @@ def _settings(
         accept_missing=flags["accept_missing"],
         canary=not flags["no_canary"],
         budget_tokens=flags["budget_tokens"],
+        budget_usd=flags["budget_usd"],
+        prices=prices_of(flags),
+        requests_per_minute=flags["rpm"],
+        tokens_per_minute=flags["tpm"],
     )
     return spelt(settings, found.provider, flags), found.contexts, found.about
 
@@ -310,6 +314,8 @@ def _closing(outcome: Outcome, settings: RunSettings) -> int:
             f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)",
             err=True,
         )
+        if settings.prices is not None:
+            click.echo(f"this session: {outcome.spent.sentence(settings.prices)}", err=True)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(f"harness: {with_suggestion(str(cause))}", err=True)
     if outcome.complete:

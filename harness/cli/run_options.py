@@ -10,6 +10,9 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+POSITIVE = click.FloatRange(0, 1e12, min_open=True)
+NOT_NEGATIVE = click.FloatRange(0, 1e12)
+
 _SAMPLING = (
     click.option("--temperature", type=float, help="Default: 0.6. 0 is greedy."),
     click.option("--top-p", type=float, help="Default: 0.95."),
@@ -114,6 +117,13 @@ _OPTIONS = (
     click.option(
         "--budget-tokens", type=click.IntRange(1), help="Stop at the whole round that reaches so many new tokens."
     ),
+    click.option(
+        "--budget-usd", type=POSITIVE, help="Stop at the whole round that reaches so much money; needs the prices."
+    ),
+    click.option("--price-in", type=NOT_NEGATIVE, help="USD per million prompt tokens: shows what a session cost."),
+    click.option("--price-out", type=NOT_NEGATIVE, help="USD per million new tokens, thinking included."),
+    click.option("--rpm", type=POSITIVE, help="Requests per minute at most."),
+    click.option("--tpm", type=POSITIVE, help="Tokens per minute at most, prompts and replies together."),
     click.option("--fit-context", is_flag=True, help="Lower max_tokens to the server's context instead of refusing."),
     click.option("--accept-missing", is_flag=True, help="What can never succeed (a prompt too long) owes nothing."),
     click.option(

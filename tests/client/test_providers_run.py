@@ -117,16 +117,27 @@ def test_what_a_provider_is_known_to_refuse_stops_before_the_first_request(run: 
     assert not [r for r in server.requests if r.method == "POST"]
 
 
+def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
+    with FaultServer(strict_provider) as server:
+        words = ("--base-url", server.base_url, "--drop", "top_p", "--price-in", "1", "--price-out", "10")
+        code, _, err = run(*GROQ, *words, "--rpm", "6000", "--tpm", "1e9")
+        assert code == 0, err
+        assert "this session: 0.0002 USD for 27 tokens in, 15 out" in err
+        code, _, err = run(*GROQ, *words)
+    assert code == 0
+    assert "USD" not in err
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (("--base-url", "http://127.0.0.1:1", "--drop", "temprature"), "Did you mean temperature"),
         (("--provider", "deepseek", "--model", "m"), "set DEEPSEEK_API_KEY"),
         (("--base-url", "https://api.deepseek.com", "--model", "m"), "set DEEPSEEK_API_KEY"),
         (("--provider", "azure", "--model", "m"), "--base-url"),
         (("--provider", "deepsek", "--model", "m"), "Did you mean deepseek"),
         (("--provider", "groq", "--server", "x", "--model", "m"), "give one"),
         (("--base-url", "https://api.deepseek.com", "--base-url", "https://api.groq.com"), "several providers"),
-        (("--base-url", "http://127.0.0.1:1", "--drop", "temprature"), "Did you mean temperature"),
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
@@ -141,6 +152,8 @@ def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: s
         (("--thinking", "high"), "cannot express --thinking high"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),
+        (("--price-in", "1"), "--price-out"),
+        (("--budget-usd", "1"), "--price-in"),
     ],
 )
 def test_a_switch_that_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], expected: str) -> None:
