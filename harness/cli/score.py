@@ -187,10 +187,12 @@ def _print_json(scores: list[Score]) -> None:
 
 
 def _print_tables(label: str, scores: list[Score]) -> None:
-    from harness.reports import sample_table, score_table, to_terminal
+    from harness.reports import endpoint_table, sample_table, score_table, to_terminal
 
     named = [(label, score) for score in scores]
-    terminal.console().print(to_terminal([score_table(named), sample_table(named)]))
+    by_endpoint = endpoint_table(named)
+    tables = [score_table(named), sample_table(named), *([by_endpoint] if by_endpoint else [])]
+    terminal.console().print(to_terminal(tables))
 
 
 class _Heartbeat:

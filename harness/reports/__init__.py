@@ -2,6 +2,16 @@
 
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
-from harness.reports.tables import sample_table, score_table
+from harness.reports.tables import endpoint_table, sample_table, score_table
 
-__all__ = ["Report", "report", "sample_table", "score_table", "to_csv", "to_latex", "to_markdown", "to_terminal"]
+__all__ = [
+    "Report",
+    "endpoint_table",
+    "report",
+    "sample_table",
+    "score_table",
+    "to_csv",
+    "to_latex",
+    "to_markdown",
+    "to_terminal",
+]

@@ -95,17 +95,18 @@ def to_latex(tables: Sequence[Table]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+_NOT_PLAIN = frozenset(
+    "benchmark bounds pass_at maj_at maj_at_estimated breakdowns endpoints graders warnings schema".split()
+)
+"""Fields of a score that are no single number."""
+
+
 def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line a (run label, model, score) with every number of the score; fractions; empty where unknown.
 
     Text cells never start a formula. pass@k and maj@k become one column for each k that occurs.
     """
-    plain = [
-        field.name
-        for field in msgspec.structs.fields(Score)
-        if field.name not in ("benchmark", "bounds", "pass_at", "maj_at", "breakdowns", "graders", "warnings", "schema")
-    ]
-    plain.remove("maj_at_estimated")
+    plain = [field.name for field in msgspec.structs.fields(Score) if field.name not in _NOT_PLAIN]
     ks = sorted({k for _, _, score in scores for k in score.pass_at})
     header = [
         "run",

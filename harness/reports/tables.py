@@ -129,6 +129,38 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
     return Table("Samples", columns, tuple(rows), (), frozenset(range(2, 7)))
 
 
+def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """One row an endpoint of each score that has several; None when none has. An outlier ends in an asterisk."""
+    rows = [
+        (
+            _short(label),
+            _short(score.benchmark),
+            _short(one.endpoint) + (" *" if one.outlier else ""),
+            str(one.n_samples),
+            percent(one.accuracy),
+            percent(one.expected_accuracy),
+            ABSENT if one.z_accuracy is None else f"{one.z_accuracy:+.1f}",
+            percent(one.truncated),
+            percent(one.no_answer),
+            ABSENT if one.tokens_per_s is None else f"{one.tokens_per_s:.1f}",
+            str(one.n_failures),
+        )
+        for label, score in scores
+        for one in score.endpoints
+    ]
+    if not rows:
+        return None
+    notes = ("* stands out among the endpoints",) if any(row[2].endswith(" *") for row in rows) else ()
+    columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "expected", "z", "cut %", "no answer %")
+    return Table(
+        "By endpoint, in %; expected: of the same questions at all endpoints; tokens/s of one stream",
+        (*columns, "tokens/s", "failed requests"),
+        tuple(rows),
+        notes,
+        frozenset(range(3, 11)),
+    )
+
+
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
     """Every other run minus the baseline, question by question."""
     rows = tuple(

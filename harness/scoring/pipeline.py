@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,11 +18,14 @@ from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading import GRADER, pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
-from harness.runs.inside import refuse_link
+from harness.runs.inside import open_for_reading, refuse_link
+from harness.scoring.endpoints import EndpointScore, Origins
 from harness.scoring.score import Score, score_benchmark
 
 MAX_NAMED = 3
 """Damaged lines or conflicting keys that a warning names; the rest are counted."""
+
+MAX_LOG_LINE_BYTES = 64 * 1024
 
 OnGraded = Callable[[str, int], None]
 """Called with the benchmark and the number of its samples graded so far."""
@@ -40,7 +45,7 @@ class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
-    warnings: what its journal gives reason to say.
+    warnings: what its journal gives reason to say. endpoints: where its samples came from, if from several.
     """
 
     folder: BenchmarkFolder
@@ -48,6 +53,7 @@ class GradedBenchmark:
     samples: int
     grades: list[Grade]
     warnings: tuple[str, ...]
+    endpoints: tuple[EndpointScore, ...] = ()
 
 
 def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -72,19 +78,23 @@ def grade_run(
         if chosen is not None:
             by_id = {question.question_id: question for question in asked}
             asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
-        found, report = _grade_benchmark(place, asked, grading, on_graded)
+        origins = Origins()
+        found, report = _grade_benchmark(place, asked, grading, on_graded, origins)
         yield GradedBenchmark(
             folder=place,
             questions=asked,
             samples=record.plan.samples,
             grades=found,
             warnings=tuple(_journal_warnings(place, report)),
+            endpoints=origins.scores(found, failed_requests(folder, name)) if origins.several else (),
         )
 
 
 def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score."""
-    score = score_benchmark(graded.questions, graded.grades, graded.samples, warnings=graded.warnings)
+    score = score_benchmark(
+        graded.questions, graded.grades, graded.samples, endpoints=graded.endpoints, warnings=graded.warnings
+    )
     grades.write(graded.folder, graded.grades)
     refuse_link(graded.folder.scores)
     write_atomically(graded.folder.scores, codec.pretty(score))
@@ -92,7 +102,7 @@ def publish(graded: GradedBenchmark) -> Score:
 
 
 def _grade_benchmark(
-    folder: BenchmarkFolder, asked: list[Question], grading: Grading, on_graded: OnGraded
+    folder: BenchmarkFolder, asked: list[Question], grading: Grading, on_graded: OnGraded, origins: Origins
 ) -> tuple[list[Grade], JournalReport]:
     """Every sample's grade, in the order of questions and indices; former grades are kept where nothing changed."""
     by_id = {question.question_id: question for question in asked}
@@ -108,6 +118,7 @@ def _grade_benchmark(
 
     def ungraded() -> Iterator[Sample]:
         for sample in reader:
+            origins.observe(sample)
             known = former.get(sample.key)
             if known is not None:
                 kept.append(known)
@@ -128,6 +139,29 @@ def _readable_grades(folder: BenchmarkFolder) -> list[Grade]:
         return grades.read(folder)
     except StoreError:
         return []
+
+
+def failed_requests(folder: RunFolder, benchmark: str) -> dict[str, int]:
+    """Failed requests of a benchmark by the endpoint's base URL, as the run's log has them."""
+    counts: Counter[str] = Counter()
+    try:
+        with open_for_reading(folder.log) as log:
+            for line in log:
+                if b'"request_failed"' in line and len(line) <= MAX_LOG_LINE_BYTES:
+                    with contextlib.suppress(codec.DecodeError):
+                        failure = codec.decode(line, _FailedRequest)
+                        counts[failure.endpoint] += failure.event == "request_failed" and failure.task[0] == benchmark
+    except OSError:
+        return {}
+    return +counts
+
+
+class _FailedRequest(msgspec.Struct, frozen=True):
+    """A line of `log.jsonl`, as far as it matters here."""
+
+    event: str
+    endpoint: str
+    task: tuple[str, str, int]
 
 
 def score_outputs(

@@ -11,6 +11,8 @@ import msgspec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Grade, Question
+from harness.scoring.endpoints import EndpointScore
+from harness.scoring.endpoints import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated, maj_at_k, pass_at_k, question_error, sampling_error
 from harness.scoring.tally import QuestionTally, Tallies, tally
 
@@ -57,7 +59,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     out of time or memory; wrong in the accuracy. n_unextracted: the right answer stood in the text but was not given
     as the answer. pass_at, maj_at: k → value; maj_at_estimated: the k that were drawn at random, the others are exact.
     mean_completion_tokens: over the n_tokens_known samples whose server stated them.
-    breakdowns: metadata field → value → score.
+    breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
     """
 
     benchmark: str
@@ -84,6 +86,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_tokens_known: int = 0
     maj_at_estimated: tuple[int, ...] = ()
     breakdowns: dict[str, dict[str, GroupScore]] = {}
+    endpoints: tuple[EndpointScore, ...] = ()
     graders: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
@@ -95,13 +98,15 @@ def score_benchmark(
     samples_per_question: int | None,
     *,
     ks: Sequence[int] | None = None,
+    endpoints: tuple[EndpointScore, ...] = (),
     warnings: Iterable[str] = (),
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
     samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
     with unequal counts). ks: the k of pass@k and maj@k, default powers of two up to the samples that every question
-    has; a k above them raises `UsageError`. warnings: sentences of the stages before, handed on.
+    has; a k above them raises `UsageError`. endpoints: see `Origins`.
+    warnings: sentences of the stages before, handed on.
     """
     tallies = tally(questions, grades, samples_per_question)
     covered = tallies.questions
@@ -142,13 +147,14 @@ def score_benchmark(
         n_tokens_known=len(tokens),
         maj_at_estimated=tuple(k for k in chosen if any(is_estimated(item.n, k) for item in covered)),
         breakdowns=_breakdowns(covered),
+        endpoints=endpoints,
         graders=tuple(sorted({grade.grader for grade in all_grades})),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies)))
 
 
 def _warnings(score: Score, tallies: Tallies) -> list[str]:
-    found = list(tallies.warnings)
+    found = [*tallies.warnings, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
         found.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")

@@ -1,0 +1,65 @@
+"""`harness ctl`: steer a run while it goes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.generation.control import Answer
+
+VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload")
+
+
+@click.command("ctl")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("verb", type=click.Choice(VERBS))
+@click.argument("value", default="")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def command(run: Path, verb: str, value: str, as_json: bool) -> None:
+    """Tell the run that is going on in the folder RUN what to do. Every command is noted in its log.jsonl.
+
+    \b
+    harness ctl results/qwq-32b status
+    harness ctl results/qwq-32b concurrency 128
+    harness ctl results/qwq-32b pause | resume
+    harness ctl results/qwq-32b drain            finish what is in flight, then end with what is owed
+    harness ctl results/qwq-32b cancel aime-7:3  not in this session; without :3 all samples of the question
+    harness ctl results/qwq-32b reload           read the file of --endpoints again
+    """
+    from harness.core import codec
+    from harness.generation.control import Command, send
+    from harness.runs import RunFolder
+
+    answer = send(RunFolder.open(run), Command(verb=verb, value=value))
+    if as_json:
+        click.echo(codec.pretty(answer).decode(), nl=False)
+    elif answer.refused:
+        raise UsageError(answer.said)
+    else:
+        _show(answer)
+    sys.exit(UsageError.exit_code if answer.refused else 0)
+
+
+def _show(answer: Answer) -> None:
+    click.echo(visible(answer.said, 500))
+    facts = answer.facts
+    if not facts:
+        return
+    for name, key in (("tokens", "tokens"), ("failed requests", "failures"), ("given up", "given_up")):
+        click.echo(f"  {name}: {facts[key]}")
+    for benchmark in facts["benchmarks"]:
+        click.echo(f"  {visible(benchmark['name'])}: {benchmark['done']} of {benchmark['total']} samples")
+    for endpoint in facts["endpoints"]:
+        click.echo(f"  {_endpoint(endpoint)}")
+
+
+def _endpoint(facts: dict[str, Any]) -> str:
+    counts = f"{facts['in_flight']} of {facts['limit']} in flight, {facts['done']} done, {facts['failed']} failed"
+    return f"{visible(facts['base_url'])}: {facts['state']}, {counts}"

@@ -1,0 +1,145 @@
+"""A broken endpoint shows in the score of a run, and a sound one that was given the easy questions does not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.core import codec
+from harness.core.records import Question, Sample, Timing, Usage
+from harness.reports import endpoint_table
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
+from harness.runs.log import RunLog
+from harness.scoring.endpoints import Origins, two_sided
+from harness.scoring.pipeline import Grading, score_run
+from tests.scoring.graded import grade, question
+
+A, B, C = (f"http://node{letter}:8000/v1" for letter in "abc")
+
+
+def sample(question_id: str, index: int, endpoint: str, *, right: bool = True, cut: bool = False) -> Sample:
+    return Sample(
+        benchmark="demo",
+        question_id=question_id,
+        sample_index=index,
+        text=rf"so \boxed{{{2 if right else 3}}}",
+        reasoning=None,
+        finish_reason="length" if cut else "stop",
+        usage=Usage(completion_tokens=100),
+        timing=Timing(started=0.0, total=4.0 if endpoint == B else 2.0),
+        endpoint=endpoint,
+    )
+
+
+def stored(folder: Path, asked: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
+    """A run folder as `harness run` leaves it."""
+    run = RunFolder(folder)
+    record = BenchmarkRecord(identity={}, plan=Plan(samples=per_question, question_ids=None), settings={})
+    manifest = Manifest.start(run, model="m", harness_version="1")
+    manifest.extend("demo", record).save(run)
+    place = run.benchmark("demo")
+    place.create()
+    questions.write(place, asked)
+    with RunLog(run) as log, Journal.open(place, log=log) as journal:
+        for one in samples:
+            journal.append(one)
+    return run
+
+
+def drawn(chances: dict[str, float], seed: int, *, n_questions: int = 30, n_samples: int = 16) -> list[Sample]:
+    """Each endpoint is right with its chance; which one is asked falls at random."""
+    chance = random.Random(seed)
+    found = []
+    for q in range(n_questions):
+        for index in range(n_samples):
+            endpoint = chance.choice(list(chances))
+            found.append(sample(f"q{q}", index, endpoint, right=chance.random() < chances[endpoint]))
+    return found
+
+
+def test_z_is_that_of_a_table_worked_by_hand() -> None:
+    # q1: 4 samples, 2 correct, both at A, which has 2. q2: 2 samples, 1 correct, at A, which has 1.
+    origins = Origins()
+    layout = {"q1": [(A, "c"), (A, "c"), (B, "w"), (B, "w")], "q2": [(A, "c"), (B, "w")]}
+    grades = []
+    for name, row in layout.items():
+        for index, (endpoint, letter) in enumerate(row):
+            origins.observe(sample(name, index, endpoint))
+            grades.append(grade(name, index, letter))
+    first, second = origins.scores(grades, {B: 3})
+    # expected 1 + 1/2, variance 2*2*2*2/(16*3) + 1*1*1*1/(4*1) = 1/3 + 1/4
+    assert (first.accuracy, first.expected_accuracy) == (1.0, 0.5)
+    assert first.z_accuracy == pytest.approx(1.5 / (7 / 12) ** 0.5)
+    assert second.z_accuracy == pytest.approx(-1.5 / (7 / 12) ** 0.5)
+    assert first.z_truncated is None
+    assert (first.tokens_per_s, second.tokens_per_s) == (50.0, 25.0)
+    assert (first.n_failures, second.n_failures) == (0, 3)
+    assert two_sided(1.959964) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) -> None:
+    samples = drawn({A: 0.6, B: 0.6, C: 0.3}, seed=1)
+    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], samples, 16)
+    with RunLog(run) as log:
+        for endpoint in (A, C, C):
+            log.write("request_failed", task=["demo", "q1", 0], endpoint=endpoint, kind="cut")
+        log.write("request_failed", task=["other", "q1", 0], endpoint=C, kind="cut")
+    (score,) = score_run(run, Grading())
+    assert [(e.endpoint, e.outlier, e.n_failures) for e in score.endpoints] == [
+        (A, False, 1), (B, False, 0), (C, True, 2)
+    ]  # fmt: skip
+    (warning,) = [w for w in score.warnings if "stands out" in w]
+    assert C in warning
+    assert codec.decode(run.benchmark("demo").scores.read_bytes())["endpoints"][2]["outlier"] is True
+    table = endpoint_table([("run", score)])
+    assert table is not None
+    assert [row[2].endswith(" *") for row in table.rows] == [False, False, True]
+
+
+def test_an_endpoint_that_truncates_more_stands_out(tmp_path: Path) -> None:
+    samples = [
+        sample(f"q{q}", index, B if index % 2 else A, cut=bool(index % 2)) for q in range(10) for index in range(8)
+    ]
+    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(10)], samples, 8)
+    (score,) = score_run(run, Grading())
+    assert all(e.outlier for e in score.endpoints)
+    assert any("100.0% truncated instead of 50.0%" in w for w in score.warnings)
+
+
+def test_an_endpoint_with_the_easy_questions_does_not() -> None:
+    chance = random.Random(3)
+    origins, grades = Origins(), []
+    for q in range(40):
+        easy = q % 2 == 0
+        for index in range(16):
+            endpoint = B if chance.random() < (0.8 if easy else 0.2) else A
+            origins.observe(sample(f"q{q}", index, endpoint))
+            grades.append(grade(f"q{q}", index, "c" if chance.random() < (0.9 if easy else 0.1) else "w"))
+    slow = origins.scores(grades, {})[1]
+    assert slow.accuracy > 0.65
+    assert not slow.outlier
+
+
+def test_sound_endpoints_are_seldom_named() -> None:
+    named = 0
+    for seed in range(60):
+        origins, grades = Origins(), []
+        for one in drawn({A: 0.5, B: 0.5, C: 0.5}, seed, n_questions=10, n_samples=8):
+            origins.observe(one)
+            right = one.text is not None and "{2}" in one.text
+            grades.append(grade(one.question_id, one.sample_index, "c" if right else "w"))
+        named += any(e.outlier for e in origins.scores(grades, {}))
+    assert named <= 2
+
+
+def test_one_endpoint_or_one_sample_a_question_tests_nothing(tmp_path: Path) -> None:
+    asked = [question("q0"), question("q1")]
+    alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
+    (score,) = score_run(alone, Grading())
+    assert score.endpoints == ()
+    assert endpoint_table([("run", score)]) is None
+    two = stored(tmp_path / "two", asked, [sample("q0", 0, A), sample("q1", 0, B, right=False)], 1)
+    (score,) = score_run(two, Grading())
+    assert [(e.z_accuracy, e.outlier) for e in score.endpoints] == [(None, False)] * 2
