@@ -95,9 +95,11 @@ def to_latex(tables: Sequence[Table]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-_NOT_PLAIN = frozenset(
-    "benchmark bounds pass_at maj_at maj_at_estimated breakdowns endpoints graders warnings schema".split()
-)
+_NOT_PLAIN = frozenset(("benchmark", "bounds", "pass_at", "maj_at", "maj_at_estimated", "breakdowns", "endpoints")) | {
+    "graders",
+    "warnings",
+    "schema",
+}
 """Fields of a score that are no single number."""
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
-from test_interruption import ended, start
+from test_interruption import ended, more_requests, start
 
 from harness.core.errors import StoreError
 from harness.generation import control
@@ -375,6 +375,7 @@ def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobod
         try:
             manifest = RunFolder(tmp_path / "run").manifest
             assert server.wait_for(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), 30)
+            assert more_requests(server, 16)  # the file is synced, too
             tell(run_settings(tmp_path / "run"), "concurrency", "40")
             in_use = len(list(Path(f"/proc/{child.pid}/fd").iterdir()))
             resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (in_use + 4, in_use + 4))
