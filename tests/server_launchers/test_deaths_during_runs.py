@@ -1,0 +1,83 @@
+"""Runs of the harness while a server dies, and a server while its harness dies. Real processes throughout."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server_launchers import processes, state, supervisor
+from server_launchers.state import ServerState
+from tests.embedded import MODEL, embedded_spec
+from tests.server_launchers.test_routers import router_python
+from tests.system.command import start
+
+pytestmark = pytest.mark.server
+LIMIT_SECONDS = 90.0
+
+__all__ = ["router_python"]
+
+
+def samples(folder: Path) -> list[dict[str, Any]]:
+    """The records that the run has written so far."""
+    journal = folder / "run" / "demo" / "samples.jsonl"
+    if not journal.exists():
+        return []
+    return [json.loads(line) for line in journal.read_bytes().split(b"\n")[:-1]]
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + LIMIT_SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"waited {LIMIT_SECONDS} s in vain: {what}"
+        time.sleep(0.02)
+
+
+def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
+    smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
+) -> None:
+    spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=router_python, max_sequences=2)
+    with supervisor.launch(spec) as server:
+        words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
+        running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48"])
+        wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")
+        known = server.state
+        assert known is not None
+        assert known.members[0].pid is not None
+        os.kill(known.members[0].pid, signal.SIGKILL)
+        _, err = running.communicate(timeout=LIMIT_SECONDS)
+    assert running.returncode == 0, err
+    stored = samples(tmp_path)
+    assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 32
+    # Streams of the dead replica ended as if complete, but for the finish reason: they were asked for again.
+    assert any(one["attempts"] > 1 for one in stored)
+    assert all(one["finish_reason"] in ("stop", "length") for one in stored)
+
+
+def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
+    smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    words = ["run", "demo:8", "--out", "run", "--serve", "llama_cpp", "--model", str(smollm2), "--served-name", "m"]
+    more = ["--threads", "1", "--max-sequences", "2", "--max-model-len", "2048", "--max-tokens", "64"]
+    running = start(tmp_path, [*words, *more])
+    wait_until(lambda: len(samples(tmp_path)) > 3, "the first samples")
+    (known,) = state.read_all()
+    everyone = of(known)
+    assert len(everyone) >= 2
+    running.kill()
+    running.communicate()
+    wait_until(lambda: not any(one.alive() for one in everyone), "the server and its guard to end")
+    assert not processes.marked(f"{known.mark}:0")
+
+
+def of(known: ServerState) -> list[processes.Process]:
+    """The guard and every process of its server."""
+    numbers = [known.guard_pid, *processes.descendants(known.guard_pid)]
+    return [one for one in map(processes.process, numbers) if one is not None]
