@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli import terminal
 from harness.client.endpoint import Endpoint
 from harness.core.errors import ServerError, UsageError
+from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.client.discovery import ModelInfo
@@ -87,13 +89,20 @@ def resolve(
 def find_model(provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None) -> ModelInfo | None:
     """What the endpoint says of `model`; None if nothing. Raises `ServerError`: it is down, refuses, lacks the model.
 
-    A hosted provider's list may be incomplete: a name that is not on it is no error.
+    A hosted provider's list may be incomplete: a name that is not on it is no error, nor is a list that fails where
+    it is known to hold other names.
     """
     from harness.client import discovery
 
     if model is None or not provider.hosted:
         return discovery.find_model(endpoint, model, ca_file=ca_file)
-    return next((info for info in discovery.list_models(endpoint, ca_file=ca_file) if info.id == model), None)
+    try:
+        listed = discovery.list_models(endpoint, ca_file=ca_file)
+    except ServerError:
+        if provider.models_list.lists == "all":
+            raise
+        return None
+    return next((info for info in listed if info.id == model), None)
 
 
 def find_models(
@@ -106,6 +115,8 @@ def find_models(
         if info is not None:
             model = info.id
             found.append(info)
+        elif model is not None and provider.hosted and provider.models_list.lists == "all":
+            terminal.warn(f"{provider.name} does not list {visible(model, 80)}: is the name right?")
     if model is None:
         raise ServerError(f"{endpoints[0].base_url} does not list its models: name one with --model")
     return model, found

@@ -10,8 +10,19 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-POSITIVE = click.FloatRange(0, 1e12, min_open=True)
-NOT_NEGATIVE = click.FloatRange(0, 1e12)
+
+class _Number(click.FloatRange):
+    """A range that holds no NaN."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail("expected a number", param, ctx)
+        return number
+
+
+POSITIVE = _Number(0, 1e12, min_open=True)
+NOT_NEGATIVE = _Number(0, 1e12)
 
 _SAMPLING = (
     click.option("--temperature", type=float, help="Default: 0.6. 0 is greedy."),

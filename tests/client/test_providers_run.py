@@ -146,9 +146,32 @@ def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: s
     assert expected in err
 
 
+def test_a_name_that_a_provider_does_not_list_is_a_warning(run: Run) -> None:
+    with FaultServer(strict_provider) as server:
+        words = ("--provider", "groq", "--model", "qwen/qwen3", "--base-url", server.base_url, "--drop", "top_p")
+        code, _, err = run(*words)
+    assert code == 0
+    assert "groq does not list qwen/qwen3" in err
+
+
+def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_list(request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            yield http(500, {"error": "no list for you"})
+        else:
+            yield from completion()
+
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant")
+    with FaultServer(without_list) as server:
+        code, _, err = run("--provider", "anthropic", "--model", "claude", "--base-url", server.base_url)
+    assert code == 0, err
+    assert "ignores seeds" in err
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (("--rpm", "nan"), "expected a number"),
         (("--thinking", "high"), "cannot express --thinking high"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),
