@@ -59,7 +59,7 @@ _OPTIONS = (
     click.option("--judge-temperature", type=click.FloatRange(0), help="Default: 0; 0.6 with several votes."),
     click.option("--judge-max-tokens", type=click.IntRange(1), help="New tokens of one reply. Default: 4096."),
     click.option("--judge-concurrency", type=click.IntRange(1), help="Requests in flight. Default: the server says."),
-    click.option("--judge-api-key-env", metavar="VARIABLE", help="Variable with the key. Default: OPENAI_API_KEY."),
+    click.option("--judge-api-key-env", metavar="VARIABLE", help="Variable with the key. Default: the provider's."),
 )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _server(urls: tuple[str, ...], name: str | None, model: str, flags: dict[str
     from harness.client import discovery
     from harness.experiments.judging import Server
 
-    endpoints, _ = addresses.resolve(urls, name, (), flags["judge_api_key_env"] or addresses.KEY_VARIABLE)
+    endpoints, _ = addresses.resolve(urls, name, (), flags["judge_api_key_env"])
     concurrency = flags["judge_concurrency"]
     if concurrency is None:
         slots = [discovery.stated_concurrency(endpoint) for endpoint in endpoints]

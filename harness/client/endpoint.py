@@ -36,8 +36,8 @@ class Endpoint:
     @classmethod
     def parse(cls, url: str, api_key: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> Endpoint:
         """The endpoint at `url`: `http://host:port`, with or without `/v1`. Raises `UsageError`."""
-        parts = urlsplit(url if "://" in url else f"http://{url}")
         try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
         except ValueError as error:
             raise UsageError(f"--base-url {url!r}: {error}") from error
