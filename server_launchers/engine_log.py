@@ -17,13 +17,13 @@ _PHASES = (
     (re.compile(r"[Ll]oad_model: loading model|Load(?:ing)? weight begin|Starting to load model"), "loading weights"),
     (re.compile(r"[Cc]apturing (?:CUDA|cuda|ACL|acl|NPU)? ?graph.*?(\d{1,3})%"), "capturing graphs {} %"),
     (re.compile(r"[Cc]aptur(?:e|ing) (?:CUDA|cuda|ACL|acl|npu|NPU)"), "capturing graphs"),
-    (re.compile(r"torch\.compile|Compiling|[Ii]nductor|Dynamo"), "compiling"),
+    (re.compile(r"^(?!.*disabl).*(?:torch\.compile|Compiling|[Ii]nductor|Dynamo)"), "compiling"),
     (re.compile(r"KV [Cc]ache|kv cache|KV_cache|GPU blocks|Memory pool"), "reserving the cache"),
     (re.compile(r"warm[- ]?up|Warm[- ]?up"), "warming up"),
     (re.compile(r"Application startup complete|fired up and ready|listening on http"), "listening"),
 )
 
-_MEMORY = "lower --memory-fraction, --context or --max-sequences, or raise --tp"
+_MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
 _CAUSES = tuple(
     (re.compile(pattern, re.MULTILINE), sentence)
     for pattern, sentence in (
@@ -31,6 +31,10 @@ _CAUSES = tuple(
         (r"No such option:? (\S+)", "the engine does not know the option {}"),
         (r"error: (argument .+: invalid \S+.*)", "the engine refuses an option: {}"),
         (r"error: (the following arguments are required: .+)", "the engine misses an option: {}"),
+        (
+            r"Reasoning parser '([^']+)' not found\. Available parsers: ([\w, ]+)",
+            "the engine has no reasoning parser {}; it has {}",
+        ),
         (
             r"GatedRepoError|Cannot access gated repo",
             "the model is gated: accept its terms on the hub and set HF_TOKEN",
@@ -51,12 +55,12 @@ _CAUSES = tuple(
         (r"No space left on device", "the disk is full: free space, or set HF_HOME to another disk"),
         (
             r"max_model_len \((\d+)\) is greater than the derived max_model_len \(\S*?=(\d+)",
-            "the context of {} tokens is more than the model's {}: lower --context",
+            "the context of {} tokens is more than the model's {}: lower --max-model-len",
         ),
         (
             r"(?:No available memory for the cache blocks|larger than the available KV cache memory|"
             r"Not enough memory\. Please try to increase --mem-fraction-static)",
-            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --context",
+            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
         ),
         (
             r"Free memory on device .*?less than desired GPU memory utilization",
@@ -125,9 +129,13 @@ def tail(path: Path) -> list[str]:
     return [visible(line) for line in text.split("\n") if line.strip()]
 
 
+_SETTINGS = re.compile(r"server_args=|non-default args|with config: ")
+"""Lines that list all settings, whatever happens."""
+
+
 def phase(lines: Iterable[str]) -> str | None:
     """How far the start is by the last line that tells."""
-    for line in reversed(list(lines)):
+    for line in reversed([line for line in lines if not _SETTINGS.search(line)]):
         for pattern, text in _PHASES:
             if found := pattern.search(line):
                 return text.format(*found.groups())

@@ -81,6 +81,7 @@ def _inspect_engine(spec: ServerSpec) -> Facts:
         environments.find_program(spec.extra_flags, "give the path of a program after `--`")
     if spec.engine not in PACKAGES:
         return recorded_facts(spec)
+    environments.check_model(spec)
     package = PACKAGES[spec.engine]
     found = devices.find(_kind(spec)) if _uses_devices(spec) else devices.Found(None)
     versions = {"driver": found.driver} if found.driver else {}

@@ -99,6 +99,16 @@ def local_model(spec: ServerSpec) -> str:
     return str(path.absolute()) if path.exists() else spec.model
 
 
+def check_model(spec: ServerSpec) -> None:
+    """Raise LaunchError where the model is a path and no model is there: engines take a minute to say so."""
+    path = Path(spec.model).expanduser()
+    if not path.exists():
+        if path.is_absolute() or spec.model.startswith("."):
+            raise LaunchError(f"there is no model at {path.absolute()}: correct the path, or give a name of the hub")
+    elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
+        raise LaunchError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
+
+
 def find_program(argv: tuple[str, ...], install: str) -> str:
     """The path of the program that `argv` starts; raises LaunchError with the line that installs it."""
     found = shutil.which(argv[0])

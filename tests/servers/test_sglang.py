@@ -13,6 +13,7 @@ import pytest
 from server_launchers.supervisor import RunningServer
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (
+    RUN,
     assert_complete,
     engine,
     harness,
@@ -94,8 +95,7 @@ def test_the_state_tells_the_version_and_the_processor(server: RunningServer) ->
 
 
 def test_a_run_of_the_harness_gets_every_key_once_with_thinking_apart(server: RunningServer, tmp_path: Path) -> None:
-    words = ("run", "demo:2", "--limit", "10", "--base-url", server.base_urls[0], "--api-key-env", "SGLANG_TEST_KEY")
-    done = harness(tmp_path, *words, "--out", "run")
+    done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0], "--api-key-env", "SGLANG_TEST_KEY")
     assert done.code == 0, done.err
     assert_complete(tmp_path / "run", 20)
 
@@ -168,6 +168,6 @@ def test_harness_serve_and_run_work_with_replicas_behind_the_router(
             thread.join()
         # The router takes the streams of a dead replica for ended; those of the other one go on.
         assert sorted((stream.finish, other[0].finish)) == [[], ["length"]]
-        done = harness(tmp_path, "run", "demo:2", "--limit", "20", "--base-url", server.base_urls[0], "--out", "run")
+        done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
         assert done.code == 0, done.err
-        assert_complete(tmp_path / "run", 40)
+        assert_complete(tmp_path / "run", 20)

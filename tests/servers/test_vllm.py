@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from server_launchers import supervisor
 from server_launchers.supervisor import RunningServer
 from tests.servers.conftest import engine_processes
 from tests.servers.running import (
+    RUN,
     assert_complete,
     engine,
     harness,
@@ -30,6 +30,7 @@ from tests.servers.running import (
 )
 from tests.servers.specs import ANSWER, THOUGHT, VLLM_BOTH_CORES, VLLM_ENVIRONMENT, vllm_spec
 from tests.servers.streams import ask, begin
+from tests.system.command import argv, environment
 
 KEY = "key-of-the-test"
 
@@ -93,8 +94,7 @@ def test_the_state_tells_the_version_and_the_processor(server: RunningServer) ->
 
 
 def test_a_run_of_the_harness_gets_every_key_once_with_thinking_apart(server: RunningServer, tmp_path: Path) -> None:
-    words = ("run", "demo:2", "--limit", "10", "--base-url", server.base_urls[0], "--api-key-env", "VLLM_TEST_KEY")
-    done = harness(tmp_path, *words, "--out", "run")
+    done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0], "--api-key-env", "VLLM_TEST_KEY")
     assert done.code == 0, done.err
     assert_complete(tmp_path / "run", 20)
     assert harness(tmp_path, "score", "run").code == 0
@@ -143,14 +143,14 @@ def test_a_killed_api_process_takes_its_engine_along_and_the_server_comes_back(m
 def test_a_run_outlives_the_death_of_its_server(mortal: RunningServer, tmp_path: Path) -> None:
     restarts = engine(mortal).restarts
     wait_until(lambda: health(mortal) == 200, "health")
-    words = ("run", "demo:4", "--limit", "50", "--base-url", mortal.base_urls[0], "--out", "run", "--concurrency", "4")
+    words = ("run", "demo:8", "--limit", "25", "--base-url", mortal.base_urls[0], "--out", "run", "--no-canary")
     folder = tmp_path / "run" / "demo"
     running = subprocess.Popen(
-        [sys.executable, "-m", "harness", *words, "--idle-timeout", "60", "--attempts", "20"],
+        argv(*words, "--concurrency", "4", "--idle-timeout", "60", "--attempts", "20"),
         cwd=tmp_path,
+        env=environment(tmp_path),
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )
     wait_until(lambda: (folder / "samples.jsonl").exists() and len(samples(tmp_path / "run")) > 8, "first samples")
     kill(named(mortal, "VLLM::Worker")[0])
@@ -224,7 +224,7 @@ def test_data_parallel_engines_behind_one_address_share_the_work(
     spec = vllm_spec(vllm, models, dp=2, dp_mode="engine", environment=VLLM_BOTH_CORES, reasoning_parser="deepseek_r1")
     with launched(spec) as server:
         assert len(named(server, "VLLM::EngineCore")) == 2
-        done = harness(tmp_path, "run", "demo:2", "--limit", "10", "--base-url", server.base_urls[0], "--out", "run")
+        done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
         assert done.code == 0, done.err
         assert_complete(tmp_path / "run", 20)
         metrics = httpx.get(f"{server.base_urls[0]}/metrics", trust_env=False).text
@@ -245,9 +245,9 @@ def test_the_client_spreads_a_run_over_replicas_and_goes_on_when_one_dies(
         stream, reading = begin(server)
         urls = [word for url in server.base_urls for word in ("--base-url", url)]
         kill(engine(server).pid)
-        done = harness(tmp_path, "run", "demo:2", "--limit", "20", *urls, "--out", "run", "--attempts", "20")
+        done = harness(tmp_path, *RUN, *urls, "--attempts", "20")
         reading.join()
         assert stream.finish == []
         assert done.code == 0, done.err
-        assert_complete(tmp_path / "run", 40)
+        assert_complete(tmp_path / "run", 20)
         assert {known(server).members[index].model_dump()["restarts"] for index in (0, 1)} == {0, 1}
