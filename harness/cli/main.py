@@ -21,6 +21,7 @@ from server_launchers.errors import LaunchError
 COMMANDS = {
     "serve": "Start an inference server, list the running ones, or stop them.",
     "run": "Sample completions for benchmarks from a server; resume by the same command.",
+    "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "report": "Print one table for runs, and write Markdown and HTML.",
     "benchmarks": "List the benchmark cards, or show one.",

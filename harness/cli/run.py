@@ -20,6 +20,7 @@ from harness.core.inert import visible
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.benchmarks.sampling import Sampling
+    from harness.cli.judging import Target
     from harness.client.endpoint import Endpoint
     from harness.client.providers import Provider
     from harness.client.transport import Transport
@@ -47,6 +48,8 @@ def command(benchmarks: str | None, **flags: Any) -> None:
     harness run aime24:64 --serve vllm --model Qwen/QwQ-32B --tp 8
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
     """
+    if flags["endpoints_file"] is not None:
+        _read_endpoints(flags)
     asked = asked_for(benchmarks, flags)
     sets = question_sets(asked, flags)
     for questions in sets:
@@ -71,6 +74,17 @@ def command(benchmarks: str | None, **flags: Any) -> None:
         flags |= {"server": server.name, "model": server.model}
         code = _session(asked, sets, sampling, flags)
     sys.exit(code)
+
+
+def _read_endpoints(flags: dict[str, Any]) -> None:
+    """Put what the file of endpoints says in the place of --base-url."""
+    from harness.generation.endpoints_file import EndpointsFile
+
+    if flags["base_urls"] or flags["server"]:
+        raise UsageError("--endpoints names the servers: leave out --base-url and --server")
+    file = EndpointsFile(flags["endpoints_file"])
+    weights = [endpoint.weight for endpoint in file.read()]
+    flags["base_urls"] = tuple(f"{a},weight={w:g}" for a, w in zip(file.addresses(), weights, strict=True))
 
 
 def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
@@ -133,10 +147,46 @@ def _session(asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sa
         dry_run.show(settings, sets, contexts)
         return EXIT_COMPLETE
     try:
-        outcome = _generate(settings, sets, about, flags)
+        if flags["pilot"]:
+            return _pilot(settings, sets, about, flags)
+        if flags["target_error"] is not None:
+            return _towards(flags["target_error"], settings, sets, about, flags)
+        return _closing(_generate(settings, sets, about, flags), settings)
     except ServerError as error:
         raise ServerError(with_suggestion(str(error))) from error
-    return _closing(outcome, settings)
+
+
+def _pilot(settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]) -> int:
+    """Two samples a question, and what the rest would take. Returns the exit code."""
+    from harness.cli import pilot
+
+    first = pilot.of(settings)
+    code = _closing(_generate(first, sets, about, flags), first)
+    pilot.report(settings, sets)
+    click.echo("the same command without --pilot goes on from here", err=True)
+    return code
+
+
+def _towards(
+    error: float, settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]
+) -> int:
+    """Whole rounds until the sampling error is small enough. Returns the exit code."""
+    from harness.cli.judging import Target
+    from harness.runs import RunFolder
+
+    folder = RunFolder(settings.out)
+    target = Target(folder, sets, error)
+    if folder.manifest.exists():
+        target.look()
+    if not target.reached():
+        with target:
+            outcome = _generate(settings, sets, about, flags, target)
+        if outcome.complete or not target.reached():
+            return _closing(outcome, settings)
+        _summary(outcome, settings)
+    click.echo(f"target reached: {target.reached()}", err=True)
+    click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
+    return EXIT_COMPLETE
 
 
 def _settings(
@@ -271,10 +321,19 @@ def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
                 terminal.warn(f"{name}: {sentence}")
 
 
-def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]) -> Outcome:
+def _generate(
+    settings: RunSettings,
+    sets: list[QuestionSet],
+    about: dict[str, Any],
+    flags: dict[str, Any],
+    target: Target | None = None,
+) -> Outcome:
     from harness.cli import endpoints as addresses
+    from harness.cli.judging import answer_finder
     from harness.cli.progress import ProgressLine
-    from harness.generation import runner
+    from harness.generation import lengths, runner
+    from harness.generation.endpoints_file import EndpointsFile
+    from harness.runs import RunFolder
 
     provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
 
@@ -287,6 +346,12 @@ def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, A
 
         return open_transport(flags["transport"], ca_file=flags["ca_file"])
 
+    def complete(address: str) -> Endpoint:
+        keys = (flags["headers"], flags["api_key_env"], flags["api_key_file"], flags["provider"])
+        return addresses.resolve((address,), None, *keys)[0][0]
+
+    followed = EndpointsFile(flags["endpoints_file"], complete) if flags["endpoints_file"] else None
+    prior = lengths.mean_lengths(RunFolder.open(flags["lengths_from"])) if flags["lengths_from"] else None
     names = ", ".join(f"{s.card.name} {len(s.questions)} × {settings.benchmarks[s.card.name].samples}" for s in sets)
     click.echo(f"{visible(settings.model)} · {names} · run folder {settings.out}", err=True)
     with ProgressLine() as line:
@@ -296,14 +361,18 @@ def _generate(settings: RunSettings, sets: list[QuestionSet], about: dict[str, A
             transport_factory=transport,
             context_of=context_of,
             on_progress=line,
+            answered=answer_finder(sets),
+            prior_lengths=prior,
+            may_start_round=target.may_start_round if target is not None else None,
+            endpoints_file=followed,
             environment=about,
             resume_command=shlex.join(["harness", *sys.argv[1:]]),
             break_lock=flags["break_lock"],
         )
 
 
-def _closing(outcome: Outcome, settings: RunSettings) -> int:
-    """Say how the session ended and what to do next. Returns the exit code."""
+def _summary(outcome: Outcome, settings: RunSettings) -> None:
+    """Say what the session brought."""
     from harness.cli.progress import duration
 
     for warning in outcome.warnings:
@@ -314,8 +383,20 @@ def _closing(outcome: Outcome, settings: RunSettings) -> int:
             f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)",
             err=True,
         )
+        for n, what in (
+            (outcome.n_truncated, "truncated"),
+            (outcome.n_loops, "ending in a loop of the same words"),
+            (outcome.n_duplicates, "repeating another reply to the same question word by word"),
+        ):
+            if n:
+                click.echo(f"  {n} of them {what} ({n / outcome.n_session:.1%})", err=True)
         if settings.prices is not None:
             click.echo(f"this session: {outcome.spent.sentence(settings.prices)}", err=True)
+
+
+def _closing(outcome: Outcome, settings: RunSettings) -> int:
+    """Say how the session ended and what to do next. Returns the exit code."""
+    _summary(outcome, settings)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(f"harness: {with_suggestion(str(cause))}", err=True)
     if outcome.complete:

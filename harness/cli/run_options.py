@@ -50,6 +50,12 @@ _OPTIONS = (
         metavar="NAME",
         help="Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by --base-url.",
     ),
+    click.option(
+        "--endpoints",
+        "endpoints_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File of servers, one URL [weight=N] a line, # for comments; followed while the run goes on.",
+    ),
     click.option("--server", help="Name of a server of `harness serve status`, with all its replicas."),
     click.option(
         "--serve",
@@ -135,6 +141,18 @@ _OPTIONS = (
     click.option("--price-out", type=NOT_NEGATIVE, help="USD per million new tokens, thinking included."),
     click.option("--rpm", type=POSITIVE, help="Requests per minute at most."),
     click.option("--tpm", type=POSITIVE, help="Tokens per minute at most, prompts and replies together."),
+    click.option(
+        "--target-error",
+        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        help="Stop at the whole round whose sampling error is no larger: 0.01 is one point.",
+    ),
+    click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
+    click.option(
+        "--lengths-from",
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="A former run of these questions: the longest answers are begun first. Changes no sample.",
+    ),
     click.option("--fit-context", is_flag=True, help="Lower max_tokens to the server's context instead of refusing."),
     click.option("--accept-missing", is_flag=True, help="What can never succeed (a prompt too long) owes nothing."),
     click.option(

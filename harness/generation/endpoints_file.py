@@ -28,6 +28,18 @@ class EndpointsFile:
 
     def read(self) -> tuple[Endpoint, ...]:
         """What the file says now. Raises `UsageError` naming file and line."""
+        found: dict[str, Endpoint] = {}
+        for number, words in self._lines():
+            endpoint = self._endpoint(words, f"--endpoints {self.path}, line {number}")
+            if endpoint.base_url in found:
+                raise UsageError(f"--endpoints {self.path}, line {number}: {endpoint.base_url} stands there twice.")
+            found[endpoint.base_url] = endpoint
+        if not 1 <= len(found) <= MAX_ENDPOINTS:
+            raise UsageError(f"--endpoints {self.path}: {len(found)} addresses; expected 1 to {MAX_ENDPOINTS}.")
+        return tuple(found.values())
+
+    def _lines(self) -> list[tuple[int, list[str]]]:
+        """(number, words) of each line that says anything."""
         try:
             with self.path.open("rb") as file:
                 self._seen = self._state()
@@ -37,18 +49,12 @@ class EndpointsFile:
             raise UsageError(f"--endpoints {self.path}: {error}.") from error
         if len(data) > MAX_BYTES:
             raise UsageError(f"--endpoints {self.path}: over {MAX_BYTES} bytes; expected one address a line.")
-        found: dict[str, Endpoint] = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            words = line.partition("#")[0].replace(",", " ").split()
-            if not words:
-                continue
-            endpoint = self._endpoint(words, f"--endpoints {self.path}, line {number}")
-            if endpoint.base_url in found:
-                raise UsageError(f"--endpoints {self.path}, line {number}: {endpoint.base_url} stands there twice.")
-            found[endpoint.base_url] = endpoint
-        if not 1 <= len(found) <= MAX_ENDPOINTS:
-            raise UsageError(f"--endpoints {self.path}: {len(found)} addresses; expected 1 to {MAX_ENDPOINTS}.")
-        return tuple(found.values())
+        rows = ((n, line.partition("#")[0].replace(",", " ").split()) for n, line in enumerate(text.splitlines(), 1))
+        return [(number, words) for number, words in rows if words]
+
+    def addresses(self) -> list[str]:
+        """The addresses as they stand there. Raises `UsageError`."""
+        return [words[0] for _, words in self._lines()]
 
     def changed(self) -> tuple[Endpoint, ...] | None:
         """What the file says, if it is another one than at the last look; else None. Raises `UsageError`, once."""
