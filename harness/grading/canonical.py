@@ -20,8 +20,8 @@ from harness.grading.tokens import Unreadable
 from harness.grading.tree import Node, symbols
 from harness.grading.words import is_words, squeezed, words_of
 
-
 _DIGITS = 30
+_LARGEST_NUMBER = 10**12
 _LARGEST_DENOMINATOR = 1_000_000
 
 
@@ -83,10 +83,11 @@ def _digits(node: Node) -> str | None:
         number = number_of(node, _DIGITS)
     except NotNumeric:
         return None
-    parts = (number.real, number.imag)
     shown = []
-    for part in parts:
-        scaled = Fraction(int(round(part * 10**_DIGITS)), 10**_DIGITS)
+    for part in (number.real, number.imag):
+        if abs(part) > _LARGEST_NUMBER:
+            return str(number)
+        scaled = Fraction(int(part * 10**_DIGITS), 10**_DIGITS)
         near = scaled.limit_denominator(_LARGEST_DENOMINATOR)
         shown.append(str(near) if abs(near - scaled) < Fraction(1, 10 ** (_DIGITS - 5)) else f"{float(scaled):.12g}")
     return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"

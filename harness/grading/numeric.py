@@ -30,6 +30,10 @@ _STEPS = names("floor ceil mod sgn max min abs gcd lcm")
 _ROUGH_DIGITS = 15
 """Digits that two values with an integral in them must share."""
 
+_INTEGRAL_DIGITS = 25
+_INTEGRAL_COST = MAX_EVALUATIONS // 40
+"""Nodes of the budget that an integral uses besides those it evaluates."""
+
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
 
@@ -228,20 +232,23 @@ class Point:
         if found is None:
             raise NotNumeric("an integral")
         low, high, variable, body = found
-        ends = [self.value(low, depth), self.value(high, depth)]
-        if any(self.mp.im(end) for end in ends):
+        # Fewer digits than elsewhere: the places of the method are expensive to compute.
+        inner = Point(_INTEGRAL_DIGITS, self.place, self.budget, integers=self.integers, negative=self.negative)
+        inner.stretch = self.stretch
+        inner.bound = dict(self.bound)
+        ends = [inner.value(low, depth), inner.value(high, depth)]
+        if any(inner.mp.im(end) for end in ends):
             raise NotNumeric("limits")
         self.rough = True
         name = f"bound {variable}"
         body = substitute(body, sym(variable), sym(name))
+        self.budget[0] -= _INTEGRAL_COST
 
         def at(place: Any) -> Any:
-            self.bound[name] = place
-            return self.value(body, depth)
+            inner.bound[name] = place
+            return inner.value(body, depth)
 
-        value = self.mp.quad(at, ends, method="gauss-legendre", maxdegree=5)
-        self.bound.pop(name, None)
-        return value
+        return inner.mp.quad(at, ends, method="gauss-legendre", maxdegree=4)
 
     def expanded(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
         mp = self.mp

@@ -29,7 +29,7 @@ from harness.core.records import Grade, Question, Sample
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.extract import Found
 from harness.grading.grader import Decision, assemble, find, others
-from harness.grading.worker import Reply, Task, frame
+from harness.grading.worker import READY, WARMING, Reply, Task, frame
 
 DEADLINE_SECONDS = 2.0
 """Default wall time for one answer."""
@@ -109,7 +109,7 @@ class _Worker:
         self.owed: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
         self.deadline_at = 0.0
-        self.started = False
+        self.ready = False
 
     def kill(self) -> None:
         """End the process and whatever it started; wait for it."""
@@ -187,8 +187,8 @@ class _Pool:
             worker.owed.append((item, job))
             tasks.append(Task(item, None if job.question is before else job.question, job.answer))
             before = job.question
-        # The process may still be importing: the clock of its first answer starts with a margin.
-        worker.deadline_at = time.monotonic() + self.deadline + (0.0 if worker.started else WARMING_SECONDS)
+        # While the process is importing, the clock of its first answer does not run.
+        worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
         try:
             message = frame(tasks)
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
@@ -246,14 +246,14 @@ class _Pool:
         except codec.DecodeError:
             self.replace(worker, "crash")
             return False
-        if reply.item == "" and reply.verdict == "warming":
-            worker.deadline_at = time.monotonic() + self.deadline + WARMING_SECONDS
+        if reply.item == "" and reply.verdict in (WARMING, READY):
+            worker.ready = reply.verdict == READY
+            worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
             return True
         if not worker.owed or worker.owed[0][0] != reply.item or reply.verdict not in _VERDICTS:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
-        worker.started = True
         worker.deadline_at = time.monotonic() + self.deadline
         self.decisions[job.key] = Decision(reply.verdict, reply.rule, reply.vote)  # type: ignore[arg-type]
         if reply.rule == "memory":

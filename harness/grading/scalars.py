@@ -9,7 +9,7 @@ from harness.core.records import GradeRules
 from harness.grading.conventions import allows
 from harness.grading.exact import NotExact, Undefined, Value, exact, rational
 from harness.grading.modular import NotModular, Residues
-from harness.grading.tree import PI, Node, is_scalar, num, symbols, walk
+from harness.grading.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
 from harness.grading.units import noun_of, unit_of
 
 _FLOAT_DIGITS = 15
@@ -154,7 +154,10 @@ def _infinity(node: Node) -> int:
     if node.op == "neg":
         inner = _infinity(node.args[0])
         return -inner if inner in (1, -1) else inner
-    return 2 if any(here.op == "const" and here.args[0] in ("inf", "nan") for here in walk(node)) else 0
+    if any(here.op == "const" and here.args[0] == "nan" for here in walk(node)):
+        return 2
+    endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
+    return 2 if not endless and INFINITY in walk(node) else 0
 
 
 def _same_expression(reference: Node, answer: Node, rules: GradeRules) -> Answer:

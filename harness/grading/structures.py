@@ -429,7 +429,7 @@ def _vector(matrix: Node) -> list[Node] | None:
 
 def _same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if "time" in (reference.op, answer.op):
-        return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "time")
+        return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
             return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)

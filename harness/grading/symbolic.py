@@ -12,11 +12,12 @@ from harness.grading.bounds import MAX_SYMPY_NODES
 from harness.grading.exact import NotExact, exact, rational
 from harness.grading.tree import INFINITY, Node, integrand, neg, sym, symbols, walk
 
-_announce: Callable[[], None] | None = None
+_announce: Callable[[bool], None] | None = None
 
 
-def permit(announce: Callable[[], None]) -> None:
-    """Let this process use sympy. Only a worker does, for its parent can end it; `announce` comes before the import.
+def permit(announce: Callable[[bool], None]) -> None:
+    """Let this process use sympy. Only a worker does, for its parent can end it; `announce` is called
+    with False before the import and with True behind it.
 
     Without permission the stage leaves every pair undecided: `simplify` cannot be bounded from inside.
     """
@@ -61,10 +62,11 @@ def _load() -> Any:
     global _sympy  # imported once, only when an answer needs it
     if _sympy is None:
         assert _announce is not None
-        _announce()
+        _announce(False)
         import sympy
 
         _sympy = sympy
+        _announce(True)
     return _sympy
 
 

@@ -24,6 +24,13 @@ from harness.grading.grader import Decision, decide
 _HEADER = struct.Struct(">I")
 
 
+WARMING = "warming"
+"""The answer under way needs a library that is being imported: the parent waits longer."""
+
+READY = "ready"
+"""Imports are done: from here on the deadline of the answer runs."""
+
+
 class Task(msgspec.Struct, array_like=True):
     """One answer to decide. question: None when it is the question of the task before."""
 
@@ -33,7 +40,7 @@ class Task(msgspec.Struct, array_like=True):
 
 
 class Reply(msgspec.Struct, array_like=True):
-    """What was decided. item "": no verdict, but a note to the parent that more time is needed ("warming")."""
+    """What was decided. item "": no verdict but a note to the parent, `WARMING` or `READY`."""
 
     item: str
     verdict: str
@@ -69,6 +76,7 @@ def main(deadline: float) -> None:
     os.dup2(quiet, 1)
     _limit()
     _permit_sympy(replies)
+    replies.write(frame(Reply("", READY, "", None)))
     question: Question | None = None
     while (body := read_frame(requests)) is not None:
         for task in codec.decode(body, list[Task]):
@@ -90,10 +98,18 @@ def _serve(question: Question, task: Task) -> Reply:
 
 
 def _own_verifier(question: Question, answer: str) -> Decision:
-    """A benchmark's own `package.module:function(answer, question) -> bool`, named by its card."""
+    """A benchmark's own `package.module:function(answer, question) -> bool`, named by its card.
+
+    A verifier that raises has not judged: undecided, with the kind of its error as the rule.
+    """
     module, _, name = question.rules.grader.partition(":")
-    verify = getattr(importlib.import_module(module), name)
-    return Decision("correct" if verify(answer, question) else "wrong", question.rules.grader, answer[:200])
+    try:
+        correct = bool(getattr(importlib.import_module(module), name)(answer, question))
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade
+        return Decision("undecided", f"verifier raised {type(error).__name__}", answer[:200])
+    return Decision("correct" if correct else "wrong", "verifier", answer[:200])
 
 
 def _limit() -> None:
@@ -127,7 +143,10 @@ def _limit_time(deadline: float) -> None:
 def _permit_sympy(replies: Any) -> None:
     from harness.grading import symbolic
 
-    symbolic.permit(lambda: replies.write(frame(Reply("", "warming", "", None))))
+    def announce(warm: bool) -> None:
+        replies.write(frame(Reply("", READY if warm else WARMING, "", None)))
+
+    symbolic.permit(announce)
 
 
 if __name__ == "__main__":

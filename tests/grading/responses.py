@@ -63,7 +63,7 @@ RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
         ("5", "<|begin_of_thought|>4<|end_of_thought|>\\boxed{5}", True),
         (
             "7",
-            "<|channel|>analysis<|message|>\\boxed{6}<|end|><|start|>assistant<|channel|>final<|message|>So \\boxed{7}.",
+            "<|channel|>analysis<|message|>\\boxed{6}<|end|><|start|>assistant<|channel|>final<|message|>\\boxed{7}",
             True,
         ),
         ("6", "<|channel|>analysis<|message|>\\boxed{6}", False),

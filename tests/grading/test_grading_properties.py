@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from harness.grading.canonical import canonical
 from harness.grading.equivalence import equal
+from tests.budget import examples
 from tests.grading.given import RULES, question
 from tests.grading.pairs import PAIRS
 
-EXAMPLES = int(os.environ.get("HARNESS_FUZZ_EXAMPLES", "150"))
+pytestmark = pytest.mark.fuzz
+EXAMPLES = examples(150)
 bounded = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=EXAMPLES <= 150
 )

@@ -1,0 +1,218 @@
+"""Hostile answers: code, towers of powers, deep nesting, endless text. Judged in bounded time, never obeyed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.core.records import Grade
+from harness.grading import grade
+from harness.grading.pool import grade_all
+from tests.budget import examples
+from tests.grading.given import question, sample
+from tests.grading.pairs import PAIRS
+
+EXAMPLES = examples(3_000)
+
+TOWERS = [
+    "9^{9^{9^{9}}}", "9**9**9**9", "10^(10^10)", "(9**9)**(9**9)", "99999999!", "(10^{10})!", "((5!)!)!", "1e999999999",
+    "1e400000000", "10^{400000000}", r"\binom{10^{9}}{10^{8}}", r"\prod_{k=1}^{10^{9}} k",
+    r"\sum_{k=1}^{10^{12}} k^{k}",
+    "(x+1)^{100000}", "(x+1)^{99999}(x-1)^{99999}", r"\sqrt{2^{9^{9^9}}}", r"\sqrt[10^{9}]{2}",
+    r"2^{2^{2^{2^{2^{2}}}}}",
+    r"\sin(10^{10^{10}})", r"e^{e^{e^{e^{e}}}}", r"\log_{1}{5}", r"\frac{1}{0}", "0^0", "0^{-1}", r"\frac{0}{0}",
+    r"\infty-\infty",
+    r"\int_0^1 e^{\sin(x^{7}+\cos(x^{5}))}\,dx", r"\int_0^{10^{9}} x^{x^{x}} dx", r"\lim_{x\to 0} x^{x^{x^{x}}}",
+    r"\sqrt{2}^{\sqrt{3}^{\sqrt{5}^{\sqrt{7}}}}", r"\gcd(10^{4000}, 10^{3999})", "1" * 4000, "1," * 2000,
+    "0." + "3" * 3000,
+    r"\pm" * 60 + "1", r"(\pm 1" + r", \pm 1" * 40 + ")", r"\begin{pmatrix}" + "1 & " * 900 + r"1\end{pmatrix}",
+    r"\begin{vmatrix}" + (("1 & " * 11 + r"1 \\ ") * 12) + r"\end{vmatrix}", r"\text{" * 300, r"\frac{" * 900,
+    r"\sqrt" * 900,
+    "-" * 3000 + "1", "(" * 3000, "(" * 90 + "1" + ")" * 90, "{" * 3000 + "5" + "}" * 3000, "x_{" * 500,
+    "5!" + "!" * 50, "|" * 999,
+    "a^" * 900 + "a", "1+" * 1900 + "1", "x" * 3900, r"\cup".join(["(0,1)"] * 500), "=".join(["x"] * 900),
+    ":".join(["1"] * 900),
+]  # fmt: skip
+
+CODE = [
+    "open('{canary}','w')", "__import__('os').system('touch {canary}')", "S(\"open('{canary}','w')\")",
+    "Symbol('x',**{{'a':open('{canary}','w')}})", "[].__class__.__base__.__subclasses__()",
+    "lambda: open('{canary}','w')",
+    r"\input{{/etc/passwd}}", r"\write18{{touch {canary}}}", "eval(\"open('{canary}','w')\")", "`touch {canary}`",
+    "$(touch {canary})",
+]  # fmt: skip
+
+
+def decide(references: list[str], texts: list[str]) -> list[Grade]:
+    questions = {str(i): question(reference, kind="expression", name=str(i)) for i, reference in enumerate(references)}
+    samples = [sample(text, name=str(i)) for i, text in enumerate(texts)]
+    return list(grade_all(questions, samples, workers=2, deadline_s=2.0))
+
+
+@pytest.mark.parametrize("reference", ["5", r"\frac{1}{3}", r"\sqrt{2}", "x^2+x", "(1,2)", r"(-\infty,3)"])
+def test_towers_and_bombs_end_without_the_deadline(reference: str) -> None:
+    grades = decide([reference] * len(TOWERS), [f"\\boxed{{{tower}}}" for tower in TOWERS])
+    stopped = [tower[:60] for tower, g in zip(TOWERS, grades, strict=True) if g.rule in ("time", "crash")]
+    assert stopped == []
+    right = [tower[:60] for tower, g in zip(TOWERS, grades, strict=True) if g.verdict == "correct"]
+    assert right in ([], ["{" * 60]) if reference == "5" else right == []
+
+
+@pytest.mark.parametrize("tower", TOWERS)
+def test_tower_as_reference_ends_too(tower: str) -> None:
+    assert grade(question(tower, kind="expression"), sample("\\boxed{5}")).verdict != "no_answer"
+
+
+@pytest.mark.parametrize("shape", ["\\boxed{{{}}}", "The answer is {}", "{}", "```python\n{}\n```", "#### {}"])
+def test_code_is_never_run(tmp_path: Path, shape: str) -> None:
+    canary = tmp_path / "canary"
+    for payload in CODE:
+        text = shape.format(payload.format(canary=canary))
+        assert grade(question("5"), sample(text)).verdict != "correct" or "5" in text
+        assert grade(question(payload.format(canary=canary), kind="expression"), sample("\\boxed{5}")) is not None
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\\boxed{" * 20_000, "\\boxed{5}" * 100_000, "\\boxed{" + "{" * 100_000, "a" * 5_000_000, "$" * 100_000,
+        "\\(" * 50_000,
+        "\n" * 1_000_000, "9" * 1_000_000, "<think>" * 50_000, "</think>" * 50_000 + "\\boxed{5}",
+        "\\boxed{" + " " * 500_000 + "5}",
+        "answer is " * 50_000, "A: " * 50_000, "**" * 50_000, "(" * 200_000, "1," * 200_000, "#### " * 50_000,
+        "﷽" * 100_000, "box" * 100_000,
+    ],
+)  # fmt: skip
+def test_long_text_is_judged(text: str) -> None:
+    (graded,) = decide(["5"], [text])
+    assert graded.rule not in ("time", "crash", "memory")
+    assert graded.extracted is None or len(graded.extracted) < 5_000
+
+
+FRAGMENTS = [
+    r"\frac",
+    r"\sqrt",
+    r"{",
+    r"}",
+    r"(",
+    r")",
+    r"[",
+    r"]",
+    r"^",
+    r"_",
+    r"!",
+    r"|",
+    r",",
+    r";",
+    r":",
+    r"=",
+    r"<",
+    r">",
+    r"+",
+    r"-",
+    r"*",
+    r"/",
+    r"\cdot",
+    r"\times",
+    r"\pm",
+    r"\mp",
+    r"\pi",
+    r"e",
+    r"i",
+    r"\infty",
+    r"\binom",
+    r"\text{",
+    r"\sum_{k=1}^{n}",
+    r"\int_0^1",
+    r"\lim_{x\to0}",
+    r"\sin",
+    r"\cos",
+    r"\log",
+    r"\ln",
+    r"\max",
+    r"\gcd",
+    r"x",
+    r"y",
+    r"n",
+    r"0",
+    r"1",
+    r"2",
+    r"9",
+    r"99",
+    r"1e9",
+    r"10^{10}",
+    r"!",
+    r"!!",
+    r"\overline{3}",
+    r".",
+    r"..",
+    r"\\",
+    r"&",
+    r"\begin{pmatrix}",
+    r"\end{pmatrix}",
+    r"\begin{cases}",
+    r"\end{cases}",
+    r"\{",
+    r"\}",
+    r"\left(",
+    r"\right)",
+    r"\%",
+    r"^\circ",
+    r"\cup",
+    r"\cap",
+    r"\setminus",
+    r"\in",
+    r"\mathbb{R}",
+    r"and",
+    r"or",
+    r"个",
+    r"或",
+    r"½",
+    r"²",
+    r"√",
+    r"∞",
+    r"\boxed{",
+    r"mod",
+    r"\mod",
+    r"factorial(",
+    r"**",
+    r"//",
+    r"__import__",
+    r"#",
+    r"~",
+    r"'",
+    r"\neq",
+    r"\approx",
+    r"\to",
+    r"\det",
+    r"\vec",
+]
+
+
+@pytest.mark.fuzz
+def test_mutated_answers_never_raise_hang_or_stop_a_worker() -> None:
+    chance = random.Random(EXAMPLES)
+    corpus = [text for rows in PAIRS.values() for reference, answer, _ in rows for text in (reference, answer)]
+    references, texts = [], []
+    for _ in range(EXAMPLES):
+        mutated = _mutated(chance, corpus)
+        references.append(chance.choice([chance.choice(corpus), _mutated(chance, corpus)]))
+        texts.append(mutated if chance.random() < 0.3 else f"\\boxed{{{mutated}}}")
+    grades = decide(references, texts)
+    assert [
+        (r, t) for r, t, g in zip(references, texts, grades, strict=True) if g.rule in ("time", "crash", "memory")
+    ] == []
+
+
+def _mutated(chance: random.Random, corpus: list[str]) -> str:
+    if chance.random() < 0.4:
+        return "".join(chance.choice(FRAGMENTS) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 25)))
+    text = chance.choice(corpus)
+    for _ in range(chance.randrange(1, 5)):
+        at = chance.randrange(len(text) + 1)
+        middle = chance.choice([chance.choice(FRAGMENTS), chance.choice(corpus), text[at : at + 8] * 3, ""])
+        text = text[:at] + middle + text[at + chance.randrange(3) :]
+    return text

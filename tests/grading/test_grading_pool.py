@@ -1,0 +1,148 @@
+"""The worker pool: bounded, deterministic, and never brought down by one answer."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.core.errors import UsageError
+from harness.core.records import Grade, GradeRules, Question, Sample
+from harness.grading import grade
+from harness.grading.pool import grade_all
+from tests.grading.given import question, sample
+from tests.grading.pairs import PAIRS
+
+MISBEHAVES = GradeRules(grader="tests.grading.verifiers:misbehaves")
+
+
+def graded(answers: list[str], rules: GradeRules, *, workers: int = 1, deadline_s: float = 1.0) -> list[Grade]:
+    asked = question("right", kind="text", rules=rules)
+    samples = [sample(f"\\boxed{{{answer}}}", index=place) for place, answer in enumerate(answers)]
+    return list(grade_all({"q": asked}, samples, workers=workers, deadline_s=deadline_s))
+
+
+def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
+    questions, samples = {}, []
+    for category, rows in PAIRS.items():
+        for place, (reference, answer, _) in enumerate(rows[::4]):
+            name = f"{category} {place}"
+            questions[name] = question(reference, name=name)
+            samples.append(sample(f"\\boxed{{{answer}}}", name=name))
+    return questions, samples
+
+
+def test_verdicts_do_not_depend_on_workers_or_order() -> None:
+    questions, samples = some_pairs()
+    one = list(grade_all(questions, samples, workers=1))
+    shuffled = random.Random(5).sample(samples, len(samples))
+    four = list(grade_all(questions, shuffled, workers=4))
+    assert [g.key for g in one] == [s.key for s in samples]
+    assert [g.key for g in four] == [s.key for s in shuffled]
+    assert sorted(one, key=lambda g: g.key) == sorted(four, key=lambda g: g.key)
+
+
+def test_pool_agrees_with_grading_in_this_process() -> None:
+    questions, samples = some_pairs()
+    assert list(grade_all(questions, samples)) == [grade(questions[s.question_id], s) for s in samples]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        ("hang", "time"),
+        ("spin", "time"),
+        ("child of a process", "time"),
+        ("memory", "memory"),
+        ("segfault", "crash"),
+        ("exit", "crash"),
+        ("raise", "verifier raised ValueError"),
+    ],
+)
+def test_one_bad_answer_costs_one_verdict(answer: str, rule: str) -> None:
+    answers = ["right", "wrong", answer, "right", "wrong"]
+    grades = graded(answers, MISBEHAVES)
+    assert [g.verdict for g in grades] == ["correct", "wrong", "undecided", "correct", "wrong"]
+    assert grades[2].rule == rule
+
+
+def test_printing_verifier_cannot_forge_a_verdict() -> None:
+    assert [g.verdict for g in graded(["print", "right"], MISBEHAVES)] == ["wrong", "correct"]
+
+
+def test_worker_cannot_write_files(tmp_path: Path) -> None:
+    target = tmp_path / "written"
+    graded([f"write {target}", "right"], MISBEHAVES)
+    assert not target.exists() or target.stat().st_size == 0
+
+
+def test_no_process_is_left_running() -> None:
+    graded(["hang", "child of a process", "right"], MISBEHAVES, workers=2)
+    left = [
+        p for p in psutil.Process().children(recursive=True) if p.is_running() and "worker" in " ".join(p.cmdline())
+    ]
+    assert left == []
+
+
+def test_pool_closed_early_leaves_no_process() -> None:
+    grades = grade_all({"q": question("5")}, (sample("\\boxed{5}", index=i) for i in range(100_000)))
+    next(grades)
+    grades.close()  # type: ignore[attr-defined]
+    assert not [p for p in psutil.Process().children() if "harness.grading.worker" in p.cmdline()]
+
+
+def test_benchmark_brings_its_own_verifier() -> None:
+    rules = GradeRules(grader="tests.grading.verifiers:is_even")
+    assert [g.verdict for g in graded(["4", "5", "x"], rules)] == ["correct", "wrong", "undecided"]
+
+
+def test_missing_verifier_is_told_in_the_grade() -> None:
+    rules = GradeRules(grader="tests.grading.verifiers:absent")
+    assert [g.rule for g in graded(["4"], rules)] == ["verifier raised AttributeError"]
+
+
+def test_unknown_question_is_refused_with_its_name() -> None:
+    with pytest.raises(UsageError, match="'other'"):
+        list(grade_all({"q": question("5")}, [sample("5", name="other")]))
+
+
+@pytest.mark.parametrize(("workers", "deadline_s"), [(0, 1.0), (-1, 1.0), (1, 0.0)])
+def test_senseless_limits_are_refused(workers: int, deadline_s: float) -> None:
+    with pytest.raises(UsageError):
+        list(grade_all({"q": question("5")}, [sample("5")], workers=workers, deadline_s=deadline_s))
+
+
+def test_lone_surrogate_passes_through() -> None:
+    questions = {"q": question("5")}
+    grades = list(grade_all(questions, [sample("\\boxed{\ud800}"), sample("\\boxed{5}", index=1)]))
+    assert [g.verdict for g in grades] == ["wrong", "correct"]
+    assert grades[0].extracted == "\ud800"
+
+
+def test_sympy_settles_what_numbers_cannot() -> None:
+    asked = question(r"\frac{\pi^2}{6}", kind="expression")
+    (settled,) = grade_all({"q": asked}, [sample(r"\boxed{\sum_{n=1}^{\infty}\frac{1}{n^2}}")], deadline_s=20)
+    assert (settled.verdict, settled.rule) == ("correct", "symbolic")
+
+
+def test_worker_ends_with_its_parent() -> None:
+    source = (
+        "from harness.grading.pool import grade_all\n"
+        "from tests.grading.given import question, sample\n"
+        "import os, psutil\n"
+        "grades = grade_all({'q': question('5')}, (sample('5', index=i) for i in range(10**6)))\n"
+        "next(grades)\n"
+        "print(psutil.Process().children()[0].pid, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    import subprocess
+    import sys
+
+    ended = subprocess.run([sys.executable, "-c", source], stdout=subprocess.PIPE, cwd=Path.cwd(), timeout=60)
+    pid = int(ended.stdout)
+    _, alive = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    assert alive == []
+    assert os.getpid() != pid

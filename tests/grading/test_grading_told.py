@@ -1,0 +1,146 @@
+"""What the grader tells: grades, explanations, the second opinion, the self-test, the judge's seam."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import UsageError
+from harness.core.records import Grade, GradeRules
+from harness.grading import GRADER, grade
+from harness.grading.explain import explain
+from harness.grading.second_opinion import agreement, math_verify
+from harness.grading.selftest import self_test
+from tests.grading.given import question, sample
+
+SENTENCE = "the set of all integers that leave the remainder one when they are divided by four"
+
+
+def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
+    graded = grade(question(r"\frac{1}{2}"), sample(r"\boxed{0.50}"))
+    assert graded.grader == GRADER.startswith("rules/") * GRADER
+    assert (graded.rule, graded.vote, graded.extracted) == ("exact", "1/2", "0.50")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("0.5", r"\frac12"), (r"50\%", "50"), ("x=3", "3"), ("1,2", "2,1"),
+     ("[1,2)", r"1\le x<2"), ("x+1", "1+x"), (r"\sqrt8", r"2\sqrt2")],
+)  # fmt: skip
+def test_equal_answers_vote_alike(one: str, other: str) -> None:
+    asked = question("7", kind="expression")
+    votes = {grade(asked, sample(f"\\boxed{{{answer}}}")).vote for answer in (one, other)}
+    assert len(votes) == 1
+    assert None not in votes
+
+
+def test_no_answer_does_not_vote() -> None:
+    assert grade(question("5"), sample("")).vote is None
+
+
+def test_any_of_several_references_will_do() -> None:
+    asked = question("5", r"x=\frac{3}{2}")
+    assert [grade(asked, sample(f"\\boxed{{{a}}}")).verdict for a in ("1.5", "5", "6")] == [
+        "correct",
+        "correct",
+        "wrong",
+    ]
+
+
+@pytest.mark.parametrize(("ruling", "verdict"), [(True, "correct"), (False, "wrong"), (None, "undecided")])
+def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool | None, verdict: str) -> None:
+    asked: list[str] = []
+
+    def judge(_question: object, answer: str) -> bool | None:
+        asked.append(answer)
+        return ruling
+
+    open_case = question(SENTENCE, kind="text")
+    assert grade(open_case, sample("\\boxed{\\text{n = 4k + 1 for some k}}"), judge=judge).verdict == verdict
+    assert grade(question("5"), sample("\\boxed{6}"), judge=judge).verdict == "wrong"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "last", "contains"),
+    [
+        (r"<think>\boxed{1}</think>\boxed{0.5}", "correct", "the reasoning ends at character 24"),
+        (r"\boxed{0.3} or \boxed{0.6}", "wrong", "1 other box passed over"),
+        ("<think>hm", "no answer", "never closed"),
+        ("I do not know", "no answer", "no box, phrase, formula or number"),
+        ("\\boxed{\x1b[31m}", "wrong", r"\x1b[31m"),
+    ],
+)
+def test_explanation_tells_the_steps_and_ends_in_the_verdict(response: str, last: str, contains: str) -> None:
+    steps = explain(r"\frac12", response)
+    assert steps[-1] == last
+    assert any(contains in step for step in steps)
+    assert all(step.isprintable() for step in steps)
+
+
+def test_self_test_finds_a_reference_that_cannot_be_told_from_a_changed_one() -> None:
+    assert self_test([question("5"), question("(1,2)"), question("B"), question("north")]).passed
+    lax = question("5", kind="number", rules=GradeRules(relative_tolerance=1e9))
+    assert self_test([lax]).not_distinct == [("q", "5", "40")]
+
+
+STUB = """
+def parse(text):
+    print("noise on standard output")
+    if "hang" in text:
+        while True:
+            pass
+    if "raise" in text:
+        raise ValueError("no")
+    return text.strip("$").rpartition(" ")[2]
+
+def verify(gold, answer):
+    return gold == answer
+"""
+
+
+@pytest.fixture
+def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "math_verify.py").write_text(STUB)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("second")
+def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part() -> None:
+    questions = {"q": question("5")}
+    texts = ["it is 5", "it is 6", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
+    samples = [sample(text, index=place) for place, text in enumerate(texts)]
+    verdicts = math_verify(questions, samples, deadline_s=1.0)
+    assert list(verdicts.values()) == [True, False, None, None, True, False, False]
+
+
+@pytest.mark.usefixtures("second")
+def test_agreement_lists_what_moves_the_score_most_first() -> None:
+    questions = {name: question("5", name=name) for name in ("a", "b")}
+    samples = [sample(t, name="a", index=i) for i, t in enumerate(["\\boxed{5} no 6", "is 5", "is 5", "is 5"])]
+    samples += [sample("\\boxed{5} no 6", name="b", index=0)]
+    grades: list[Grade] = [grade(questions[s.question_id], s) for s in samples]
+    found = agreement(grades, math_verify(questions, samples))
+    assert found.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}
+    assert (found.accuracy_ours, found.accuracy_theirs) == (1.0, 0.375)
+    assert [(d.question_id, d.effect) for d in found.disagreements] == [("b", 0.5), ("a", 0.125)]
+
+
+def test_second_opinion_without_the_library_says_what_to_install() -> None:
+    if _has_math_verify():
+        pytest.skip("math-verify is installed here")
+    with pytest.raises(UsageError, match="pip install math-verify"):
+        math_verify({}, [])
+
+
+def test_second_opinion_from_a_missing_interpreter_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match="cannot be started"):
+        math_verify({}, [], python="/nonexistent/python")
+
+
+def _has_math_verify() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("math_verify") is not None and sys.executable != ""
