@@ -143,7 +143,7 @@ _OPTIONS = (
     click.option("--tpm", type=POSITIVE, help="Tokens per minute at most, prompts and replies together."),
     click.option(
         "--target-error",
-        type=click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        type=_Number(0, 0.5, min_open=True, max_open=True),
         help="Stop at the whole round whose sampling error is no larger: 0.01 is one point.",
     ),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),

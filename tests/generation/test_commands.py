@@ -1,0 +1,304 @@
+"""`harness run` and `harness ctl` as a user gives them: pilot, target, canary, endpoints from a file, steering."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness.cli.main import main
+from harness.cli.pilot import lines
+from harness.core.records import Sample, Timing, Usage
+from harness.generation.forecast import forecast
+from harness.generation.spending import Prices
+from harness.runs import RunFolder, read_samples
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
+from tests.generation.small_runs import expected_keys
+
+pytestmark = pytest.mark.usefixtures("alone")
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of its own, without settings of whoever runs the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, in this process."""
+
+    def call(*words: str) -> Result:
+        monkeypatch.setattr(sys, "argv", ["harness", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        return Result(int(end.value.code or 0), said.out, said.err)
+
+    return call
+
+
+def write_questions(folder: Path, n: int) -> str:
+    path = folder / "sums.jsonl"
+    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(n)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def run_words(data: str, *more: str) -> list[str]:
+    keys = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
+    return ["run", "--data", data, *keys, "--out", "run", *more]
+
+
+def answering(chance: float, tokens: int = 50) -> Callable[[Request], Iterator[Step]]:
+    """A model that is right with that chance, decided by the seed."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models("test-model")])
+        number = int(request.json["messages"][-1]["content"].split()[2])
+        rng = random.Random(request.json["seed"])
+        right = number + 1 if rng.random() < chance else 999
+        return completion(rf"Case {rng.random()}: so \boxed{{{right}}}", tokens=tokens)
+
+    return answer
+
+
+def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
+    return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
+
+
+def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, harness: Command) -> None:
+    data = write_questions(tmp_path, 10)
+    with FaultServer(answering(0.5)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "12")
+        piloted = harness(*words, "--pilot", "--price-in", "1", "--price-out", "10")
+        assert piloted.code == 0, piloted.err
+        assert keys_on_disk(tmp_path) == expected_keys(10, 2)
+        assert "100 samples are left, 0.01 ± 0.00 million new tokens" in piloted.out
+        assert "cost: about 0.05 USD" in piloted.out
+        stated = re.search(r"sums: accuracy about ([\d.]+) %, sampling error about ([\d.]+) points at 12", piloted.out)
+        assert stated is not None
+        whole = harness(*words)
+        assert whole.code == 0, whole.err
+        assert "100 samples in" in whole.err
+    assert keys_on_disk(tmp_path) == expected_keys(10, 12)
+    score = json.loads(harness("score", "run", "--json").out)
+    assert float(stated[2]) == pytest.approx(100 * score["sampling_error"], rel=0.6)
+
+
+def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
+    data = write_questions(tmp_path, 8)
+
+    def unhurried(request: Request) -> Iterator[Step]:
+        yield Pause(0.12 if request.method == "POST" else 0)
+        yield from answering(0.9)(request)
+
+    with FaultServer(unhurried) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
+        done = harness(*words, "--target-error", "0.06")
+        assert done.code == 0, done.err
+        assert "target reached: the sampling error is" in done.err
+        stored = keys_on_disk(tmp_path)
+        n_rounds = len(stored) // 8
+        assert 4 <= n_rounds < 400
+        assert stored == expected_keys(8, n_rounds)
+        n_asked = len(server.requests)
+        again = harness(*words, "--target-error", "0.06")
+        assert (again.code, "target reached" in again.err) == (0, True)
+        assert not [r for r in server.requests[n_asked:] if r.method == "POST"]
+    score = json.loads(harness("score", "run", "--json").out)
+    assert score["sampling_error"] <= 0.06
+    assert score["partial"] is False
+
+
+@pytest.mark.parametrize("value", ["0", "0.7", "small", "nan"])
+def test_a_target_that_is_no_fraction_is_refused(tmp_path: Path, harness: Command, value: str) -> None:
+    done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", value))
+    assert done.code == 2
+    assert "--target-error" in done.err
+
+
+def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:
+    def mute(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models("test-model")])
+        return completion(f"I would rather not say ({'abcdefgh'[request.json['seed'] % 8]}).")
+
+    with FaultServer(mute) as server:
+        words = run_words(write_questions(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
+        stopped = harness(*words)
+        assert stopped.code == 4
+        assert "give no answer that the grader finds" in stopped.err
+        assert "I would rather not say" in stopped.err
+        assert harness(*words, "--no-canary").code == 0
+
+
+def test_loops_repetitions_and_truncated_replies_are_one_line_each(tmp_path: Path, harness: Command) -> None:
+    def stuck(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models("test-model")])
+        return completion(r"So \boxed{1}, but wait, let me check that. " * 8)
+
+    with FaultServer(stuck) as server:
+        words = run_words(write_questions(tmp_path, 3), "--base-url", server.base_url, "--samples", "4")
+        done = harness(*words)
+    assert done.code == 0
+    assert "12 of them ending in a loop of the same words (100.0%)" in done.err
+    assert "9 of them repeating another reply to the same question word by word (75.0%)" in done.err
+    assert "truncated" not in done.err
+
+
+def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: Command) -> None:
+    with FaultServer(answering(0.9)) as sound, FaultServer(answering(0.1)) as broken:
+        (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
+        words = run_words(write_questions(tmp_path, 12), "--samples", "12", "--concurrency", "8")
+        done = harness(*words, "--endpoints", "nodes")
+        assert done.code == 0, done.err
+    endpoints = Counter(s.endpoint for s in read_samples(RunFolder(tmp_path / "run").benchmark("sums")))
+    assert set(endpoints) == {sound.base_url, broken.base_url}
+    scored = harness("score", "run")
+    assert f"{broken.base_url} *" in scored.out
+    assert "stands out, with" in scored.out
+    for more in (["--base-url", sound.base_url], ["--server", "x"]):
+        assert harness(*words, "--endpoints", "nodes", *more).code == 2
+    (tmp_path / "nodes").write_text(f"{sound.base_url}\n{sound.base_url}\n", encoding="utf-8")
+    refused = harness(*words, "--endpoints", "nodes")
+    assert refused.code == 2
+    assert "line 2" in refused.err
+
+
+def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: Command) -> None:
+    def by_number(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            return iter([models("test-model")])
+        number = int(request.json["messages"][-1]["content"].split()[2])
+        return completion(rf"{request.json['seed']}: \boxed{{1}}", tokens=100 * (number + 1))
+
+    with FaultServer(by_number) as server:
+        data = write_questions(tmp_path, 4)
+        words = ["--base-url", server.base_url, "--samples", "1", "--concurrency", "1"]
+        assert harness(*run_words(data, *words)).code == 0
+        again = harness(*run_words(data, *words, "--out", "again", "--lengths-from", "run"))
+        assert again.code == 0, again.err
+        assert harness(*run_words(data, *words, "--out", "third", "--lengths-from", "nowhere")).code == 3
+    order = [s.question_id for s in read_samples(RunFolder(tmp_path / "again").benchmark("sums"))]
+    assert order == ["q3", "q2", "q1", "q0"]
+
+
+def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> None:
+    released = threading.Event()
+    seen: list[Result] = []
+
+    def held(request: Request) -> Iterator[Step]:
+        while request.method == "POST" and not released.is_set():
+            yield Pause(0.01)
+        yield from answering(1.0)(request)
+
+    def steer() -> None:
+        assert server.wait_for(lambda: sum(r.method == "POST" for r in server.requests) == 4, 30)
+        try:
+            folder = RunFolder(tmp_path / "run")
+            for verb, value in (("status", ""), ("concurrency", "6"), ("cancel", "q5:1"), ("cancel", "q77")):
+                answer = send(folder, ControlCommand(verb=verb, value=value))
+                seen.append(Result(int(answer.refused), answer.said, ""))
+        finally:
+            released.set()
+
+    from harness.generation.control import Command as ControlCommand
+    from harness.generation.control import send
+
+    with FaultServer(held) as server:
+        helper = threading.Thread(target=steer)
+        helper.start()
+        words = run_words(write_questions(tmp_path, 6), "--base-url", server.base_url, "--samples", "2")
+        done = harness(*words, "--concurrency", "4")
+        helper.join()
+        assert done.code == 1
+        assert "1 × cancelled" in done.err
+        assert [(r.code, r.out) for r in seen] == [
+            (0, "running: 0 of 12 samples, 4 of 4 in flight"),
+            (0, "concurrency is 6"),
+            (0, "1 sample cancelled; owed, and asked in the next session"),
+            (1, "no sample of q77 is still to come in this session."),
+        ]
+        ended = harness("ctl", "run", "pause")
+        assert (ended.code, "no run is going on in" in ended.err) == (3, True)
+        assert harness(*words).code == 0
+    assert keys_on_disk(tmp_path) == expected_keys(6, 2)
+
+
+def test_ctl_shows_status_as_words_and_as_json(
+    tmp_path: Path, harness: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.generation.control import Answer
+
+    endpoint = {"base_url": "http://a/v1\x1b[2J", "state": "open", "in_flight": 3, "limit": 8, "done": 1, "failed": 0}
+    facts: dict[str, Any] = {
+        "tokens": 7, "failures": 0, "given_up": 0, "endpoints": [endpoint],
+        "benchmarks": [{"name": "sums", "done": 1, "total": 4}],
+    }  # fmt: skip
+    monkeypatch.setattr("harness.generation.control.send", lambda folder, command: Answer(said="running", facts=facts))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
+    shown = harness("ctl", "run", "status")
+    assert "sums: 1 of 4 samples" in shown.out
+    assert "\x1b" not in shown.out
+    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == facts
+    assert harness("ctl", "nowhere", "status").code == 3
+    assert harness("ctl", "run", "explode").code == 2
+
+
+# ---- the forecast by itself
+
+
+def piloted(question: str, index: int, tokens: int | None, started: float, total: float) -> Sample:
+    return Sample(
+        benchmark="sums", question_id=question, sample_index=index, text="x", reasoning=None, finish_reason="stop",
+        usage=Usage(prompt_tokens=10, completion_tokens=tokens), timing=Timing(started=started, total=total),
+        endpoint="http://a/v1",
+    )  # fmt: skip
+
+
+def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
+    # q0: 100, 300 (mean 200, variance 20,000); q1: 400, 400. 8 samples each are still to come.
+    pilot = [
+        piloted("q0", 0, 100, 0.0, 1.0), piloted("q0", 1, 300, 1.0, 3.0),
+        piloted("q1", 0, 400, 0.0, 4.0), piloted("q1", 1, 400, 100.0, 4.0),  # a later session
+    ]  # fmt: skip
+    found = forecast(pilot, {"sums": (2, 10)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
+    assert (found.n_samples, found.tokens) == (16, 8 * 200 + 8 * 400)
+    assert found.tokens_error == pytest.approx((64 * 20_000 / 2 + 8 * 20_000) ** 0.5)
+    assert found.prompt_tokens == 160
+    assert found.usd == 160 + 4800
+    # 12 s of streams for 1,200 tokens, in 8 s: 10 ms a token and stream; four streams, or no faster than the pilot.
+    assert found.least_s == pytest.approx(4800 * 0.01 / 4)
+    assert found.most_s == pytest.approx(4800 * 8 / 1200)
+
+
+def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
+    done = [piloted("q0", index, 5, 0.0, 1.0) for index in range(2)]
+    assert lines(forecast(done, {"sums": (1, 2)}, 4, None), {}, 4) == ["forecast: nothing is left to ask"]
+    unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
+    assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
+    assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
