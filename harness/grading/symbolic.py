@@ -1,6 +1,6 @@
 """The last stage: sympy, on objects built from our own tree by the constructors named here, never from text.
 
-It sees only what numbers could not decide: sums with symbolic or infinite limits, integrals, limits, derivatives.
+It sees only what numbers could not decide: sums and products with symbolic or infinite limits, and limits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.grading.bounds import MAX_SYMPY_NODES
 from harness.grading.exact import NotExact, exact, rational
-from harness.grading.tree import INFINITY, Node, integrand, neg, sym, symbols, walk
+from harness.grading.tree import INFINITY, Node, neg, symbols, walk
 
 _announce: Callable[[bool], None] | None = None
 
@@ -41,9 +41,7 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
         return None
     if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_SYMPY_NODES:
         return None
-    if not any(
-        here.op == "fn" and here.args[0] in ("sum", "prod", "int", "lim") for here in (*walk(left), *walk(right))
-    ):
+    if not any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim") for here in (*walk(left), *walk(right))):
         return None
     try:
         sympy = _load()
@@ -115,8 +113,6 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
     if name == "lim":
         variable, point, body = arguments
         return sympy.Limit(_build(body), _build(variable), _build(point))
-    if name == "int":
-        return _integral(arguments)
     simple = {
         "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan, "cot": sympy.cot, "sec": sympy.sec, "csc": sympy.csc,
         "arcsin": sympy.asin, "arccos": sympy.acos, "arctan": sympy.atan, "sinh": sympy.sinh, "cosh": sympy.cosh,
@@ -140,12 +136,3 @@ def _small(limit: Node) -> None:
         raise NotSymbolic("limits") from error
     if value is None or abs(value) > _MAX_LIMIT:
         raise NotSymbolic("large limits")
-
-
-def _integral(arguments: tuple[Any, ...]) -> Any:
-    sympy = _load()
-    found = integrand(arguments)
-    if found is None:
-        raise NotSymbolic("an integral")
-    low, high, variable, body = found
-    return sympy.Integral(_build(body), (_build(sym(variable)), _build(low), _build(high)))
