@@ -1,14 +1,14 @@
 """When to ask again, how long to wait, when to stop: policies, apart from what sends the requests.
 
-Different signals: "slow down" (429) lowers an endpoint's concurrency and pauses it (`Pace`); "try again" (5xx, cut
-streams, deadlines) is retried with full jitter within a budget (`Attempts`, `RetryBudget`); "never" is final at once.
+Different signals: "try again" (5xx, cut streams, deadlines) is retried with full jitter within a budget (`Attempts`,
+`RetryBudget`); "never" is final at once; "slow down" (429) concerns an endpoint, not a sample, and is met where
+requests are shared out.
 Time and randomness are parameters; nothing here sleeps.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
@@ -141,61 +141,6 @@ class Attempts:
         state.attempt_number = number
         state.set_exception((type(failure), failure, None))
         return state
-
-
-class Pace:
-    """How many requests an endpoint may have in flight, and from when on: additive increase on success, halved on 429.
-
-    5xx and cut streams do not lower it. `clock`: seconds, monotonic.
-    """
-
-    COOLDOWN_S = 1.0
-    """429s of one burst halve the limit once."""
-
-    def __init__(self, ceiling: int, clock: Callable[[], float]) -> None:
-        self.ceiling = ceiling
-        self.paused_until = float("-inf")
-        self._limit = float(ceiling)
-        self._clock = clock
-        self._halved = float("-inf")
-
-    @property
-    def limit(self) -> int:
-        """Requests that may be in flight, at least 1."""
-        return max(1, int(self._limit))
-
-    def pause(self) -> float:
-        """Seconds until a request may be sent; 0 when one may now."""
-        return max(0.0, self.paused_until - self._clock())
-
-    def succeeded(self) -> None:
-        """A reply came: one more slot for each round of `limit` replies."""
-        self._limit = min(float(self.ceiling), self._limit + 1.0 / self._limit)
-
-    def rate_limited(self, retry_after: float | None) -> None:
-        """A 429 came: fewer at once, and none at all until the server's time is over."""
-        now = self._clock()
-        self.paused_until = max(self.paused_until, now + (self.COOLDOWN_S if retry_after is None else retry_after))
-        if now >= self._halved + self.COOLDOWN_S:
-            self._halved = now
-            self._limit = max(1.0, self._limit / 2)
-
-
-class Hopeless:
-    """Stops a run in which nothing succeeds: `limit` failures in a row, over all samples and endpoints."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.in_a_row = 0
-
-    def succeeded(self) -> None:
-        """A reply came."""
-        self.in_a_row = 0
-
-    def failed(self) -> bool:
-        """A request failed; True when the run should stop."""
-        self.in_a_row += 1
-        return self.in_a_row >= self.limit
 
 
 def _failure(state: RetryCallState) -> RequestFailed:

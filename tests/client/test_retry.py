@@ -7,14 +7,7 @@ import random
 import pytest
 
 from harness.client.reply import FailureKind, RequestFailed
-from harness.client.retry import AsServerAsks, Attempts, FullJitter, Hopeless, Pace, RetryBudget, RetryPolicy
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from harness.client.retry import AsServerAsks, Attempts, FullJitter, RetryBudget, RetryPolicy
 
 
 def failure(kind: FailureKind = "server", message: str = "", retry_after: float | None = None) -> RequestFailed:
@@ -90,38 +83,3 @@ def test_failures_to_connect_are_not_charged_to_the_budget() -> None:
     spent = attempts(budget)
     assert spent.failed(failure("cut")) is None
     assert "budget" in spent.final
-
-
-def test_a_burst_of_429_halves_the_concurrency_once_and_pauses_the_endpoint() -> None:
-    clock = Clock()
-    pace = Pace(64, clock)
-    for _ in range(64):
-        pace.rate_limited(5.0)
-    assert pace.limit == 32
-    assert pace.pause() == 5.0
-    clock.now += 6
-    assert pace.pause() == 0
-    pace.rate_limited(None)
-    assert pace.limit == 16
-    for _ in range(20):
-        clock.now += 2
-        pace.rate_limited(None)
-    assert pace.limit == 1
-
-
-def test_the_concurrency_grows_back_by_one_for_each_round_and_never_above_its_ceiling() -> None:
-    pace = Pace(8, Clock())
-    pace.rate_limited(None)
-    for _ in range(5):
-        pace.succeeded()
-    assert pace.limit == 5
-    for _ in range(1000):
-        pace.succeeded()
-    assert pace.limit == 8
-
-
-def test_a_run_in_which_nothing_succeeds_stops() -> None:
-    rule = Hopeless(3)
-    assert [rule.failed(), rule.failed()] == [False, False]
-    rule.succeeded()
-    assert [rule.failed(), rule.failed(), rule.failed()] == [False, False, True]

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import lines
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import forecast
 from harness.generation.spending import Prices
+from harness.generation.steering import VERBS
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 from tests.generation.small_runs import expected_keys
@@ -267,6 +269,11 @@ def test_ctl_shows_status_as_words_and_as_json(
     assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == facts
     assert harness("ctl", "nowhere", "status").code == 3
     assert harness("ctl", "run", "explode").code == 2
+
+
+def test_the_page_and_the_command_know_every_verb() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"harness ctl results/\S+ (\w+)", page)) == set(ctl.VERBS) == set(VERBS)
 
 
 # ---- the forecast by itself
