@@ -1,4 +1,4 @@
-"""A run in a process of its own, to be killed: `python child.py FOLDER QUESTIONS SAMPLES URL...`
+"""A run in a process of its own, to be killed: `python -m tests.generation.child FOLDER QUESTIONS SAMPLES URL...`
 
 Exit code: 0 complete, 1 owed, else that of the harness's exception, as the command line has it.
 """
@@ -9,9 +9,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from small_runs import question_set, run, run_settings
-
 from harness.core.errors import HarnessError
+from tests.generation.small_runs import question_set, run, run_settings
 
 
 def main() -> int:

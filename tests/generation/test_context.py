@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import question_set, run, run_settings, well
 
 from harness.benchmarks.sampling import Sampling
 from harness.core.errors import ServerError
@@ -19,6 +18,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, Request, http, models
+from tests.generation.small_runs import question_set, run, run_settings, well
 
 
 def question(text: str) -> Question:

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 from harness.benchmarks.sampling import Sampling
 from harness.client.aio import AiohttpTransport
@@ -31,6 +30,7 @@ from harness.generation.settings import BenchmarkSettings
 from harness.runs.layout import RunFolder
 from tests.budget import rounds
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
+from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 BUSY = http(429, {"error": {"message": "slow down"}})
 BROKEN = http(500, {"error": {"message": "out of memory"}})

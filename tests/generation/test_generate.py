@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 from harness.benchmarks.sampling import Sampling
 from harness.client.endpoint import Endpoint
@@ -26,6 +25,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
+from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
 
 def test_every_expected_key_is_asked_once_and_stored(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from small_runs import expected_keys, keys_of, run_settings, well
 
 from harness.generation.descriptors import SPARE
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.budget import rounds
 from tests.faults.server import STALL, FaultServer, Pause, Request, Step
+from tests.generation.small_runs import expected_keys, keys_of, run_settings, well
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -28,7 +28,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """A run as a child; `shell`: what a shell does first."""
     path = os.pathsep.join([str(CHECKOUT), str(Path(__file__).parent)])
-    argv = [sys.executable, Path(__file__).with_name("child.py"), folder, questions, samples, grace, *urls]
+    argv = [sys.executable, "-m", "tests.generation.child", folder, questions, samples, grace, *urls]
     line = [str(a) for a in argv]
     if shell:
         line = ["sh", "-c", f'{shell} "$@"', "sh", *line]

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
-from test_interruption import ended, more_requests, start
 
 from harness.core.errors import StoreError
 from harness.generation import control
@@ -27,6 +25,8 @@ from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from tests.faults.server import FaultServer, Pause, Request, Step, http
+from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.generation.test_interruption import ended, more_requests, start
 
 
 class Gate:

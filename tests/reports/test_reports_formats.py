@@ -11,9 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from payloads import PAYLOADS
 from rich.console import Console
-from run_folders import write_run
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Question
@@ -23,6 +21,8 @@ from harness.runs import grades as grade_file
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, Plan
 from harness.scoring import load_published, score_benchmark
+from tests.reports.payloads import PAYLOADS
+from tests.reports.run_folders import write_run
 
 
 def terminal(shown: object, width: int = 160) -> str:

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from payloads import PAYLOADS
-from run_folders import write_run
 
 from harness.core.inert import visible
 from harness.reports import report
 from harness.reports.markup import tag
+from tests.reports.payloads import PAYLOADS
+from tests.reports.run_folders import write_run
 
 TAGS = set(
     re.findall(

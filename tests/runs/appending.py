@@ -1,4 +1,4 @@
-"""A program that fills a journal and is killed: `python appending.py FOLDER SAMPLES [each]`.
+"""A program that fills a journal and is killed: `python -m tests.runs.appending FOLDER SAMPLES [each]`.
 
 It opens the run's lock and journal, appends every key not yet on disk, and prints each key once acknowledged.
 `each`: it waits for every acknowledgement, so that the system calls are many.
@@ -11,9 +11,8 @@ import os
 import sys
 from concurrent.futures import Future
 
-from recorded import BENCHMARK, sample
-
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock
+from tests.runs.recorded import BENCHMARK, sample
 
 
 def acknowledge(key: str, done: Future[None]) -> None:

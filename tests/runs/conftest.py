@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from recorded import BENCHMARK
 
 from harness.runs import BenchmarkFolder, RunFolder
+from tests.runs.recorded import BENCHMARK
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
-from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.records import Key
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, record
 from tests.budget import rounds
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 N_SAMPLES = 90
-PROGRAM = [sys.executable, str(Path(__file__).with_name("appending.py"))]
+PROGRAM = [sys.executable, "-m", "tests.runs.appending"]
 EXPECTED = {Key(f"q{i % 7}", i // 7) for i in range(N_SAMPLES)}
 
 

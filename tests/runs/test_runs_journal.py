@@ -11,12 +11,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
 from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 
 def store(folder: BenchmarkFolder, *samples: Sample) -> None:

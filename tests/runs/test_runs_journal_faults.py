@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
@@ -27,6 +26,7 @@ from harness.runs import (
     read_samples,
     record,
 )
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 Write = Callable[[int, bytes], int]
 
@@ -141,7 +141,7 @@ def test_a_failing_sync_is_final_and_nothing_of_it_is_acknowledged(
 def test_a_sync_that_the_kernel_fails_is_final(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"
-        "from pathlib import Path; from recorded import *; from harness.runs import *\n"
+        "from pathlib import Path; from tests.runs.recorded import *; from harness.runs import *\n"
         "journal = Journal.open(BenchmarkFolder(BENCHMARK, Path(sys.argv[1])))\n"
         "for i in range(3):\n"
         "    try: journal.append(sample(f'q{i}')).result()\n"

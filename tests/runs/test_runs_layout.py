@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recorded import BENCHMARK
 
 from harness.core.errors import StoreError
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, RunLog
+from tests.runs.recorded import BENCHMARK
 
 HOSTILE = ["../../x", "/etc/passwd", "-rf", "CON", "x" * 300, "a\0b", "..", ".", "", "a/b", "\n", "‮"]
 

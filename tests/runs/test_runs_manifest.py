@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded import BENCHMARK, sample
 
 from harness.core.errors import StoreError
 from harness.runs import BenchmarkFolder, BenchmarkRecord, Difference, Journal, Manifest, Plan, RunFolder
 from harness.runs.manifest import differences
 from tests.budget import examples
+from tests.runs.recorded import BENCHMARK, sample
 
 IDENTITY: dict[str, Any] = {
     "model": "org/model",

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recorded import BENCHMARK
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, GradeRules, Message, Question
 from harness.runs import BenchmarkFolder, grades, questions
+from tests.runs.recorded import BENCHMARK
 
 
 def question(question_id: str, **fields: Any) -> Question:

@@ -8,11 +8,11 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorded import BENCHMARK, intact_texts, sample
 
 from harness.core.records import Key, Timing
 from harness.runs import record
 from tests.budget import examples
+from tests.runs.recorded import BENCHMARK, intact_texts, sample
 
 ANY_TEXT = st.text(st.characters(exclude_categories=())).map(
     # Two halves of a pair, one after the other, are one character as soon as they are written: so JSON has it.

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 from harness.core.records import Key
 from harness.runs import BenchmarkFolder, Journal, read_samples
 from tests.budget import examples
+from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
 MEMORY = Path("/dev/shm")
 

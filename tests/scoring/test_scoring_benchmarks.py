@@ -6,7 +6,6 @@ import math
 import random
 
 import pytest
-from graded import grade, graded, question
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from harness.core.codec import decode, encode
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import Score, score_benchmark
+from tests.scoring.graded import grade, graded, question
 
 
 def test_a_complete_run_has_the_hand_worked_numbers() -> None:

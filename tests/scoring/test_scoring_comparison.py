@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from graded import graded
 
 from harness.core.errors import UsageError
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark, tally
 from harness.scoring.published import Source, matching
 from harness.scoring.tally import QuestionTally
+from tests.scoring.graded import graded
 
 
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
