@@ -54,7 +54,8 @@ def _is_letter(node: Node) -> bool:
 
 def _applied_letter(node: Node) -> bool:
     """`P(x)`, `S(n+1)`: read as a product, meant as a function."""
-    return len(node.args) == 2 and node.args[0].op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
+    name = node.args[0].args[0] if node.args[0].op == "pow" else node.args[0]  # f^{-1}(x), f'(x)
+    return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
 def statement(node: Node) -> Statement | None:

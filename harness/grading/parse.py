@@ -11,6 +11,7 @@ power     = atom { "^" … | "_" … | "!" | "°" | "%" | "'" | unit }
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from harness.grading.atoms import Atoms
@@ -26,6 +27,10 @@ _NUMERALS = {
 }
 
 
+_OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
+"""Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
+
+
 def parse(source: str, *, list_commas: bool = False) -> Node:
     """The tree of an answer. Raises `Unreadable` when it is no mathematics of this grammar or breaks a bound."""
     return _parse(source, list_commas)
@@ -35,6 +40,11 @@ def parse(source: str, *, list_commas: bool = False) -> Node:
 def _parse(source: str, list_commas: bool) -> Node:
     if len(source) > MAX_ANSWER_CHARS:
         raise Unreadable("too long")
+    if source.strip() == "{}":
+        return Node("set", ())
+    outward = _OUTWARD.fullmatch(source)
+    if outward is not None and outward.group(1, 3) != ("[", "]"):
+        source = f"{'[' if outward[1] == '[' else '('}{outward[2]}{']' if outward[3] == ']' else ')'}"
     tokens = tokenize(plain_latex(source).strip(), list_commas=list_commas)
     while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
         tokens.pop()
@@ -91,7 +101,7 @@ class _Parser(Atoms):
     def item(self) -> Node:
         """One answer, without its label in words and the qualification behind it."""
         self.deeper()
-        if self.peek().kind == "rel" and self.peek().text in "=≈":
+        if self.peek().kind == "rel" and self.peek().text in "=≈∼":
             self.at += 1  # "= 5", "≈ 5"
         node = self.chain()
         if self.is_op(":"):
@@ -233,7 +243,11 @@ class _Parser(Atoms):
                 node = times(node, self.signed_power())
             elif token.kind == "op" and token.text == "/":
                 self.at += 1
-                node = Node("div", (node, self.signed_power()))
+                right = self.signed_power()
+                if right.op == "pct" and node.op == "num":
+                    node = Node("pct", (Node("div", (node, right.args[0])),))  # 1/2 %
+                else:
+                    node = Node("div", (node, right))
             elif token.kind == "op" and token.text in ("mod", "pmod"):
                 self.at += 1
                 node = Node("fn", ("mod", node, self.signed_power()))
@@ -387,6 +401,8 @@ class _Parser(Atoms):
         if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
             self.at += 1
             exponent = self.raised(exponent)
+        if exponent.op == "empty":
+            return base
         if exponent.op == "degree sign":
             node = Node("deg", (base,))
             if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():

@@ -43,6 +43,8 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     reference, answer = computed(_flattened(_unnamed(reference))), computed(_flattened(_unnamed(answer)))
     if is_equation(reference) or is_equation(answer):
         return _same_statements(reference, answer, rules)
+    if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
+        return same(_member_set(reference), _member_set(answer), rules)
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
     if reference.op == "member" or answer.op == "member":
@@ -428,7 +430,7 @@ def _vector(matrix: Node) -> list[Node] | None:
 
 
 def _same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    if "time" in (reference.op, answer.op):
+    if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
         return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):

@@ -80,7 +80,7 @@ _OPERATORS = {
 _MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
 
-_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
+_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
 _COMMA_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
 _SPACE_GROUPED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
 _REPEATING = re.compile(
@@ -96,6 +96,9 @@ _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lc
 _CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
 _FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi)([a-zA-Z])")
+_AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
+_COMMA = re.compile(r",\s*")
+_NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
 _REMARK = re.compile(r"\([A-Za-z][A-Za-z ]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
@@ -132,7 +135,7 @@ class _Lexer:
                 if self.at >= size:
                     break
             mark = source[self.at]
-            if (mark.isdigit() and mark.isascii()) or (mark == "." and source[self.at + 1 : self.at + 2].isdigit()):
+            if (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
                 self.number()
             elif mark == ".":
                 self.point()
@@ -235,7 +238,9 @@ class _Lexer:
             self.put("op", "|")
         elif name in ("(", ")", "[", "]"):
             pass  # delimiters of a formula
-        elif name in ("&", "#", "_"):
+        elif name == "&":
+            self.put("sep", "and")
+        elif name in ("#", "_"):
             raise Unreadable("an escaped sign")
         elif name in ALIASES or name in FUNCTIONS:
             self.put("cmd", ALIASES.get(name, name))
@@ -333,7 +338,10 @@ class _Lexer:
         if content == "to":
             self.put("op", ":")  # 3 to 2
         elif content:
-            self.put("text", content)
+            for place, part in enumerate(_COMMA.split(content) if _NAMES.fullmatch(content) else [content]):
+                if place:
+                    self.put("op", ",")
+                self.put("text", part)
 
     def word(self) -> None:
         source = self.source

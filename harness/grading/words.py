@@ -23,7 +23,7 @@ _GROUPS = (
     ("does not exist", "dne", "doesnt exist", "undefined", "not exist", "不存在", "limit does not exist"),
     ("infinity", "infinite", "infinitely many", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
     ("yes", "是"), ("no", "否", "不是"), ("true", "正确", "对"), ("false", "错误", "错"),
-    ("all real numbers", "all reals", "real numbers", "r", r"\mathbb{r}", "ℝ", "全体实数"),
+    ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
 _SYNONYMS = {word: group[0] for group in _GROUPS for word in group}
 
