@@ -68,11 +68,14 @@ def line(progress: Progress) -> str:
         parts.append(f"{progress.failures} failed requests")
     if progress.given_up:
         parts.append(f"{progress.given_up} given up")
-    aside = [e.base_url for e in progress.endpoints if e.state != "open"]
-    if aside:
-        parts.append(f"{len(aside)} of {len(progress.endpoints)} endpoints waiting")
+    present = [e.state for e in progress.endpoints if e.state != "left"]
+    n_waiting = len(present) - present.count("open")
+    if n_waiting:
+        parts.append(f"{n_waiting} of {len(present)} endpoints waiting")
     if progress.stopping:
         parts.append("stopping: no new requests")
+    elif progress.paused:
+        parts.append("paused: `harness ctl … resume` goes on")
     elif progress.eta_s is not None and progress.done < progress.total:
         parts.append(f"{duration(progress.eta_s)} left")
     return " · ".join(parts)
