@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def nothing_survives(private_state: Path) -> Iterator[None]:
 
 
 def engine_processes() -> list[int]:
-    """Living processes that were started from, or have loaded, a file of our environments.
+    """Living processes of this session that were started from, or have loaded, a file of our environments.
 
     Engines overwrite their environment and their command line with a title, but not what they have mapped.
     """
@@ -86,6 +87,23 @@ def engine_processes() -> list[int]:
                 text = (entry / "cmdline").read_bytes().decode("utf-8", "replace") + (entry / "maps").read_text()
             except OSError:
                 continue
-            if folder in text:
+            if folder in text and not of_another_session(int(entry.name)):
                 found.append(int(entry.name))
     return found
+
+
+def of_another_session(pid: int) -> bool:
+    """Whether the guard that keeps this process keeps its state in another session's temporary folder."""
+    session = Path(os.environ["HARNESS_STATE"]).parent
+    try:
+        while pid > 1:
+            entry = Path("/proc") / str(pid)
+            if b"server_launchers.guard" in (entry / "cmdline").read_bytes():
+                variables = dict(
+                    variable.partition(b"=")[::2] for variable in (entry / "environ").read_bytes().split(b"\0")
+                )
+                return session not in Path(os.fsdecode(variables.get(b"HARNESS_STATE", b"/"))).parents
+            pid = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        pass
+    return False

@@ -102,7 +102,7 @@ LITELLM = Recipe("litellm", ("litellm[proxy]==1.109.1",), overrides=("litellm-pr
 def python_of(recipe: Recipe) -> Path:
     """The interpreter of the recipe's environment, which is made on the first call; raises NoEnvironment."""
     text = repr((recipe.wanted, recipe.overrides, recipe.without, sys.version_info[:2]))
-    stubs = b"".join(file.read_bytes() for file in sorted(STUBS.rglob("*.py")))
+    stubs = b"".join(file.read_bytes() for file in sorted(STUBS.rglob("*.py")) if recipe.finish is _stub)
     mark = hashlib.sha256(text.encode() + stubs).hexdigest()[:8]
     home = folder() / f"{recipe.name}-{mark}"
     complete = home / ".complete"
