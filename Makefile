@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 EXAMPLES ?= 20000
 ROUNDS ?= 200
 
-.PHONY: demo test check fuzz format clean
+.PHONY: demo test check fuzz bench bench-grading bench-journal bench-schedule test-servers test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -27,6 +27,30 @@ check: $(VENV)/.installed-check
 fuzz: $(VENV)/.installed-test
 	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) HARNESS_FUZZ_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -m fuzz --timeout=14400
 
+## bench: the client's cost per token beside other clients, every reply checked (see docs/performance.md)
+bench: $(VENV)/.installed-bench
+	@$(BIN)/python bench/client.py
+
+## bench-grading: accuracy and speed of the grader, beside Math-Verify where it is installed (see docs/grading.md)
+bench-grading: $(VENV)/.installed-bench
+	@$(BIN)/python bench/grading.py
+
+## bench-journal: cost of storing and resuming
+bench-journal: $(VENV)/.installed-bench
+	@$(BIN)/python bench/journal.py
+
+## bench-schedule: simulated makespan of the order in which samples are asked
+bench-schedule: $(VENV)/.installed-bench
+	@$(BIN)/python bench/schedule.py
+
+## test-servers: real vLLM, SGLang and routers on this CPU; installs several GB on the first call
+test-servers: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/servers --timeout=3600
+
+## test-fault-tools: whole runs through real fault proxies; installs them on the first call (needs npm)
+test-fault-tools: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/fault_tools --timeout=1200
+
 format: $(VENV)/.installed-check
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
@@ -46,4 +70,8 @@ $(VENV)/.installed-test: pyproject.toml tools/bootstrap.py
 
 $(VENV)/.installed-check: pyproject.toml tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,hub,test,check]'
+	@touch $@
+
+$(VENV)/.installed-bench: pyproject.toml tools/bootstrap.py
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,hub,bench]'
 	@touch $@
