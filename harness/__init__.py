@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.generation.runner import generate
     from harness.generation.settings import BenchmarkSettings, RunSettings
     from harness.grading import grade
-    from harness.reports import report
+    from harness.reports.report import report
     from harness.runs import RunFolder
     from harness.scoring.pipeline import Grading, score_run
 
