@@ -44,6 +44,14 @@ _CAUSES = tuple(
             "the model is not found: check its name, or set HF_TOKEN if it is private",
         ),
         (
+            r"[Mm]odel architectures? \[?'?(\w+)'?\]? (?:are|is) not supported",
+            "this version of the engine does not know the model's architecture {}: use a newer one",
+        ),
+        (
+            r"SafetensorError: (.+)",
+            "a file of the model's weights is damaged ({}): delete it and fetch it again",
+        ),
+        (
             r"failed to load model, '(.+?)'",
             "the model {} cannot be loaded: damaged, or of a kind this build does not know",
         ),
@@ -60,7 +68,8 @@ _CAUSES = tuple(
         (
             r"(?:No available memory for the cache blocks|larger than the available KV cache memory|"
             r"Not enough memory\. Please try to increase --mem-fraction-static)",
-            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, or lower --max-model-len",
+            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
+            "or lower --max-model-len",
         ),
         (
             r"Free memory on device .*?less than desired GPU memory utilization",
@@ -77,6 +86,11 @@ _CAUSES = tuple(
         (
             r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
             "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
+        ),
+        (
+            r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
+            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+            "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
         ),
         (
             r"[Ww]orld size \((\d+)\).*?(?:number of available|available GPUs)|invalid device ordinal",
@@ -107,6 +121,8 @@ _CAUSES = tuple(
         (r"cannot run (.+)", "{}: the program cannot be run"),
     )
 )
+_ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
+_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files. Consider")
 _SIGNALS = {
     4: "it was killed by signal 4 (SIGILL): this CPU lacks an instruction that the build uses",
     6: "it aborted (signal 6)",
@@ -152,7 +168,8 @@ def cause(path: Path, exit_code: int | None) -> str:
     for pattern, sentence in _CAUSES:
         if found := pattern.search(text):
             return sentence.format(*(visible(group or "", 200) for group in found.groups()))
-    return _exit_sentence(exit_code)
+    said = [found[1] for found in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(found[1])]
+    return _exit_sentence(exit_code) + (f"; its log says: {visible(said[-1], 300)}" if said else "")
 
 
 def _exit_sentence(code: int | None) -> str:

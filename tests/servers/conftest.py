@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,19 +76,19 @@ def nothing_survives(private_state: Path) -> Iterator[None]:
 
 
 def engine_processes() -> list[int]:
-    """Living processes of this session that were started from, or have loaded, a file of our environments.
+    """Living processes of this session that have loaded a library of our environments.
 
     Engines overwrite their environment and their command line with a title, but not what they have mapped.
     """
-    folder = str(environments.folder())
+    library = re.compile(rf"{re.escape(str(environments.folder()))}/[^/\n]+/lib/")
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and processes.start_of(int(entry.name)) is not None:
             try:
-                text = (entry / "cmdline").read_bytes().decode("utf-8", "replace") + (entry / "maps").read_text()
+                mapped = (entry / "maps").read_text()
             except OSError:
                 continue
-            if folder in text and not of_another_session(int(entry.name)):
+            if library.search(mapped) and not of_another_session(int(entry.name)):
                 found.append(int(entry.name))
     return found
 
