@@ -108,15 +108,29 @@ def find_model(provider: Provider, endpoint: Endpoint, model: str | None, ca_fil
 def find_models(
     provider: Provider, endpoints: Sequence[Endpoint], model: str | None, ca_file: Path | None
 ) -> tuple[str, list[ModelInfo]]:
-    """(model name, what each endpoint says of it). Raises `ServerError` as `find_model` does."""
+    """(model name, what each endpoint says of it). Raises `ServerError` as `find_model` does.
+
+    Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
+    """
+    from harness.client.discovery import NoAnswer
+
     found = []
+    down: list[NoAnswer] = []
     for endpoint in endpoints:
-        info = find_model(provider, endpoint, model, ca_file)
+        try:
+            info = find_model(provider, endpoint, model, ca_file)
+        except NoAnswer as error:
+            down.append(error)
+            continue
         if info is not None:
             model = info.id
             found.append(info)
         elif model is not None and provider.hosted and provider.models_list.lists == "all":
             terminal.warn(f"{provider.name} does not list {visible(model, 80)}: is the name right?")
+    if len(down) == len(endpoints):
+        raise down[0]
+    for missing in down:
+        terminal.warn(f"{missing} The others begin without it.")
     if model is None:
         raise ServerError(f"{endpoints[0].base_url} does not list its models: name one with --model")
     return model, found

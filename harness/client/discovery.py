@@ -38,6 +38,10 @@ class ModelInfo:
     context_tokens: int | None = None
 
 
+class NoAnswer(ServerError):
+    """Nobody answers at the address, at present; what an address that is merely wrong looks like, too."""
+
+
 def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
     status, body = _get(endpoint, endpoint.base_url + "/models", timeout, ca_file)
@@ -155,20 +159,20 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> 
                 raise ServerError(f"{url} redirects to {target}; give that address as --base-url")
             return response.status_code, bytes(body[:limit])
     except httpx.ConnectTimeout as error:
-        raise ServerError(f"no answer from {place} within {timeout:g} s; check the host of --base-url") from error
+        raise NoAnswer(f"no answer from {place} within {timeout:g} s; check the host of --base-url") from error
     except httpx.ConnectError as error:
         cause = quoted(redacted(str(error), secrets_of(endpoint)))
         if "certificate" in cause.lower() or "ssl" in cause.lower():
             raise ServerError(
                 f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
             ) from error
-        raise ServerError(f"no server answers at {place} ({cause}); is it started, and is the port right?") from error
+        raise NoAnswer(f"no server answers at {place} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
         raise ServerError(
             f"{place} does not answer in HTTP ({quoted(str(error))}); check the port and http/https"
         ) from error
     except httpx.TimeoutException as error:
-        raise ServerError(f"{url} does not answer within {timeout:g} s") from error
+        raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         raise ServerError(f"{url}: {quoted(redacted(str(error), secrets_of(endpoint)))}") from error
 

@@ -100,6 +100,7 @@ class Pace:
         """at_once: the limit follows; otherwise it rises step by step, as after a refusal."""
         if at_once and self._limit >= self.ceiling:
             self._limit = float(ceiling)
+        self._rise_by = 1.0
         self.ceiling = ceiling
         self._limit = min(self._limit, float(ceiling))
 

@@ -190,6 +190,20 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     assert "line 2" in refused.err
 
 
+def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Command) -> None:
+    data = write_questions(tmp_path, 3)
+    with FaultServer(answering(0.9)) as down:
+        pass
+    with FaultServer(answering(0.9)) as up:
+        words = run_words(data, "--base-url", down.base_url, "--samples", "2")
+        done = harness(*words, "--base-url", up.base_url)
+        assert done.code == 0, done.err
+        assert f"no server answers at 127.0.0.1:{down.port}" in done.err
+    assert keys_on_disk(tmp_path) == expected_keys(3, 2)
+    nobody = harness(*words, "--base-url", up.base_url, "--out", "other")
+    assert nobody.code == 2
+
+
 def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: Command) -> None:
     def by_number(request: Request) -> Iterator[Step]:
         if request.method == "GET":

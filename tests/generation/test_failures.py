@@ -28,7 +28,7 @@ from harness.core.records import Timing, Usage
 from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
 from harness.generation.settings import BenchmarkSettings
 from harness.runs.layout import RunFolder
-from tests.budget import rounds
+from tests.budget import examples, rounds
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 
@@ -472,7 +472,7 @@ class Scripted:
 
 
 @given(script=st.lists(st.sampled_from(["good", *FAULTS]), max_size=60), concurrency=st.integers(1, 6))
-@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_fails_every_key_is_on_disk_or_among_the_causes_and_a_resume_completes(
     tmp_path_factory: pytest.TempPathFactory, script: list[str], concurrency: int
 ) -> None:

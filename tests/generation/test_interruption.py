@@ -58,7 +58,7 @@ def more_requests(server: FaultServer, n: int) -> bool:
 def test_a_run_killed_again_and_again_ends_with_exactly_the_expected_keys(tmp_path: Path) -> None:
     chance = random.Random(20261120)
     with FaultServer(unhurried) as server:
-        for _ in range(6):
+        for _ in range(rounds(3)):
             child = start(tmp_path, 12, 40, server.base_url)
             assert more_requests(server, 5)
             time.sleep(chance.uniform(0.0, 0.12))

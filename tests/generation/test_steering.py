@@ -371,7 +371,7 @@ def slow_reply(request: Request) -> Iterable[Step]:
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another process's limits are changed on Linux only")
 def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobody_aside(tmp_path: Path) -> None:
     with FaultServer(slow_reply) as server:
-        child = start(tmp_path, 20, 40, server.base_url)
+        child = start(tmp_path, 12, 40, server.base_url)
         try:
             manifest = RunFolder(tmp_path / "run").manifest
             assert server.wait_for(lambda: manifest.exists() and b"server_model" in manifest.read_bytes(), 30)
@@ -384,7 +384,7 @@ def test_descriptors_that_run_out_on_the_way_lower_the_concurrency_and_set_nobod
             child.send_signal(signal.SIGKILL)
     assert (code, said) == (0, "")
     settings = run_settings(tmp_path / "run")
-    assert keys_of(settings) == expected_keys(20, 40)
+    assert keys_of(settings) == expected_keys(12, 40)
     lowered = [e["to"] for e in events(settings, "concurrency_lowered")]
     assert lowered, "the limit did not bite"
     assert min(lowered) >= 3
