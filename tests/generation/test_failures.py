@@ -472,7 +472,9 @@ class Scripted:
 
 
 @given(script=st.lists(st.sampled_from(["good", *FAULTS]), max_size=60), concurrency=st.integers(1, 6))
-@hypothesis_settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_whatever_fails_every_key_is_on_disk_or_among_the_causes_and_a_resume_completes(
     tmp_path_factory: pytest.TempPathFactory, script: list[str], concurrency: int
 ) -> None:
