@@ -13,7 +13,7 @@ from harness.cli import terminal
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
 
-PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "antlr4-python3-runtime", "mpmath", "xllamacpp", "huggingface-hub")
+PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
 
 
