@@ -6,7 +6,8 @@ request is sent all the same. A limiter that just refused refuses again; chance 
 
 - Limited: the limit falls to what is in flight without the refused request, and the endpoint is left alone for a while
   that grows with each round of refusals and shrinks with what is accepted, so that about one request in six is refused
-  at most. The limit rises by 1, 2, 4 … every second from the last refusal on; after a rise that was refused one waits
+  at most. The limit rises by 1, 2, 4 … every second (or two round trips of a refusal, if that is more) from the last
+  refusal on; after a rise that was refused one waits
   twice as long, up to `LONGEST_RISE_S`.
 - At random: nothing is lowered and nobody waits, until so many are refused that it can be no accident.
 
@@ -20,11 +21,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SETTLED_S = 1.0
-"""A request that has not been refused after so many seconds is taken as accepted, long before its reply is complete."""
+MOST_SETTLED_S = 60.0
+"""A request that has not been refused after so many seconds, or twice the time that a refusal took, is taken as
+accepted, long before its reply is complete."""
 
-FIRST_RISE_S = 1.0
 LONGEST_RISE_S = 60.0
-"""Seconds from a refusal, or from the last rise, to the next rise of the limit."""
+"""Seconds from a refusal, or from the last rise, to the next rise of the limit, at most; at least until the last rise
+has settled."""
 
 OPINION_S = 0.25
 """Older than this, a refusal is no occasion for a second opinion."""
@@ -74,16 +77,17 @@ class Pace:
         self._limit = float(ceiling)
         self._unsettled: deque[Ticket] = deque()
         self._n_settled = 0
+        self._settled_s = SETTLED_S
         self._n_replies = 0
         self._lowered_at = float("-inf")
         self._rise_at = float("-inf")
-        self._rise_after = FIRST_RISE_S
+        self._rise_after = SETTLED_S
         self._rise_by = 1.0
         self._risen_at = float("-inf")
         self._opinion_until = float("-inf")
         self._opinion_on: Ticket | None = None
         self._asking: Ticket | None = None
-        self._ask_after = FIRST_RISE_S / 2
+        self._ask_after = SETTLED_S / 2
         self._ask_again_at = float("-inf")
         self._asked_again = 0.0
         self._accepted_again = 0.0
@@ -107,7 +111,7 @@ class Pace:
     def advance(self) -> None:
         """Let time pass: requests settle, the limit rises."""
         now = self._clock()
-        while self._unsettled and (self._unsettled[0].ended or self._unsettled[0].sent_at <= now - SETTLED_S):
+        while self._unsettled and (self._unsettled[0].ended or self._unsettled[0].sent_at <= now - self._settled_s):
             ticket = self._unsettled.popleft()
             if not ticket.ended:
                 ticket.settled = True
@@ -116,7 +120,7 @@ class Pace:
         if self._limit < self.ceiling and now >= self._rise_at and self.in_flight >= self.limit:
             if self._risen_at > self._lowered_at:  # the last rise was not refused
                 self._rise_by *= 2
-                self._rise_after = FIRST_RISE_S
+                self._rise_after = self._settled_s
             self._limit = min(float(self.ceiling), self._limit + self._rise_by)
             self._risen_at = now
             self._rise_at = now + self._rise_after
@@ -162,6 +166,7 @@ class Pace:
         self.advance()
         self.ended(ticket)
         self._judged(ticket, refused=True)
+        self._settled_s = max(self._settled_s, min(MOST_SETTLED_S, 2 * (self._clock() - ticket.sent_at)))
         if told_when:
             self.at_random = False
         elif self.at_random:
@@ -171,7 +176,8 @@ class Pace:
         if ticket.sent_at > self._lowered_at:
             self.waits = min(MOST_WAITS, self.waits + 1)
             failed = ticket.sent_at >= self._risen_at > self._lowered_at
-            self._rise_after = min(LONGEST_RISE_S, 2 * self._rise_after) if failed else self._rise_after
+            doubled = min(LONGEST_RISE_S, 2 * self._rise_after)
+            self._rise_after = max(self._settled_s, doubled if failed else self._rise_after)
             self._lowered_at = now
         self._rise_by = 1.0
         self._rise_at = now + self._rise_after
@@ -195,7 +201,7 @@ class Pace:
         if not ticket.opinion:
             return
         self._asking = None
-        self._ask_after = min(LONGEST_RISE_S, 2 * self._ask_after) if refused else FIRST_RISE_S / 2
+        self._ask_after = min(LONGEST_RISE_S, 2 * self._ask_after) if refused else SETTLED_S / 2
         self._ask_again_at = now + self._ask_after if refused else now
         fade = 1 - 1 / (2 * OPINIONS)
         self._asked_again = fade * self._asked_again + 1

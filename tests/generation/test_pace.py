@@ -53,7 +53,15 @@ def at_random(share: float) -> Accepts:
     return lambda now, working, chance: chance.random() >= share
 
 
-def simulate(accepts: Accepts, *, samples: int, mean_s: float, concurrency: int, seed: int = 1) -> Result:
+def simulate(
+    accepts: Accepts,
+    *,
+    samples: int,
+    mean_s: float,
+    concurrency: int,
+    seed: int = 1,
+    refusal_s: float = ROUND_TRIP_S / 2,
+) -> Result:
     """Ask for all samples (lengths of exponential distribution), as the network thread does."""
     chance, now, counter = random.Random(seed), 0.0, itertools.count()
     endpoint = replace(Endpoint.parse("http://server:80"))
@@ -76,7 +84,7 @@ def simulate(accepts: Accepts, *, samples: int, mean_s: float, concurrency: int,
             working += 1
             later(max(mean_s / 20, chance.expovariate(1 / mean_s)), "end", ticket)
         elif what == "arrive":
-            later(ROUND_TRIP_S / 2, "refused", ticket)
+            later(refusal_s, "refused", ticket)
         elif what == "end":
             working -= 1
             done += 1
@@ -126,6 +134,12 @@ def test_refusals_at_random_do_not_throttle(share: float, mean_s: float, samples
     tail, finding_out = 8 * mean_s, 30.0
     assert result.seconds <= 1.3 * ideal_s + tail + finding_out
     assert result.refused <= 1.2 * share / (1 - share) + 0.05
+
+
+def test_a_limiter_behind_a_slow_gateway_is_obeyed() -> None:
+    result = simulate(slots(16), samples=1000, mean_s=30.0, concurrency=64, refusal_s=4.0)
+    assert result.refused <= 0.2 + (50 + 4 * 64) / 1000
+    assert result.seconds <= 1.5 * 1000 * 30 / 16
 
 
 def test_a_limiter_that_sets_in_later_is_noticed() -> None:
