@@ -1,10 +1,10 @@
 """Accuracy and speed of the grader on labelled pairs and outputs; Math-Verify beside it where it is installed.
 
-    python bench/grading.py [--shared FOLDER] [--math-verify PYTHON] [--errors] [--quick]
+    python bench/grading.py [--shared FOLDER] [--math-verify PYTHON] [--quick]
 
 Prints agreement with the labels per set with false accepts (FA) and false refusals (FR), how pairs were decided, the
 time of each step, the throughput on long responses, and the rows on which the two graders disagree. `--math-verify`
-names an interpreter of an environment that has the library; by default this one is tried.
+(or MATH_VERIFY in the environment) names an interpreter that has the library; by default this one is tried.
 """
 
 from __future__ import annotations
@@ -107,8 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(__file__).resolve().parents[2] / "shared"
     parser.add_argument("--shared", type=Path, default=Path(os.environ.get("HARNESS_SHARED", default)))
-    parser.add_argument("--math-verify", default=sys.executable, metavar="PYTHON")
-    parser.add_argument("--errors", action="store_true", help="list our errors")
+    parser.add_argument("--math-verify", default=os.environ.get("MATH_VERIFY", sys.executable), metavar="PYTHON")
     parser.add_argument("--quick", action="store_true", help="leave out the throughput test")
     arguments = parser.parse_args()
 
@@ -122,8 +121,7 @@ def main() -> None:
     _times(labelled)
     if not arguments.quick:
         _throughput(arguments.shared / "data", arguments.math_verify if theirs is not None else None)
-    if arguments.errors:
-        _list("Our errors", [
+    _list("Our errors", [
             (row, f"{grade.verdict} by {grade.rule}, extracted {visible(str(grade.extracted), 60)}")
             for row, grade in zip(labelled, ours, strict=True) if (grade.verdict == "correct") != row.expected
         ])  # fmt: skip
@@ -252,9 +250,7 @@ def _processor() -> float:
 
 def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
     chosen = random.Random(7)
-    words = re.findall(
-        r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we"
-    )
+    words = re.findall(r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we")
     filler = " ".join(chosen.choice(words) for _ in range(SPEED_CHARS // 4))
     references = [row["answer"] for row in _lines(data / "math500.jsonl")]
     questions = {str(place): question(reference, str(place)) for place, reference in enumerate(references)}

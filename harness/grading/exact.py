@@ -394,7 +394,10 @@ def _fn(node: Node, depth: int) -> Value:
     values = [rational(exact(argument, depth)) for argument in arguments]
     if any(value is None for value in values):
         raise NotExact(name)
-    return rule(*(value for value in values if value is not None))
+    try:
+        return rule(*(value for value in values if value is not None))
+    except TypeError as error:  # a function written with the wrong number of arguments
+        raise NotExact(name) from error
 
 
 def _integers(*values: Fraction) -> list[int]:

@@ -382,7 +382,7 @@ class _Lexer:
         elif (fused := _FUSED.fullmatch(word)) is not None and fused[1] != "pi":
             self.at += len(fused[1])
             self.put("cmd", fused[1])
-        elif self.is_unit(word, previous) or self.is_word(word):
+        elif (self.is_unit(word, previous) or self.is_word(word)) and not self.is_digits(word, match.end()):
             self.at = self.end_of_words(match.end())
             self.words(source[match.start() : self.at])
         else:
@@ -398,6 +398,10 @@ class _Lexer:
             and (previous.kind == "num" or previous.text in (")", "}", "rset"))
             and (word in _BARE_UNITS or (len(word) >= 3 and (word in ("pct", "percent") or unit_of(word) is not None)))
         )
+
+    def is_digits(self, word: str, end: int) -> bool:
+        """Letters as digits of a number with a base: the BBA of 2BBA_14."""
+        return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str) -> bool:
         """English, or a product of variables? Three letters or more that are not all usual variables are a word."""

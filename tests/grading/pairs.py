@@ -842,6 +842,7 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         (r"\ln 2", "0.693", False),
     ],
     "garbage": [
+        ("5", r"\ln(-1,2)2", False),
         ("5", "=", False),
         ("5", "==5==", False),
         ("5", "NaN", False),
