@@ -7,8 +7,7 @@ request is sent all the same. A limiter that just refused refuses again; chance 
 - Limited: the limit falls to what is in flight without the refused request, and the endpoint is left alone for a while
   that grows with each round of refusals and shrinks with what is accepted, so that about one request in six is refused
   at most. The limit rises by 1, 2, 4 … every second (or two round trips of a refusal, if that is more) from the last
-  refusal on; after a rise that was refused one waits
-  twice as long, up to `LONGEST_RISE_S`.
+  refusal on; after a rise that was refused one waits twice as long, up to `LONGEST_RISE_S`.
 - At random: nothing is lowered and nobody waits, until so many are refused that it can be no accident.
 
 Cut streams and 5xx say nothing about pace and are not told to it.

@@ -18,7 +18,7 @@ from harness.core.records import Question
 from harness.reports import charts
 from harness.reports.markup import Content, Markup, join, tag
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.tables import ABSENT, Table, breakdown_table, settings_table
+from harness.reports.tables import ABSENT, Table, breakdown_table, endpoint_table, settings_table
 from harness.scoring import QuestionTally
 
 MAX_QUESTION_ROWS = 500
@@ -111,6 +111,8 @@ def _run_details(run: ScoredRun, benchmark: ScoredBenchmark) -> list[Content]:
     if score is not None and score.breakdowns:
         groups = [_table(breakdown_table(run.label, score, by)) for by in score.breakdowns]
         parts.append(tag("details", tag("summary", f"By {', '.join(score.breakdowns)}"), *groups))
+    if score is not None and (by_endpoint := endpoint_table([(run.label, score)])) is not None:
+        parts.append(tag("details", tag("summary", "By endpoint"), _table(by_endpoint)))
     shown = questions[:MAX_QUESTION_ROWS]
     some = "" if len(shown) == len(questions) else f" (the first {len(shown)} of {len(questions)})"
     parts.append(tag("details", tag("summary", f"Questions{some}"), _legend(**_KINDS), _questions(shown)))

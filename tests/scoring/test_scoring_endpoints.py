@@ -9,7 +9,7 @@ import pytest
 
 from harness.core import codec
 from harness.core.records import Question, Sample, Timing, Usage
-from harness.reports import endpoint_table
+from harness.reports import endpoint_table, report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.log import RunLog
 from harness.scoring.endpoints import Origins, two_sided
@@ -96,6 +96,9 @@ def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) 
     table = endpoint_table([("run", score)])
     assert table is not None
     assert [row[2].endswith(" *") for row in table.rows] == [False, False, True]
+    page = report([run]).html()
+    assert "By endpoint" in page
+    assert f"{C} *" in page
 
 
 def test_an_endpoint_that_truncates_more_stands_out(tmp_path: Path) -> None:
