@@ -48,12 +48,16 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
 
 
 def _show(answer: Answer) -> None:
+    from harness.cli.progress import duration
+
     click.echo(visible(answer.said, 500))
     facts = answer.facts
     if not facts:
         return
-    for name, key in (("tokens", "tokens"), ("failed requests", "failures"), ("given up", "given_up")):
-        click.echo(f"  {name}: {facts[key]}")
+    rate = f" ({facts['tokens_per_s']:,.0f} tokens/s)" if facts["tokens_per_s"] else ""
+    left = f", {duration(facts['eta_s'])} left" if facts["eta_s"] is not None else ""
+    click.echo(f"  {facts['tokens']:,} new tokens{rate}{left}")
+    click.echo(f"  {facts['failures']} failed requests, {facts['given_up']} samples given up")
     for benchmark in facts["benchmarks"]:
         click.echo(f"  {visible(benchmark['name'])}: {benchmark['done']} of {benchmark['total']} samples")
     for endpoint in facts["endpoints"]:

@@ -203,8 +203,8 @@ class Network:
     async def _main(self) -> None:
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        self._reserve = Reserve()
         transport = self._transport_factory()
+        self._reserve = Reserve()
         control: ControlSocket | None = None
         try:
             self._worker = self._make_worker(transport)

@@ -271,7 +271,7 @@ def test_ctl_shows_status_as_words_and_as_json(
 
     endpoint = {"base_url": "http://a/v1\x1b[2J", "state": "open", "in_flight": 3, "limit": 8, "done": 1, "failed": 0}
     facts: dict[str, Any] = {
-        "tokens": 7, "failures": 0, "given_up": 0, "endpoints": [endpoint],
+        "tokens": 7000, "tokens_per_s": 55.5, "eta_s": 40.0, "failures": 0, "given_up": 0, "endpoints": [endpoint],
         "benchmarks": [{"name": "sums", "done": 1, "total": 4}],
     }  # fmt: skip
     monkeypatch.setattr("harness.generation.control.send", lambda folder, command: Answer(said="running", facts=facts))
@@ -279,6 +279,7 @@ def test_ctl_shows_status_as_words_and_as_json(
     (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
     shown = harness("ctl", "run", "status")
     assert "sums: 1 of 4 samples" in shown.out
+    assert "7,000 new tokens (56 tokens/s), 40 s left" in shown.out
     assert "\x1b" not in shown.out
     assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == facts
     assert harness("ctl", "nowhere", "status").code == 3
