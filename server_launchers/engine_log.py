@@ -17,7 +17,7 @@ _PHASES = (
     (re.compile(r"[Ll]oad_model: loading model|Load(?:ing)? weight begin|Starting to load model"), "loading weights"),
     (re.compile(r"[Cc]apturing (?:CUDA|cuda|ACL|acl|NPU)? ?graph.*?(\d{1,3})%"), "capturing graphs {} %"),
     (re.compile(r"[Cc]aptur(?:e|ing) (?:CUDA|cuda|ACL|acl|npu|NPU)"), "capturing graphs"),
-    (re.compile(r"^(?!.*disabl).*(?:torch\.compile|Compiling|[Ii]nductor|Dynamo)"), "compiling"),
+    (re.compile(r"torch\.compile|Compiling|[Ii]nductor|Dynamo"), "compiling"),
     (re.compile(r"KV [Cc]ache|kv cache|KV_cache|GPU blocks|Memory pool"), "reserving the cache"),
     (re.compile(r"warm[- ]?up|Warm[- ]?up"), "warming up"),
     (re.compile(r"Application startup complete|fired up and ready|listening on http"), "listening"),
@@ -62,7 +62,7 @@ _CAUSES = tuple(
         ),
         (r"No space left on device", "the disk is full: free space, or set HF_HOME to another disk"),
         (
-            r"max_model_len \((\d+)\) is greater than the derived max_model_len \(\S*?=(\d+)",
+            r"(?:max_model_len|context_length) \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
             "the context of {} tokens is more than the model's {}: lower --max-model-len",
         ),
         (
@@ -70,6 +70,16 @@ _CAUSES = tuple(
             r"Not enough memory\. Please try to increase --mem-fraction-static)",
             "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
             "or lower --max-model-len",
+        ),
+        (
+            r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
+            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+            "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
+        ),
+        (
+            r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
+            "the machine has {} GiB of memory left for the cache and {} are asked for: lower VLLM_CPU_KVCACHE_SPACE "
+            "(with --env)",
         ),
         (
             r"Free memory on device .*?less than desired GPU memory utilization",
@@ -145,13 +155,13 @@ def tail(path: Path) -> list[str]:
     return [visible(line) for line in text.split("\n") if line.strip()]
 
 
-_SETTINGS = re.compile(r"server_args=|non-default args|with config: ")
-"""Lines that list all settings, whatever happens."""
+_NOT_DOING = re.compile(r"server_args=|non-default args|with config: |disabl")
+"""Lines that list all settings, or what is left out."""
 
 
 def phase(lines: Iterable[str]) -> str | None:
     """How far the start is by the last line that tells."""
-    for line in reversed([line for line in lines if not _SETTINGS.search(line)]):
+    for line in reversed([line for line in lines if not _NOT_DOING.search(line)]):
         for pattern, text in _PHASES:
             if found := pattern.search(line):
                 return text.format(*found.groups())
@@ -169,7 +179,11 @@ def cause(path: Path, exit_code: int | None) -> str:
         if found := pattern.search(text):
             return sentence.format(*(visible(group or "", 200) for group in found.groups()))
     said = [found[1] for found in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(found[1])]
-    return _exit_sentence(exit_code) + (f"; its log says: {visible(said[-1], 300)}" if said else "")
+    if not said:
+        return _exit_sentence(exit_code)
+    # SGLang ends itself by SIGKILL after an error: no sign that memory ran out.
+    ended = f"it ended with {'signal' if (exit_code or 0) < 0 else 'exit status'} {abs(exit_code or 0)}"
+    return f"{ended}; its log says: {visible(said[-1], 300)}"
 
 
 def _exit_sentence(code: int | None) -> str:

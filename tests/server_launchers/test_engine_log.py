@@ -73,6 +73,36 @@ WORDED = [
 ]
 
 
+# Ends of logs of real engines, each of a start that went wrong in this way.
+LOGS = Path(__file__).with_name("logs")
+RECORDED = {
+    "sglang-0.5.23-bad-parser": "refuses an option: argument --reasoning-parser: invalid choice: 'nonsense'",
+    "sglang-0.5.23-context": "the context of 50000 tokens is more than the model's 8192: lower --max-model-len",
+    "sglang-0.5.23-custom": "the model brings its own code",
+    "sglang-0.5.23-heads": "3 workers are more than the processor's memory nodes",
+    "sglang-0.5.23-no-module": "the engine's environment lacks the Python module torchvision",
+    "sglang-0.5.23-not-found-offline": "the model is not in the cache and the hub cannot be reached",
+    "sglang-0.5.23-unknown-flag": "the engine does not know the option --nonsense",
+    "torchaudio-2.11.0-no-library": "the shared library libc10_cuda.so is missing",
+    "vllm-0.32.0-arch": "does not know the model's architecture NobodyForCausalLM",
+    "vllm-0.32.0-bad-parser": "the engine has no reasoning parser nonsense; it has cohere_command3",
+    "vllm-0.32.0-context": "the context of 50000 tokens is more than the model's 8192: lower --max-model-len",
+    "vllm-0.32.0-custom": "the model brings its own code",
+    "vllm-0.32.0-cut": "a file of the model's weights is damaged",
+    "vllm-0.32.0-dtype": "refuses an option: argument --dtype: invalid choice: 'nonsense'",
+    "vllm-0.32.0-empty-folder": "its log says: Invalid repository ID or local directory specified",
+    "vllm-0.32.0-heads": "the model's 4 attention heads cannot be spread over --tp 3",
+    "vllm-0.32.0-kvcache": "16.34 GiB of memory left for the cache and 4000.0 are asked for",
+    "vllm-0.32.0-missing-folder": "its log says: Repo id must be in the form",
+    "vllm-0.32.0-no-kv": "the weights leave too little memory for the cache",
+    "vllm-0.32.0-not-found-offline": "the model is not in the cache and the hub cannot be reached",
+    "vllm-0.32.0-quant": "it ended with exit status 1; its log says: Cannot find the config file for awq",
+    "vllm-0.32.0-taken-port": "a port is in use",
+    "vllm-0.32.0-tp2-one-core": "2 workers are more than the processor's memory nodes",
+    "vllm-0.32.0-unknown-flag": "the engine does not know the option --nonsense",
+}
+
+
 def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
     log = tmp_path / "engine.log"
     log.write_text(text)
@@ -85,6 +115,11 @@ def test_an_engines_words_give_the_cause_and_what_to_do(line: str, cause: str, t
         f"INFO starting, trust_remote_code=False\n{line}\nRuntimeError: Engine core initialization failed. See above.\n"
     )
     assert cause in cause_of(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.iterdir()))
+def test_a_recorded_log_of_a_real_engine_gives_its_cause(name: str) -> None:
+    assert RECORDED[name] in engine_log.cause(LOGS / f"{name}.log", 1)
 
 
 def output_of(*argv: str) -> tuple[str, int]:
@@ -158,6 +193,18 @@ def test_llama_cpp_refuses_what_it_cannot_serve_in_one_sentence(tmp_path: Path) 
 )
 def test_the_phase_of_a_start_is_read_from_the_log(line: str, phase: str) -> None:
     assert engine_log.phase(["first", line, "something else"]) == phase
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING [vllm.py:1703] Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup.",
+        "WARNING [vllm.py:1727] Inductor compilation was disabled by user settings",
+        "[2026-11-20 08:25:09] server_args={'model_path': 'm', 'skip_server_warmup': False, 'log_level': 'info'}",
+    ],
+)
+def test_what_is_switched_off_or_only_listed_is_no_phase(line: str) -> None:
+    assert engine_log.phase(["INFO: Starting to load model m", line]) == "loading weights"
 
 
 def test_a_log_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:

@@ -163,11 +163,11 @@ def _uv() -> str:
 def _index_options() -> list[str]:
     """What pip is told about indexes, in uv's words; uv does not read pip's settings."""
     options = []
-    for key, option in (("index-url", "--index-url"), ("find-links", "--find-links")):
-        name = f"PIP_{key.upper().replace('-', '_')}"
-        value = os.environ.get(name) or _pip_setting(key)
-        options += [word for part in value.split() for word in (option, part)]
-    return options
+    for key in ("index-url", "extra-index-url", "find-links"):
+        value = os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or _pip_setting(key)
+        options += [word for part in value.split() for word in (f"--{key}", part)]
+    # As pip does: the best version of all indexes, not the first index that has the name.
+    return [*options, "--index-strategy", "unsafe-best-match"]
 
 
 def _pip_setting(key: str) -> str:

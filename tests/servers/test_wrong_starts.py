@@ -85,8 +85,12 @@ def test_a_context_beyond_the_models_is_told_with_both_numbers(engine: Callable[
     assert "--max-model-len" in told
 
 
-def test_heads_that_cannot_be_spread_are_counted(engine: Callable[..., ServerSpec]) -> None:
-    assert "cannot be spread over --tp 3" in cause_of(engine(tp=3))
+def test_workers_beyond_the_memory_nodes_are_counted_with_the_variable_that_binds_them(
+    engine: Callable[..., ServerSpec],
+) -> None:
+    told = cause_of(engine(tp=2))
+    assert "2 workers are more than the processor's memory nodes" in told
+    assert "OMP_THREADS_BIND" in told
 
 
 def test_a_model_with_code_of_its_own_is_not_trusted(
@@ -154,13 +158,14 @@ def test_a_start_that_says_nothing_any_more_ends(engine: Callable[..., ServerSpe
     assert time.monotonic() - begun < 300
 
 
-def test_vllm_says_that_the_cores_are_too_few_for_its_workers(vllm: Path, models: Path, private_state: Path) -> None:
-    assert "2 workers are more than" in cause_of(vllm_spec(vllm, models, tp=2))
+def test_vllm_counts_heads_that_cannot_be_spread(vllm: Path, models: Path, private_state: Path) -> None:
+    told = cause_of(vllm_spec(vllm, models, tp=3))
+    assert "4 attention heads cannot be spread over --tp 3" in told
 
 
 def test_vllm_says_that_the_memory_does_not_hold_its_cache(vllm: Path, models: Path, private_state: Path) -> None:
     spec = vllm_spec(vllm, models, environment={**VLLM_ENVIRONMENT, "VLLM_CPU_KVCACHE_SPACE": "4000"})
-    assert "memory" in cause_of(spec)
+    assert "4000.0 are asked for: lower VLLM_CPU_KVCACHE_SPACE" in cause_of(spec)
 
 
 def test_sglang_without_a_device_says_that_it_sees_none(sglang: Path, models: Path, private_state: Path) -> None:
