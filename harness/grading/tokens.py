@@ -99,6 +99,9 @@ _FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|s
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
 _COMMA = re.compile(r",\s*")
 _NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
+_BASED = re.compile(r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)")
+"""Digits beyond nine, known by their base: 1AAA0_11."""
+
 _REMARK = re.compile(r"\([A-Za-z][A-Za-z ]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
@@ -135,7 +138,10 @@ class _Lexer:
                 if self.at >= size:
                     break
             mark = source[self.at]
-            if (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
+            if (based := _BASED.match(source, self.at)) is not None:
+                self.at = based.end()
+                self.put("text", based.group())
+            elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
                 self.number()
             elif mark == ".":
                 self.point()
