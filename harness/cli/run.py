@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -172,6 +172,7 @@ def _towards(
 ) -> int:
     """Whole rounds until the sampling error is small enough. Returns the exit code."""
     from harness.cli.judging import Target
+    from harness.generation import runner
     from harness.runs import RunFolder
 
     folder = RunFolder(settings.out)
@@ -184,6 +185,10 @@ def _towards(
         if outcome.complete or not target.reached():
             return _closing(outcome, settings)
         _summary(outcome, settings)
+    # The plan becomes what was needed: the same settings are checked, nothing is owed, and the score is of a whole run.
+    rounds = target.complete_rounds()
+    fewer = {name: replace(one, samples=max(1, rounds[name])) for name, one in settings.benchmarks.items()}
+    runner.generate(replace(settings, benchmarks=fewer), sets)
     click.echo(f"target reached: {target.reached()}", err=True)
     click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
     return EXIT_COMPLETE

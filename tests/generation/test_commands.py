@@ -129,9 +129,11 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         again = harness(*words, "--target-error", "0.06")
         assert (again.code, "target reached" in again.err) == (0, True)
         assert not [r for r in server.requests[n_asked:] if r.method == "POST"]
+        refused = harness(*words, "--target-error", "0.06", "--temperature", "0.1")
+        assert (refused.code, "temperature" in refused.err) == (3, True)
     score = json.loads(harness("score", "run", "--json").out)
     assert score["sampling_error"] <= 0.06
-    assert score["partial"] is False
+    assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
 
 
 @pytest.mark.parametrize("value", ["0", "0.7", "small", "nan"])
