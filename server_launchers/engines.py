@@ -6,6 +6,7 @@ those facts, so that a dry run prints exactly what a start would run.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +70,18 @@ def recorded_facts(spec: ServerSpec) -> Facts:
 
 def inspect(spec: ServerSpec) -> Facts:
     """Facts of this machine; raises LaunchError where the engine is missing or its version does not fit."""
-    return replace(_inspect_engine(spec), router_python=routers.found_interpreter(spec))
+    facts = replace(_inspect_engine(spec), router_python=routers.found_interpreter(spec))
+    if not _routed(spec):
+        return facts
+    kind = routers.kind_for(spec.engine)
+    program = routers.program(kind, spec)
+    version = None
+    # The router runs beside its workers' container or `uvx`, not in it.
+    beside = spec.model_copy(update={"uvx": None, "docker": None})
+    # Whether it is there is checked before the start; a dry run needs no router.
+    with contextlib.suppress(LaunchError):
+        version = environments.installed_version(beside, program, (facts.router_python,), routers.install(kind))
+    return replace(facts, versions={**facts.versions, kind: version}) if version else facts
 
 
 def _inspect_engine(spec: ServerSpec) -> Facts:

@@ -54,6 +54,8 @@ def test_a_router_gives_one_address_that_works(routed: RunningServer) -> None:
     known = routed.state
     assert known is not None
     assert [member.role for member in known.members] == ["engine", "engine", "router"]
+    assert known.versions["sglang_router"] == routers.VERSIONS["sglang_router"]
+    assert {"xllamacpp", "devices"} <= set(known.versions)
 
 
 def test_a_killed_replica_comes_back_and_the_router_takes_it_again(routed: RunningServer) -> None:
