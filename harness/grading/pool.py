@@ -26,6 +26,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question, Sample
+from harness.grading import own
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.extract import Found
 from harness.grading.grader import Decision, assemble, find, others
@@ -59,7 +60,8 @@ def grade_all(
     workers: int = 1,
     deadline_s: float = DEADLINE_SECONDS,
 ) -> Iterator[Grade]:
-    """Grades in the order of `samples`. Raises `UsageError` for a sample of an unknown question."""
+    """Grades in the order of `samples`. Raises `UsageError`: a sample's question is unknown, a verifier not trusted."""
+    own.require_trusted(questions.values())
     with _Pool(workers, deadline_s) as pool:
         waiting: deque[tuple[Sample, Found | None, list[_Job]]] = deque()
         for sample in samples:

@@ -7,7 +7,6 @@ when the parent dies. Not promised here: an end of each answer. The parent holds
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import resource
 import struct
@@ -18,6 +17,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.records import Question
+from harness.grading import own
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.grader import Decision, decide
 
@@ -88,8 +88,8 @@ def main(deadline: float) -> None:
 
 def _serve(question: Question, task: Task) -> Reply:
     try:
-        own = question.rules.grader != "rules"
-        decision = _own_verifier(question, task.answer) if own else decide(question, task.answer)
+        by_rules = question.rules.grader == own.RULES
+        decision = decide(question, task.answer) if by_rules else _own_verifier(question, task.answer)
         return Reply(task.item, decision.verdict, decision.rule, decision.vote)
     except MemoryError:
         return Reply(task.item, "undecided", "memory", None)
@@ -102,9 +102,8 @@ def _own_verifier(question: Question, answer: str) -> Decision:
 
     A verifier that raises has not judged: undecided, with the kind of its error as the rule.
     """
-    module, _, name = question.rules.grader.partition(":")
     try:
-        correct = bool(getattr(importlib.import_module(module), name)(answer, question))
+        correct = bool(own.load(question.rules.grader)(answer, question))
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade

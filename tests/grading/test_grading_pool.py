@@ -16,6 +16,13 @@ from harness.grading.pool import grade_all
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 
+
+@pytest.fixture(autouse=True)
+def trusted_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifiers of these tests may run."""
+    monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
+
+
 MISBEHAVES = GradeRules(grader="tests.grading.verifiers:misbehaves")
 
 
@@ -146,3 +153,14 @@ def test_worker_ends_with_its_parent() -> None:
     _, alive = psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
     assert alive == []
     assert os.getpid() != pid
+
+
+def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HARNESS_GRADERS", "somebody.else")
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    asked = question("2", rules=GradeRules(grader="planted:verify"))
+    with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
+        list(grade_all({"q": asked}, [sample("2")]))
