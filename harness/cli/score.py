@@ -47,6 +47,11 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
+@click.option(
+    "--answer-from-reasoning",
+    is_flag=True,
+    help="Also say what the accuracy would be if reasoning without a final answer were searched.",
+)
 @click.option("--also", type=click.Choice(["math-verify"]), help="Grade a second time by this grader, and compare.")
 @click.option(
     "--also-python",
@@ -60,6 +65,7 @@ def command(
     workers: int | None,
     deadline: float | None,
     fresh: bool,
+    answer_from_reasoning: bool,
     also: str | None,
     also_python: str | None,
     **flags: Any,
@@ -78,7 +84,12 @@ def command(
     if deadline is not None and not 0 < deadline < MAX_DEADLINE_S:
         raise UsageError(f"--deadline {deadline}: expected seconds above 0")
     defaults = Grading()
-    grading = Grading(workers=workers or os.cpu_count() or 1, deadline_s=deadline or defaults.deadline_s, fresh=fresh)
+    grading = Grading(
+        workers=workers or os.cpu_count() or 1,
+        deadline_s=deadline or defaults.deadline_s,
+        fresh=fresh,
+        answer_from_reasoning=answer_from_reasoning,
+    )
     columns = {name: flags.pop(name) for name in _COLUMNS}
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}
     if not flags["judge_model"]:

@@ -29,7 +29,7 @@ from harness.core.records import Grade, Question, Sample
 from harness.grading import own
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.extract import Found
-from harness.grading.grader import Decision, assemble, find, others
+from harness.grading.grader import Decision, assemble, find, find_in_reasoning, others
 from harness.grading.worker import READY, WARMING, Reply, Task, frame
 
 DEADLINE_SECONDS = 2.0
@@ -59,8 +59,12 @@ def grade_all(
     *,
     workers: int = 1,
     deadline_s: float = DEADLINE_SECONDS,
+    answer_from_reasoning: bool = False,
 ) -> Iterator[Grade]:
-    """Grades in the order of `samples`. Raises `UsageError`: a sample's question is unknown, a verifier not trusted."""
+    """Grades in the order of `samples`; answer_from_reasoning as for `grade`.
+
+    Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
+    """
     own.require_trusted(questions.values())
     with _Pool(workers, deadline_s) as pool:
         waiting: deque[tuple[Sample, Found | None, list[_Job]]] = deque()
@@ -72,6 +76,8 @@ def grade_all(
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
             found = find(question, sample)
+            if found is None and answer_from_reasoning:
+                found = find_in_reasoning(question, sample)
             # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
             jobs = [_Job(question, found.answer)] if found is not None else []
             jobs += [_Job(question, other) for other in others(sample, found)]

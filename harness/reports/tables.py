@@ -83,10 +83,11 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
     """One row a (run label, score), with both errors, each by its name; the notes hold the warnings.
 
-    size: questions × samples of each.
+    size: questions × samples of each. Answers taken from the reasoning have a column where they were asked for.
     """
     notes: list[str] = []
     rows = []
+    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
     for label, score in scores:
         most = max(score.pass_at, default=None)
         error = percent(score.sampling_error)
@@ -97,6 +98,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
                 _short(label),
                 _short(score.benchmark) + (_note(notes, label, score.benchmark, score) if with_notes else ""),
                 percent(score.accuracy),
+                *([percent(score.accuracy_from_reasoning)] if searched else []),
                 error,
                 percent(score.question_error),
                 f"{score.n_questions} × {score.rounds}",
@@ -104,8 +106,9 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
                 ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
             )
         )
-    columns = ("run", "benchmark", "accuracy", "sampling error", "question error", "size")
-    return Table("Scores in %", (*columns, "pass@k", "maj@k"), tuple(rows), tuple(notes), frozenset(range(2, 8)))
+    accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
+    columns = ("run", "benchmark", *accuracies, "sampling error", "question error", "size", "pass@k", "maj@k")
+    return Table("Scores in %", columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:

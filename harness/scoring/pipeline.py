@@ -33,11 +33,16 @@ OnGraded = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again."""
+    """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again.
+
+    answer_from_reasoning: also say what the accuracy would be if the reasoning were searched where the final part gives
+    no answer; the grades stay as they are.
+    """
 
     workers: int = 1
     deadline_s: float = pool.DEADLINE_SECONDS
     fresh: bool = False
+    answer_from_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,7 @@ class GradedBenchmark:
 
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
     warnings: what its journal gives reason to say. endpoints: where its samples came from, if from several.
+    from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
     """
 
     folder: BenchmarkFolder
@@ -54,6 +60,7 @@ class GradedBenchmark:
     grades: list[Grade]
     warnings: tuple[str, ...]
     endpoints: tuple[EndpointScore, ...] = ()
+    from_reasoning: list[Grade] | None = None
 
 
 def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -87,6 +94,7 @@ def grade_run(
             grades=found,
             warnings=tuple(_journal_warnings(place, report)),
             endpoints=origins.scores(found, failed_requests(folder, name)) if origins.several else (),
+            from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
 
 
@@ -95,6 +103,9 @@ def publish(graded: GradedBenchmark) -> Score:
     score = score_benchmark(
         graded.questions, graded.grades, graded.samples, endpoints=graded.endpoints, warnings=graded.warnings
     )
+    if graded.from_reasoning is not None:
+        other = score_benchmark(graded.questions, graded.from_reasoning, graded.samples)
+        score = msgspec.structs.replace(score, accuracy_from_reasoning=other.accuracy)
     grades.write(graded.folder, graded.grades)
     refuse_link(graded.folder.scores)
     write_atomically(graded.folder.scores, codec.pretty(score))
@@ -131,6 +142,22 @@ def _grade_benchmark(
         on_graded(folder.name, len(fresh))
     place = {question_id: i for i, question_id in enumerate(by_id)}
     return sorted((*kept, *fresh), key=lambda g: (place[g.question_id], g.sample_index)), reader.report
+
+
+def _from_reasoning(
+    folder: BenchmarkFolder, asked: list[Question], found: list[Grade], grading: Grading
+) -> list[Grade]:
+    """`found`, with the samples that gave no answer graded by what their reasoning ends with."""
+    silent = {grade.key for grade in found if grade.verdict == "no_answer"}
+    regraded = pool.grade_all(
+        {question.question_id: question for question in asked},
+        read_samples(folder, keys=silent),
+        workers=grading.workers,
+        deadline_s=grading.deadline_s,
+        answer_from_reasoning=True,
+    )
+    by_key = {grade.key: grade for grade in regraded}
+    return [by_key.get(grade.key, grade) for grade in found]
 
 
 def _readable_grades(folder: BenchmarkFolder) -> list[Grade]:

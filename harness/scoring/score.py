@@ -59,6 +59,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     out of time or memory; wrong in the accuracy. n_unextracted: the right answer stood in the text but was not given
     as the answer. pass_at, maj_at: k → value; maj_at_estimated: the k that were drawn at random, the others are exact.
     mean_completion_tokens: over the n_tokens_known samples whose server stated them.
+    accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
+    asked for. It is no score: it says what the budget cost.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
     """
 
@@ -87,6 +89,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     maj_at_estimated: tuple[int, ...] = ()
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     endpoints: tuple[EndpointScore, ...] = ()
+    accuracy_from_reasoning: float | None = None
     graders: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION

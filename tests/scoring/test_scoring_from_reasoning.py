@@ -1,0 +1,59 @@
+"""The second column: what the accuracy would be if reasoning without a final answer were searched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness.core.records import Question, Sample, Timing
+from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
+from harness.scoring.pipeline import Grading, score_run
+
+
+def sample(index: int, text: str | None, reasoning: str) -> Sample:
+    """A sample of the only question; without a final text the budget ended it."""
+    return Sample(
+        benchmark="made up",
+        question_id="q",
+        sample_index=index,
+        text=text,
+        reasoning=reasoning,
+        finish_reason="length" if text is None else "stop",
+        timing=Timing(started=0.0, total=1.0),
+        endpoint="http://nowhere/v1",
+    )
+
+
+def run_with(folder: Path, samples: list[Sample]) -> RunFolder:
+    """A run that holds these samples of one question, whose answer is 7."""
+    run = RunFolder(folder)
+    run.create()
+    manifest = Manifest.start(run, model="m", harness_version="0")
+    manifest = manifest.extend("made up", BenchmarkRecord(identity={"model": "m"}, plan=Plan(samples=len(samples))))
+    manifest.save(run)
+    asked = Question(
+        benchmark="made up", question_id="q", references=("7",), kind="integer", row_digest="", prompt_digest=""
+    )
+    questions.write(run.benchmark("made up"), [asked])
+    with Journal.open(run.benchmark("made up")) as journal:
+        for one in samples:
+            journal.append(one)
+    return run
+
+
+def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_path: Path) -> None:
+    run = run_with(
+        tmp_path / "run",
+        [
+            sample(0, r"\boxed{7}", "thinking"),
+            sample(1, r"\boxed{8}", r"it is \boxed{7}"),  # an answer was given: the reasoning is no matter
+            sample(2, None, r"so it must be \boxed{7}"),
+            sample(3, None, "no idea yet"),
+        ],
+    )
+    (plain,) = score_run(run, Grading())
+    assert (plain.accuracy, plain.accuracy_from_reasoning) == (0.25, None)
+    (score,) = score_run(run, Grading(answer_from_reasoning=True))
+    assert (score.accuracy, score.accuracy_from_reasoning) == (0.25, 0.5)
+    stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
+    assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]
