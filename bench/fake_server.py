@@ -1,11 +1,12 @@
 """A fast fake completion server, so that a client can be measured: one process, one epoll loop, no dependencies.
 
-    python bench/fake_server.py [PORT]
+    python bench/fake_server.py [PORT [TOKENS]]
 
-Parameters ride in the request's model name: `m,n=200,d=20,r=50` = 200 token events, 20 ms apart (0 = flat out), the
-first 50 % of them as reasoning. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish
-event's `system_fingerprint` is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or
-changes a byte is caught. It prints its port on the first line.
+Parameters ride in the request's model name: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
+apart (0 = flat out), the first 50 % of them as reasoning; without `"stream": true` the text comes whole. Events look
+like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's `system_fingerprint` is the CRC-32 of
+the whole text (reasoning, then content), so that a client that loses or changes a byte is caught. It prints its port
+on the first line.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ TOKENS = [
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+DEFAULT_TOKENS = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+
+
 def frame(value: object) -> bytes:
     """An event in an HTTP chunk of its own."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -71,6 +75,25 @@ def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
     )
 
 
+def page(status: str, value: object) -> tuple[bytes]:
+    """A whole answer in JSON."""
+    body = json.dumps(value).encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return (head.encode() + body,)
+
+
+@functools.lru_cache(64)
+def whole_reply(n: int, variant: int) -> tuple[bytes]:
+    """A reply of `n` tokens that is not streamed."""
+    rng = random.Random(variant)
+    text = "".join(rng.choice(TOKENS) for _ in range(n))
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 9, "completion_tokens": n, "total_tokens": n + 9}
+    head = {"id": f"chatcmpl-{variant:016x}", "object": "chat.completion", "created": 1, "model": "m"}
+    crc = f"crc-{zlib.crc32(text.encode()):08x}"
+    return page("200 OK", head | {"choices": [choice], "usage": usage, "system_fingerprint": crc})
+
+
 class Connection:
     """One client: its unread request, and the segments that it is still owed."""
 
@@ -88,15 +111,27 @@ class Connection:
         end = self.request.find(b"\r\n\r\n")
         if end < 0:
             return False
-        length = int(self.request[:end].lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        head = self.request[:end].lower()
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0]) if b"content-length:" in head else 0
         if len(self.request) < end + 4 + length:
             return False
-        body = json.loads(self.request[end + 4 : end + 4 + length])
+        content = self.request[end + 4 : end + 4 + length]
         self.request = b""
-        fields = dict(part.split("=") for part in body["model"].split(",")[1:])
-        self.segments = reply(int(fields.get("n", 100)), int(fields.get("r", 0)), body.get("seed", 0) % VARIANTS)
-        self.step = float(fields.get("d", 0)) / 1000
         self.next = 0
+        self.step = 0.0
+        if not content:
+            listed = head.startswith((b"get /v1/models ", b"get /models "))
+            models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "bench"}]}
+            self.segments = page("200 OK", models) if listed else page("404 Not Found", {"error": "not found"})
+            return True
+        body = json.loads(content)
+        fields = dict(part.split("=") for part in body["model"].split(",")[1:])
+        n, variant = int(fields.get("n", DEFAULT_TOKENS)), (body.get("seed") or 0) % VARIANTS
+        if not body.get("stream"):
+            self.segments = whole_reply(n, variant)
+            return True
+        self.segments = reply(n, int(fields.get("r", 0)), variant)
+        self.step = float(fields.get("d", 0)) / 1000
         if not self.step:
             self.segments = (b"".join(self.segments),)
         return True

@@ -1,0 +1,115 @@
+"""mitmproxy addon that spoils event streams: `mitmdump -s spoil.py --set spoil=MODE --set every=N --set record=FILE`.
+
+Every N-th answer to a completion is spoilt, and a line with the mode is appended to FILE each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from mitmproxy import ctx, http  # type: ignore[import-not-found]
+from mitmproxy.addonmanager import Loader  # type: ignore[import-not-found]
+
+EVENTS_BEFORE = 3
+"""Events that pass unharmed before a stream is cut or damaged."""
+SLOW_SECONDS = 2.0
+STALLED_SECONDS = 600.0
+PAGE = b"<html><h1>Please log in</h1></html>"
+
+Filter = Callable[[bytes], bytes]
+
+
+class Spoil:
+    """Counts completions and spoils their streams."""
+
+    def __init__(self) -> None:
+        self.completions = 0
+
+    def load(self, loader: Loader) -> None:
+        loader.add_option("spoil", str, "", "what is done to a stream")
+        loader.add_option("every", int, 1, "to which streams")
+        loader.add_option("record", str, "", "file with a line for each fault")
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        if flow.request.method != "POST":
+            return
+        self.completions += 1
+        flow.metadata["spoilt"] = self.completions % ctx.options.every == 0
+        if flow.metadata["spoilt"] and ctx.options.spoil == "page":
+            self._record()
+            flow.response = http.Response.make(
+                200, b"<html><h1>Please log in</h1></html>", {"Content-Type": "text/html"}
+            )
+
+    async def responseheaders(self, flow: http.HTTPFlow) -> None:
+        mode = ctx.options.spoil
+        if not flow.metadata.get("spoilt") or mode == "page":
+            return
+        self._record()
+        if mode in ("slow", "stalled"):
+            await asyncio.sleep(SLOW_SECONDS if mode == "slow" else STALLED_SECONDS)
+        assert flow.response is not None
+        flow.response.stream = {
+            "killed": lambda: killed(flow),
+            "ended": ended,
+            "no_done": lambda: no_done,
+            "halved": halved,
+            "crumbs": lambda: crumbs,
+        }.get(mode, lambda: True)()
+
+    def _record(self) -> None:
+        with Path(ctx.options.record).open("a") as file:
+            file.write(f"{ctx.options.spoil}\n")
+
+
+def killed(flow: http.HTTPFlow) -> Filter:
+    """The connection breaks inside the stream."""
+    events = 0
+
+    def spoil(data: bytes) -> bytes:
+        nonlocal events
+        events += data.count(b"data:")
+        if events > EVENTS_BEFORE and flow.killable:
+            flow.kill()
+        return data if events <= EVENTS_BEFORE else b""
+
+    return spoil
+
+
+def ended() -> Filter:
+    """The body ends properly after a few events: no finish reason, no [DONE]."""
+    events = 0
+
+    def spoil(data: bytes) -> bytes:
+        nonlocal events
+        events += data.count(b"data:")
+        return data if events <= EVENTS_BEFORE else b""
+
+    return spoil
+
+
+def halved() -> Filter:
+    """One event loses its second half."""
+    events = 0
+
+    def spoil(data: bytes) -> bytes:
+        nonlocal events
+        before, events = events, events + data.count(b"data:")
+        return data[: len(data) // 2] if before < EVENTS_BEFORE <= events else data
+
+    return spoil
+
+
+def no_done(data: bytes) -> bytes:
+    """The stream lacks its last event; the finish reason is there."""
+    return data.replace(b"data: [DONE]\n\n", b"")
+
+
+def crumbs(data: bytes) -> list[bytes]:
+    """The stream is whole, in pieces of three bytes."""
+    return [data[i : i + 3] for i in range(0, len(data), 3)] or [b""]
+
+
+addons = [Spoil()]
