@@ -42,13 +42,18 @@ class NoAnswer(ServerError):
     """Nobody answers at the address, at present; what an address that is merely wrong looks like, too."""
 
 
+class NoList(ServerError):
+    """The server answers but fails to list its models, as that of transformers does without a hub cache."""
+
+
 def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
     status, body = _get(endpoint, endpoint.base_url + "/models", timeout, ca_file)
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
-        raise ServerError(_refusal(endpoint, "/models", status, body))
+        kind = NoList if status == 500 else ServerError
+        raise kind(_refusal(endpoint, "/models", status, body))
     listed = _object(body).get("data")
     if not isinstance(listed, list):
         raise ServerError(
@@ -64,10 +69,15 @@ def find_model(
 ) -> ModelInfo | None:
     """The listed model of that name; the only one if `model` is None.
 
-    None when the server's list cannot tell (no list, or a router that lists "unknown"). Raises `ServerError` with
-    what the server has when the name is not among it.
+    None when the server's list cannot tell (no list, one that fails, or a router that lists "unknown"). Raises
+    `ServerError` with what the server has when the name is not among it.
     """
-    models = list_models(endpoint, timeout=timeout, ca_file=ca_file)
+    try:
+        models = list_models(endpoint, timeout=timeout, ca_file=ca_file)
+    except NoList:
+        if model is None:
+            raise
+        return None
     known = {info.id: info for info in models}
     if model is not None and model in known:
         return known[model]

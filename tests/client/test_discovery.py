@@ -56,6 +56,13 @@ def test_an_unknown_model_is_refused_with_what_there_is(serve: Any) -> None:
     assert find_model(serve({"/v1/models": models("only")}), None) == ModelInfo("only")
 
 
+def test_a_list_that_fails_stops_only_who_named_no_model(serve: Any) -> None:
+    endpoint = serve({"/v1/models": http(500, {"detail": "Internal Server Error"})})
+    assert find_model(endpoint, "named") is None
+    with pytest.raises(ServerError, match="500"):
+        find_model(endpoint, None)
+
+
 def test_a_router_that_lists_unknown_is_not_believed(serve: Any) -> None:
     assert find_model(serve({"/v1/models": models("unknown")}), "anything") is None
 
