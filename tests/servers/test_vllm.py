@@ -167,8 +167,9 @@ def test_stopping_in_the_middle_of_a_stream_leaves_nothing(vllm: Path, models: P
         stream, reading = begin(server)
         server.stop()
         reading.join()
-    assert stream.finish == []
-    assert stream.errors or stream.broken
+    # Which of the three comes is a race inside vLLM; none of them is a finished reply.
+    assert set(stream.finish) <= {"abort"}
+    assert stream.finish or stream.errors or stream.broken
     assert set(engine_processes()) <= before
 
 
