@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -154,14 +155,22 @@ def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: 
 
 
 def test_a_second_process_on_the_run_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    with FaultServer(unhurried) as server:
-        first = start(tmp_path, 10, 40, server.base_url)
+    refused = threading.Event()
+
+    def waits(request: Request) -> Iterator[Step]:
+        while request.number > 5 and not refused.is_set():
+            yield Pause(0.01)
+        yield from well(request)
+
+    with FaultServer(waits) as server:
+        first = start(tmp_path, 10, 4, server.base_url)
         assert server.wait_for(lambda: len(server.requests) >= 5, 30)
-        code, said = ended(start(tmp_path, 10, 40, server.base_url))
-        assert code == 3
-        assert f"process {first.pid}" in said
+        code, said = ended(start(tmp_path, 10, 4, server.base_url))
+        refused.set()
         assert ended(first)[0] == 0
-    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 40)
+    assert code == 3
+    assert f"process {first.pid}" in said
+    assert keys_of(run_settings(tmp_path / "run")) == expected_keys(10, 4)
 
 
 def test_a_torn_tail_and_a_damaged_line_cost_their_own_keys_only(tmp_path: Path) -> None:
