@@ -14,7 +14,7 @@ from server_launchers import supervisor
 from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import RunningServer
 from tests.embedded import MODEL, embedded_spec
-from tests.servers.running import engine, harness, health, kill, known, launched, samples, wait_for_restart, wait_until
+from tests.servers.running import engine, harness, kill, launched, samples, wait_for_restart
 from tests.servers.streams import ask, begin
 
 WORDS = ("run", "demo:1", "--limit", "6", "--max-tokens", "32", "--out", "run", "--no-canary", "--model", MODEL)
@@ -133,10 +133,3 @@ def test_litellms_proxy_tells_of_a_prompt_that_is_too_long(proxy: RunningServer)
     reply = ask(proxy, "one two three " * 4000)
     assert reply.status == 400
     assert "ContextWindowExceededError" in reply.body
-
-
-def test_stopping_a_proxy_leaves_its_engines_alone(proxy: RunningServer, replicas: RunningServer) -> None:
-    assert known(proxy).guard_pid != known(replicas).guard_pid
-    proxy.stop()
-    wait_until(lambda: proxy.state is None, "the proxy to be forgotten")
-    assert health(replicas) == 200

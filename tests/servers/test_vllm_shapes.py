@@ -1,0 +1,95 @@
+"""A real vLLM on the CPU within a run, with several workers, with several engines, and as replicas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.servers.conftest import engine_processes
+from tests.servers.running import (
+    RUN,
+    assert_complete,
+    engine,
+    harness,
+    kill,
+    known,
+    launched,
+    named,
+    samples,
+    wait_until,
+)
+from tests.servers.specs import ANSWER, THOUGHT, VLLM_BOTH_CORES, VLLM_ENVIRONMENT, vllm_spec
+from tests.servers.streams import ask, begin
+
+KEY = "key-of-the-test"
+
+
+def test_harness_run_starts_asks_and_stops_it(vllm: Path, models: Path, tmp_path: Path) -> None:
+    before = set(engine_processes())
+    words = ["run", "demo:1", "--limit", "10", "--out", "run", "--serve", "vllm", "--model", str(models / "smollm2")]
+    words += ["--served-name", "smol", "--python", str(vllm), "--device", "cpu", "--eager", "--max-model-len", "4096"]
+    words += ["--dtype", "bfloat16", "--max-sequences", "8", "--max-tokens", "256"]
+    words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
+    done = harness(tmp_path, *words)
+    assert done.code == 0, done.err
+    stored = samples(tmp_path / "run")
+    assert len({one["question_id"] for one in stored}) == len(stored) == 10
+    assert {one["server_model"] for one in stored} == {"smol"}
+    assert set(engine_processes()) <= before
+
+
+def test_tensor_parallel_workers_answer_and_die_together(vllm: Path, models: Path, private_state: Path) -> None:
+    spec = vllm_spec(vllm, models, tp=2, environment=VLLM_BOTH_CORES, reasoning_parser="deepseek_r1")
+    with launched(spec) as server:
+        workers = named(server, "VLLM::Worker_TP")
+        assert len(workers) == 2
+        reply = ask(server)
+        assert (reply.text("reasoning"), reply.text("content"), reply.finish) == (THOUGHT, ANSWER, ["stop"])
+        stream, reading = begin(server)
+        kill(workers[1])
+        reading.join()
+        assert (stream.finish, stream.done) == ([], True)
+        wait_until(lambda: known(server).status == "exited", "the server to end")
+        assert engine(server).exit_code is not None
+
+
+def test_data_parallel_engines_behind_one_address_share_the_work(
+    vllm: Path, models: Path, private_state: Path, tmp_path: Path
+) -> None:
+    spec = vllm_spec(vllm, models, dp=2, dp_mode="engine", environment=VLLM_BOTH_CORES, reasoning_parser="deepseek_r1")
+    with launched(spec) as server:
+        assert len(named(server, "VLLM::EngineCore")) == 2
+        done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
+        assert done.code == 0, done.err
+        assert_complete(tmp_path / "run", 20)
+        metrics = httpx.get(f"{server.base_urls[0]}/metrics", trust_env=False).text
+        served = [
+            line
+            for line in metrics.splitlines()
+            if line.startswith("vllm:request_success_total") and not line.endswith(" 0.0")
+        ]
+        assert all(any(f'engine="{number}"' in line for line in served) for number in (0, 1))
+
+
+@pytest.mark.parametrize(("mode", "addresses"), [("client", 2), ("router", 1)])
+def test_a_run_over_replicas_goes_on_when_one_dies(
+    mode: str, addresses: int, vllm: Path, routers: Path, models: Path, private_state: Path, tmp_path: Path
+) -> None:
+    spec = vllm_spec(
+        vllm, models, dp=2, dp_mode=mode, router_python=routers, restarts=1, reasoning_parser="deepseek_r1"
+    )
+    with launched(spec) as server:
+        assert len(server.base_urls) == addresses
+        streams = [begin(server) for _ in range(2)]
+        kill(engine(server).pid)
+        urls = [word for url in server.base_urls for word in ("--base-url", url)]
+        done = harness(tmp_path, *RUN, *urls, "--attempts", "20")
+        for _, reading in streams:
+            reading.join()
+        # `begin` asks the first address: both streams were the dead replica's, or the router gave it one of them.
+        assert [bool(stream.finish) for stream, _ in streams].count(False) == (2 if mode == "client" else 1)
+        assert done.code == 0, done.err
+        assert_complete(tmp_path / "run", 20)
+        assert [member.restarts for member in known(server).members][:2] == [1, 0]
