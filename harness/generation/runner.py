@@ -40,10 +40,10 @@ PROGRESS_S = 0.5
 
 
 def default_transport() -> Transport:
-    """The transport for every kind of endpoint."""
-    from harness.client.aio import AiohttpTransport  # a third of the start-up time
+    """Fast for plain http, aiohttp for everything else."""
+    from harness.client.transports import open_transport  # not needed where nothing is owed
 
-    return AiohttpTransport()
+    return open_transport()
 
 
 def stated_context(endpoint: Endpoint, model: str) -> int | None:
