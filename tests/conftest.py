@@ -6,12 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples each time where a failure would stop others; new ones on a developer's machine.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No example is timed: a busy machine is no failure. The same examples each time where a failure would stop others.
+settings.register_profile(
+    "harness",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("harness")
 
 pytest_plugins = ["tests.embedded"]
 
