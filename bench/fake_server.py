@@ -1,12 +1,12 @@
 """A fast fake completion server, so that a client can be measured: one process, one epoll loop, no dependencies.
 
-    python bench/fake_server.py [PORT [TOKENS]]
+    python bench/fake_server.py [PORT [TOKENS [MS]]]
 
 Parameters ride in the request's model name: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
-apart (0 = flat out), the first 50 % of them as reasoning; without `"stream": true` the text comes whole. Events look
-like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's `system_fingerprint` is the CRC-32 of
-the whole text (reasoning, then content), so that a client that loses or changes a byte is caught. It prints its port
-on the first line.
+apart (default: MS, else 0 = flat out), the first 50 % of them as reasoning; without `"stream": true` the text comes
+whole. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's
+`system_fingerprint` is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or changes
+a byte is caught. It prints its port on the first line. `GET /served` tells how many completions were asked for.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding
 
 
 DEFAULT_TOKENS = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+DEFAULT_STEP_MS = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 
 
 def frame(value: object) -> bytes:
@@ -97,6 +98,9 @@ def whole_reply(n: int, variant: int) -> tuple[bytes]:
 class Connection:
     """One client: its unread request, and the segments that it is still owed."""
 
+    completions = 0
+    """Asked for so far, over all connections."""
+
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.request = b""
@@ -120,10 +124,14 @@ class Connection:
         self.next = 0
         self.step = 0.0
         if not content:
-            listed = head.startswith((b"get /v1/models ", b"get /models "))
+            listed = head.startswith((b"get /v1/models ", b"get /models ", b"get /health "))
+            if head.startswith(b"get /served "):
+                self.segments = page("200 OK", {"completions": Connection.completions})
+                return True
             models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "bench"}]}
             self.segments = page("200 OK", models) if listed else page("404 Not Found", {"error": "not found"})
             return True
+        Connection.completions += 1
         body = json.loads(content)
         fields = dict(part.split("=") for part in body["model"].split(",")[1:])
         n, variant = int(fields.get("n", DEFAULT_TOKENS)), (body.get("seed") or 0) % VARIANTS
@@ -131,7 +139,7 @@ class Connection:
             self.segments = whole_reply(n, variant)
             return True
         self.segments = reply(n, int(fields.get("r", 0)), variant)
-        self.step = float(fields.get("d", 0)) / 1000
+        self.step = float(fields.get("d", DEFAULT_STEP_MS)) / 1000
         if not self.step:
             self.segments = (b"".join(self.segments),)
         return True

@@ -18,7 +18,7 @@ SLOW_SECONDS = 2.0
 STALLED_SECONDS = 600.0
 PAGE = b"<html><h1>Please log in</h1></html>"
 
-Filter = Callable[[bytes], bytes]
+Filter = Callable[[bytes], list[bytes]]
 
 
 class Spoil:
@@ -51,65 +51,69 @@ class Spoil:
         if mode in ("slow", "stalled"):
             await asyncio.sleep(SLOW_SECONDS if mode == "slow" else STALLED_SECONDS)
         assert flow.response is not None
-        flow.response.stream = {
-            "killed": lambda: killed(flow),
-            "ended": ended,
-            "no_done": lambda: no_done,
-            "halved": halved,
-            "crumbs": lambda: crumbs,
-        }.get(mode, lambda: True)()
+        seen: list[int] = []
+        filters: dict[str, Filter] = {
+            "killed": killed(flow),
+            "ended": ended([]),
+            # mitmproxy writes no bytes as a chunk of length 0, which ends the body; the next ones are left over.
+            "leftover": ended([b""]),
+            "halved": lambda data: halved(data, seen),
+            "no_done": no_done,
+            "crumbs": crumbs,
+        }
+        flow.response.stream = whole(filters[mode]) if mode in filters else True
 
     def _record(self) -> None:
         with Path(ctx.options.record).open("a") as file:
             file.write(f"{ctx.options.spoil}\n")
 
 
+def whole(spoil: Filter) -> Filter:
+    """`spoil` without empty pieces of its own making at the end of the body."""
+    return lambda data: spoil(data) if data else []
+
+
 def killed(flow: http.HTTPFlow) -> Filter:
     """The connection breaks inside the stream."""
     events = 0
 
-    def spoil(data: bytes) -> bytes:
+    def spoil(data: bytes) -> list[bytes]:
         nonlocal events
         events += data.count(b"data:")
         if events > EVENTS_BEFORE and flow.killable:
             flow.kill()
-        return data if events <= EVENTS_BEFORE else b""
+        return [data]
 
     return spoil
 
 
-def ended() -> Filter:
-    """The body ends properly after a few events: no finish reason, no [DONE]."""
+def ended(rest: list[bytes]) -> Filter:
+    """The body ends properly after a few events: no finish reason, no [DONE]. `rest` takes each later event's place."""
     events = 0
 
-    def spoil(data: bytes) -> bytes:
+    def spoil(data: bytes) -> list[bytes]:
         nonlocal events
         events += data.count(b"data:")
-        return data if events <= EVENTS_BEFORE else b""
+        return [data] if events <= EVENTS_BEFORE else rest
 
     return spoil
 
 
-def halved() -> Filter:
+def halved(data: bytes, seen: list[int]) -> list[bytes]:
     """One event loses its second half."""
-    events = 0
-
-    def spoil(data: bytes) -> bytes:
-        nonlocal events
-        before, events = events, events + data.count(b"data:")
-        return data[: len(data) // 2] if before < EVENTS_BEFORE <= events else data
-
-    return spoil
+    seen.append(data.count(b"data:"))
+    now = sum(seen)
+    return [data[: len(data) // 2] if now - seen[-1] < EVENTS_BEFORE <= now else data]
 
 
-def no_done(data: bytes) -> bytes:
+def no_done(data: bytes) -> list[bytes]:
     """The stream lacks its last event; the finish reason is there."""
-    return data.replace(b"data: [DONE]\n\n", b"")
+    return [data.replace(b"data: [DONE]\n\n", b"")]
 
 
 def crumbs(data: bytes) -> list[bytes]:
     """The stream is whole, in pieces of three bytes."""
-    return [data[i : i + 3] for i in range(0, len(data), 3)] or [b""]
+    return [data[i : i + 3] for i in range(0, len(data), 3)]
 
 
 addons = [Spoil()]

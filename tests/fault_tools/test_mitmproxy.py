@@ -39,8 +39,9 @@ def injected(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("mode", "failure"),
     [
-        ("killed", {"cut"}),
+        ("killed", {"cut", "connect"}),
         ("ended", {"cut"}),
+        ("leftover", {"cut"}),
         ("halved", {"malformed"}),
         ("page", {"malformed"}),
         ("stalled", {"timeout"}),
