@@ -18,8 +18,8 @@ from tests.embedded import MODEL, embedded_spec
 from tests.server_launchers.test_routers import router_python
 from tests.system.command import start
 
-pytestmark = pytest.mark.server
-LIMIT_SECONDS = 90.0
+pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+LIMIT_SECONDS = 240.0
 
 __all__ = ["router_python"]
 
