@@ -67,6 +67,7 @@ _CAUSES = tuple(
         ),
         (
             r"(?:No available memory for the cache blocks|larger than the available KV cache memory|"
+            r"Loaded weights leave no GPU memory for the KV cache|"
             r"Not enough memory\. Please try to increase --mem-fraction-static)",
             "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
             "or lower --max-model-len",

@@ -81,6 +81,7 @@ RECORDED = {
     "sglang-0.5.23-custom": "the model brings its own code",
     "sglang-0.5.23-heads": "3 workers are more than the processor's memory nodes",
     "sglang-0.5.23-no-module": "the engine's environment lacks the Python module torchvision",
+    "sglang-0.5.23-no-kv": "the weights leave too little memory for the cache",
     "sglang-0.5.23-not-found-offline": "the model is not in the cache and the hub cannot be reached",
     "sglang-0.5.23-unknown-flag": "the engine does not know the option --nonsense",
     "torchaudio-2.11.0-no-library": "the shared library libc10_cuda.so is missing",

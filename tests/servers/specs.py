@@ -43,7 +43,9 @@ def sglang_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
             "model": str(models / MODEL),
             "python": python,
             "attention_backend": "torch_native",
-            "memory_fraction": 0.1,
+            # A share of what is free at the moment: small ones fail when other programs take and give memory.
+            "memory_fraction": 0.5,
+            "extra_flags": ("--max-total-tokens", "65536"),
             "environment": OFFLINE,
             **_SHARED,
             **changes,
