@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.failures import failed_event
+from harness.client.plain_event import PlainEvent, decode_plain_event
 from harness.client.redact import redacted
 from harness.client.reply import FailureKind, Reply, RequestFailed
 from harness.client.usage import usage_of
@@ -48,7 +49,7 @@ class ReplyParser:
 
     __slots__ = (
         "_at", "_body", "_bytes", "_chunks", "_data", "_done", "_event_name", "_events", "_failure", "_fingerprint",
-        "_finish", "_held", "_held_bytes", "_max_bytes", "_mode", "_notes", "_seen",
+        "_finish", "_halves", "_held", "_held_bytes", "_max_bytes", "_mode", "_notes", "_seen",
         "_server_model", "_snippet", "_stamps", "_started_utc", "_usage", "clock", "request_id", "secrets", "started",
     )  # fmt: skip
 
@@ -86,6 +87,7 @@ class ReplyParser:
         self._server_model: str | None = None
         self._fingerprint: str | None = None
         self._notes: list[str] = []
+        self._halves = False  # lone surrogates may have come
         self._done = False
         self._failure: RequestFailed | None = None
 
@@ -240,6 +242,8 @@ class ReplyParser:
             self._line(line)
 
     def _line(self, line: bytes) -> None:
+        if self._done:
+            return
         if line[-1:] == b"\r":
             line = line[:-1]
         if not line:
@@ -268,6 +272,15 @@ class ReplyParser:
         if len(data) < 64 and data.strip() == b"[DONE]":
             self._done = True
             return
+        if not self._event_name:
+            try:
+                plain = decode_plain_event(data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass
+            else:
+                self._events += 1
+                self._plain_event(plain)
+                return
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -282,7 +295,9 @@ class ReplyParser:
     def _decode_slowly(self, data: bytes) -> Any:
         """Lone surrogates, which strict decoders refuse, and plain words in an error event."""
         try:
-            return codec.decode(data)
+            value: Any = codec.decode(data)
+            self._halves = True
+            return value
         except codec.DecodeError as error:
             if self._event_name == b"error":
                 return data.decode("utf-8", "replace").strip()
@@ -290,6 +305,28 @@ class ReplyParser:
                 return {}
             message = f"an event of the stream is not JSON ({error}): {self._quoted(data)}"
             raise self._fail("malformed", message) from error
+
+    def _plain_event(self, event: PlainEvent) -> None:
+        if event.usage is not None:
+            self._usage = event.usage
+        if self._server_model is None:
+            self._server_model = event.model or None
+            self.request_id = event.id or self.request_id
+        if event.system_fingerprint:
+            self._fingerprint = event.system_fingerprint
+        for choice in event.choices:
+            delta = choice.delta
+            came = False
+            if delta.content is not None:
+                came = self._take(0, delta.content)
+            reasoned = delta.reasoning_content is not None and self._take(1, delta.reasoning_content)
+            if not reasoned and delta.reasoning is not None:
+                reasoned = self._take(1, delta.reasoning)
+            came |= reasoned
+            if came:
+                self._stamps.append(self._at)
+            if choice.finish_reason:
+                self._finish = choice.finish_reason
 
     def _event(self, value: dict[str, Any]) -> None:
         choices = value.get("choices")
@@ -324,13 +361,13 @@ class ReplyParser:
                     elif type(piece) is list:
                         for is_reasoning, part in _parts(piece):
                             came |= self._take(is_reasoning, part)
-                elif name in ("reasoning_content", "reasoning"):
-                    if type(piece) is str and not reasoned:
-                        reasoned = self._take(1, piece)
                 elif name == "refusal" and piece:
                     self._note("refusal")
                 elif name == "tool_calls" and piece:
                     self._note("tool call")
+            for name in ("reasoning_content", "reasoning"):
+                if type(piece := delta.get(name)) is str and not reasoned:
+                    reasoned = self._take(1, piece)
             came |= reasoned
         text = choice.get("text")
         if type(text) is str:
@@ -376,6 +413,7 @@ class ReplyParser:
         data = b"".join(self._held)
         self._held.clear()
         self._mode = "json"
+        self._halves = True
         try:
             value: Any = codec.decode(data)
         except codec.DecodeError as error:
@@ -417,9 +455,7 @@ class ReplyParser:
         if not self._seen[which]:
             return None
         text = "".join([*self._chunks[which], *self._body[which]])
-        try:
-            text.encode()
-        except UnicodeEncodeError:  # halves of one character in two events meet here; a lone half stays
+        if self._halves:  # halves of one character in two events meet here; a lone half stays
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return text
 

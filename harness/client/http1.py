@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -18,6 +19,9 @@ MAX_SIZE_LINE_BYTES = 4096
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
+
+
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class BadResponse(ValueError):
@@ -45,7 +49,7 @@ class ResponseReader:
 
     def __init__(self) -> None:
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.headers: Mapping[str, str] = _NO_HEADERS
         self.ended = False
         self.started = False
         """A byte came."""
@@ -107,43 +111,13 @@ class ResponseReader:
             if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
                 raise BadResponse("the reply does not begin as HTTP/1.1 does")
             return b""
-        head, rest = self._buffer[:end], self._buffer[end + 4 :]
+        head, rest = _head(self._buffer[:end]), self._buffer[end + 4 :]
         self._buffer = b""
-        lines = head.decode("latin-1").split("\r\n")
-        status = _STATUS.match(lines[0])
-        if status is None:
-            raise BadResponse("the reply does not begin as HTTP/1.1 does")
-        code = int(status[2])
-        if code < 200 and code != 101:  # 100 Continue, 103 Early Hints: the true head follows
+        if head.status < 200 and head.status != 101:  # 100 Continue, 103 Early Hints: the true head follows
             return self._read_head(rest)
-        headers: dict[str, str] = {}
-        for line in lines[1:]:
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise BadResponse("a header without a colon")
-            headers[name.lower()] = value.strip()
-        self.status, self.headers = code, headers
-        connection = headers.get("connection", "").lower()
-        self._keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
-        self._framing, self._left = self._body_framing(code, headers)
+        self.status, self.headers, self._keep_alive, self._framing, self._left = head
         self.ended = self._framing == "length" and not self._left
         return rest
-
-    @staticmethod
-    def _body_framing(status: int, headers: dict[str, str]) -> tuple[str, int]:
-        coding = headers.get("transfer-encoding", "").lower()
-        if coding:
-            if coding != "chunked":
-                raise BadResponse(f"an unknown transfer encoding {coding!r}")
-            return "chunked", 0
-        if status in (204, 304):
-            return "length", 0
-        length = headers.get("content-length")
-        if length is None:
-            return "close", 0
-        if not (length.isascii() and length.isdigit() and len(length) < 16):
-            raise BadResponse(f"an impossible Content-Length {length[:40]!r}")
-        return "length", int(length)
 
     def _read_chunks(self, data: bytes) -> bytes:
         left = self._left
@@ -188,6 +162,62 @@ class ResponseReader:
             left = size + 2
         self._left = left
         return body[0] if len(body) == 1 else b"".join(body)
+
+
+class _Head(NamedTuple):
+    """framing: "chunked", "length" (then `left` bytes of body) or "close"."""
+
+    status: int
+    headers: Mapping[str, str]
+    keep_alive: bool
+    framing: str
+    left: int
+
+
+def begins_chunked_body(data: bytes) -> bool:
+    """`data` begins with the whole head of a response of status 200 that comes in chunks."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0 or not data.startswith(b"HTTP/1."):
+        return False
+    try:
+        head = _head(data[:end])
+    except BadResponse:
+        return False
+    return head.status == 200 and head.framing == "chunked"
+
+
+@lru_cache(256)
+def _head(data: bytes) -> _Head:
+    """A head without its blank line. A server's heads are the same for a second at least."""
+    lines = data.decode("latin-1").split("\r\n")
+    status = _STATUS.match(lines[0])
+    if status is None:
+        raise BadResponse("the reply does not begin as HTTP/1.1 does")
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BadResponse("a header without a colon")
+        headers[name.lower()] = value.strip()
+    connection = headers.get("connection", "").lower()
+    keep_alive = "close" not in connection and (status[1] == "1" or "keep-alive" in connection)
+    return _Head(int(status[2]), headers, keep_alive, *_body_framing(int(status[2]), headers))
+
+
+def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
+    coding = headers.get("transfer-encoding", "").lower()
+    if coding:
+        if coding != "chunked":
+            raise BadResponse(f"an unknown transfer encoding {coding!r}")
+        return "chunked", 0
+    if status < 200 or status in (204, 304):
+        return "length", 0
+    length = headers.get("content-length")
+    if length is None:
+        return "close", 0
+    if not (length.isascii() and length.isdigit() and len(length) < 16):
+        raise BadResponse(f"an impossible Content-Length {length[:40]!r}")
+    return "length", int(length)
 
 
 @lru_cache(4096)

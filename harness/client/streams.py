@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import select
 import selectors
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from harness.client.lag import Lag, LagMeter
 
 TICK_S = 0.002
 """With many streams, so long is slept between rounds, so that one poll finds many ready: half the system calls."""
@@ -21,6 +24,10 @@ TICK_S = 0.002
 TICK_STREAMS = 32
 TICK_EVENTS = 64
 """The sleep is for at least so many streams of which fewer were ready at the last poll."""
+
+GC_OBJECTS = 100_000
+"""While the loop runs, so many new objects bring about a garbage collection, not 700: what a request makes lives as
+long as the request, so with thousands in flight each collection looks at all of it and finds nothing."""
 
 _MAX_EVENTS = 4096
 
@@ -35,6 +42,7 @@ class StreamSelector(selectors.BaseSelector):
         self._epoll = select.epoll()
         self._keys: dict[int, selectors.SelectorKey] = {}
         self._streams: dict[int, Drain] = {}
+        self.lag = LagMeter()
 
     def attach(self, fd: int, drain: Drain) -> None:
         """From now on `drain` is called whenever `fd` is readable."""
@@ -74,13 +82,15 @@ class StreamSelector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """See `selectors.BaseSelector`; streams are drained and not reported."""
-        poll, streams, keys = self._epoll.poll, self._streams, self._keys
+        poll, streams, keys, lag = self._epoll.poll, self._streams, self._keys, self.lag
         wait = None if timeout is None else max(0.0, timeout)
         due = None if wait is None else time.monotonic() + wait
         while True:
             ready: list[tuple[selectors.SelectorKey, int]] = []
             news = False
+            lag.polls()
             events = poll(wait, _MAX_EVENTS)
+            lag.polled()
             for fd, mask in events:
                 drain = streams.get(fd)
                 if drain is not None:
@@ -97,7 +107,9 @@ class StreamSelector(selectors.BaseSelector):
                 if wait <= 0:
                     return ready
             if len(streams) >= TICK_STREAMS and len(events) < TICK_EVENTS and (wait is None or wait > TICK_S):
+                lag.polls()
                 time.sleep(TICK_S)
+                lag.polled()
 
     def close(self) -> None:
         """See `selectors.BaseSelector`."""
@@ -120,6 +132,20 @@ class StreamLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.streams = StreamSelector()
         super().__init__(self.streams)
+
+    @property
+    def lag(self) -> Lag:
+        """How late sockets were read since the loop was made."""
+        return self.streams.lag.lag()
+
+    def run_forever(self) -> None:
+        """See `asyncio.AbstractEventLoop`."""
+        before = gc.get_threshold()
+        gc.set_threshold(GC_OBJECTS, *before[1:])
+        try:
+            super().run_forever()
+        finally:
+            gc.set_threshold(*before)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

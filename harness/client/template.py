@@ -11,7 +11,7 @@ The sizes of the chunks inside a batch are not checked against their contents.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,14 @@ _TEXT_FIELD = re.compile(rb'"(content|reasoning_content|reasoning|text)"\s*:\s*"
 _decode_texts = msgspec.json.Decoder(list[str]).decode
 
 
+class Batch(NamedTuple):
+    """A run of token events. end: where it ends; texts: of its events; tail: the bytes that its last event ends in."""
+
+    end: int
+    texts: list[str]
+    tail: bytes
+
+
 class Template:
     """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning."""
 
@@ -57,8 +65,8 @@ class Template:
         """Such an event begins at `at`, the border of a chunk."""
         return self._first.match(raw, at) is not None
 
-    def batch(self, raw: bytes, at: int) -> tuple[int, list[str]] | None:
-        """(where a run of such events that begins at `at` ends, their texts); None if there is no such run.
+    def batch(self, raw: bytes, at: int) -> Batch | None:
+        """The run of such events that begins at `at`; None if there is none.
 
         `at` is the border of a chunk. The last few frames may be others at little cost.
         """
@@ -81,8 +89,8 @@ class Template:
             end = before
         return at
 
-    def _texts(self, raw: bytes, at: int, end: int) -> tuple[int, list[str]] | None:
-        """The texts of `raw[at:end]`, a run of such events; None if anything else is among them."""
+    def _texts(self, raw: bytes, at: int, end: int) -> Batch | None:
+        """`raw[at:end]`, a run of such events; None if anything else is among them."""
         first = self._first.match(raw, at, end)
         before = raw.rfind(END_OF_FRAME, at, end - len(END_OF_FRAME))
         last = self._frame.fullmatch(raw, before + len(END_OF_FRAME) if before >= 0 else at, end)
@@ -95,7 +103,7 @@ class Template:
             texts = _decode_texts(b'["' + joined + b'"]')
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return (end, texts) if len(texts) == n + 1 else None
+        return Batch(end, texts, last["tail"][:-2]) if len(texts) == n + 1 else None
 
 
 class Templates:

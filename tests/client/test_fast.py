@@ -14,8 +14,9 @@ import pytest
 
 from harness.client.aio import AiohttpTransport
 from harness.client.endpoint import Endpoint
-from harness.client.fast import ClockOffset, FastTransport
+from harness.client.fast import FastTransport
 from harness.client.reply import Reply, RequestFailed
+from harness.client.stamps import ClockOffset
 from harness.client.streams import StreamSelector, new_event_loop
 from harness.client.transport import Deadlines, Transport
 from harness.client.transports import open_transport

@@ -80,7 +80,7 @@ def test_a_run_of_token_events_gives_their_texts(
         value.update({name: {"id": f"other-{n}", "created": n}[name] for name in ("id", "created") if name in value})
     raw = b"".join(frame(value, ascii_only, separators=separators) for value in later)
     assert template.fits(raw, 0)
-    assert template.batch(raw, 0) == (len(raw), tokens)
+    assert (template.batch(raw, 0) or ())[:2] == (len(raw), tokens)
     assert template.reasoning == ("reasoning" in server)
 
 
@@ -107,7 +107,7 @@ def test_an_event_that_is_no_token_ends_the_run_before_it(tokens: list[str], odd
     before = b"".join(frames[:place])
     raw = before + odds[odd] + b"".join(frames[place:])
     got = learnt_from(vllm("x")).batch(raw, 0)
-    assert got == ((len(before), tokens[:place]) if place else None)
+    assert (got and got[:2]) == ((len(before), tokens[:place]) if place else None)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_nothing_is_learnt_from_an_event_with_more_than_a_token(value: Any) -> N
 def test_a_model_named_like_a_field_confuses_nothing() -> None:
     value = vllm("x") | {"model": '"content":"x"', "object": '"id":"y"'}
     raw = frame(value) + frame(value)
-    assert learnt_from(value).batch(raw, 0) == (len(raw), ["x", "x"])
+    assert (learnt_from(value).batch(raw, 0) or ())[:2] == (len(raw), ["x", "x"])
 
 
 def test_lone_surrogates_are_left_to_the_general_path() -> None:

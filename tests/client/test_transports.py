@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trustme
 
-from harness.client import fast, watch
+from harness.client import connection, fast, watch
 from harness.client.aio import AiohttpTransport
 from harness.client.endpoint import Endpoint
 from harness.client.fast import FastTransport
@@ -78,6 +78,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a transport to look at its deadlines."""
     for module in (fast, watch):
         monkeypatch.setattr(module, "LOOK_S", 0.02)
+    for module in (connection, watch):
         monkeypatch.setattr(module, "DRAIN_S", 0.1)
 
 
