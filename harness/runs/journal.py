@@ -36,8 +36,11 @@ __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samp
 WINDOW_SECONDS = 0.03
 """Least time between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
 
-CHUNK_BYTES = 256 * 1024
-"""Lines are gathered up to about this size for one write."""
+CHUNK_BYTES = 64 * 1024
+"""Lines are gathered up to about this size for one write; a longer one is written as it is."""
+
+SYNC_BYTES = 4 * 1024 * 1024
+"""In a burst, so much is written before it is synced and acknowledged: the first need not wait for the last."""
 
 
 class _Item(NamedTuple):
@@ -198,11 +201,13 @@ class Journal:
     def _commit(self, batch: list[_Item]) -> None:
         """Write, sync, list, acknowledge. Raises `StoreError`."""
         self._check_unchanged()
+        reached: list[_Item] = []
         stored: list[_Item] = []
         entries: list[Entry] = []
         chunk: list[bytes] = []
-        end = self._size
+        begin = end = written = self._size
         for item in batch:
+            reached.append(item)
             if item.sample is None:
                 continue
             try:
@@ -214,16 +219,25 @@ class Journal:
             entries.append(Entry.of(end, line, crc, self.folder.name))
             chunk.append(line)
             end += len(line)
-            if end - self._size >= CHUNK_BYTES:
+            if end - written >= CHUNK_BYTES:
                 self._write(chunk)
-                chunk = []
+                chunk, written = [], end
+            if end - begin >= SYNC_BYTES:
+                self._write(chunk)
+                self._acknowledge(reached, stored, entries)
+                reached, stored, entries, chunk = [], [], [], []
+                begin = written = end
         self._write(chunk)
+        self._acknowledge(reached, stored, entries)
+
+    def _acknowledge(self, reached: list[_Item], stored: list[_Item], entries: list[Entry]) -> None:
+        """Sync and list what was written of `stored`, whose lines `entries` name; all of `reached` is then done."""
         if stored:
             self._sync(entries[0].offset)
             self._list(entries)
             with self._lock:
                 self._keys.update(item.sample.key for item in stored if item.sample is not None)
-        for item in batch:
+        for item in reached:
             if not item.done.done():
                 item.done.set_result(None)
 
@@ -244,7 +258,7 @@ class Journal:
 
     def _write(self, chunk: list[bytes]) -> None:
         """Append whole lines; on failure take an incomplete last one back. Raises `StoreError`."""
-        data = memoryview(b"".join(chunk))
+        data = memoryview(chunk[0] if len(chunk) == 1 else b"".join(chunk))
         written = 0
         try:
             while written < len(data):

@@ -56,11 +56,11 @@ def encode(sample: Sample) -> Record:
     name = f"sample {sample.sample_index} of question {sample.question_id!a}"
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
-    body = codec.encode(sample)[:-1]
+    body = memoryview(codec.encode(sample))[:-1]
     if len(body) + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(f"{name} takes {len(body)} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes.")
     crc = zlib.crc32(body)
-    return Record(b'%b,"crc":"%08x"}\n' % (body, crc), crc)
+    return Record(b"".join((body, b',"crc":"%08x"}\n' % crc)), crc)
 
 
 def decode(line: bytes, benchmark: str) -> Sample:
