@@ -1,5 +1,19 @@
-"""`python -m harness` is the command `harness`."""
+"""The command `harness`, also as `python -m harness`."""
 
-from harness.cli.main import main
+from __future__ import annotations
 
-main()
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Import the command line, which takes a moment in which a Ctrl-C must be as quiet as later, and run it."""
+    try:
+        from harness.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

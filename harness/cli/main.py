@@ -6,7 +6,9 @@ Exit codes: 0 complete · 1 ended with samples owed · 2 usage, configuration, s
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 from typing import NoReturn
@@ -14,7 +16,8 @@ from typing import NoReturn
 import click
 
 from harness import __version__
-from harness.core.errors import HarnessError, UsageError, near_names
+from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.inert import visible
 from server_launchers.errors import LaunchError
 
 # Loaded only when asked for: `harness --help` must not pay for the client or the grader.
@@ -64,23 +67,60 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Entry point. Never shows a traceback for a foreseen failure."""
+    _replace_closed_streams()
     try:
         code = cli(standalone_mode=False, prog_name="harness")
+        sys.stdout.flush()
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        click.echo(_inert(said.getvalue()), nl=False, err=True)
         code = error.exit_code
     except HarnessError as error:
-        click.echo(f"harness: {error}", err=True)
+        click.echo(f"harness: {_inert(str(error))}", err=True)
         code = error.exit_code
     except LaunchError as error:
-        click.echo(f"harness: {error}", err=True)
+        click.echo(f"harness: {_inert(str(error))}", err=True)
         code = UsageError.exit_code
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # The reader of our output left (`harness … | head`): nothing more to say, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output left (`harness … | head`): nothing more to say.
+        _drop_output()
         code = 128 + 13
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        _drop_output()
+        click.echo(f"harness: cannot write the output: {error.strerror}", err=True)
+        code = StoreError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Why standard output, which has no file name of its own, takes no more."""
+
+
+def _inert(message: str) -> str:
+    """A message may quote paths and other foreign text; its own line breaks stay."""
+    return "\n".join(visible(line) for line in message.split("\n"))
+
+
+def _replace_closed_streams() -> None:
+    """Where the caller closed a standard stream (`>&-`), the next file opened would get its number, and its output."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, "r", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
+def _drop_output() -> None:
+    """What is still buffered has nowhere to go; without this the interpreter complains of it at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,69 @@
+"""What a shell does to a command's streams, and an early Ctrl-C: an exit code and a sentence, never a traceback."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.system.command import argv, environment, harness
+
+
+def shell(folder: Path, redirection: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("benchmarks", "list"), ("benchmarks", "schema")])
+def test_a_full_device_behind_standard_output_is_one_sentence(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = shell(tmp_path, "> /dev/full", *words)
+    assert done.returncode == 3
+    assert done.stderr == "harness: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", "<&- >&- 2>&-", "<&-"])
+@pytest.mark.parametrize("words", [("benchmarks", "list"), ("grade", "4", "-")])
+def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, words: tuple[str, ...]) -> None:
+    done = shell(tmp_path, redirection, *words)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_control_characters_of_a_path_reach_no_terminal(tmp_path: Path) -> None:
+    for words in (("score", "run\x1b[31m"), ("report", "run\x1b[31m"), ("run", "--out\x1b[31m"), ("score\x1b[31m",)):
+        done = harness(tmp_path, *words)
+        assert done.code in (2, 3)
+        assert r"\x1b[31m" in done.err
+        assert "\x1b" not in done.err
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.3, 0.6])
+def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds: float) -> None:
+    # Code of the interpreter's own start runs before ours: the signal is sent after the marker.
+    marker = "print('started', flush=True); from harness.__main__ import main; main()"
+    with subprocess.Popen(
+        [argv()[0], "-c", marker, "doctor", "--benchmark", "demo"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode in (130, -signal.SIGINT)
