@@ -166,7 +166,7 @@ def serve(port: int) -> None:
     epoll = select.epoll()
     epoll.register(listener, select.EPOLLIN)
     connections: dict[int, Connection] = {}
-    due: list[tuple[float, int]] = []
+    due: list[tuple[float, int, int]] = []
 
     def close(fd: int) -> None:
         epoll.unregister(fd)
@@ -177,7 +177,7 @@ def serve(port: int) -> None:
             if connection.next == len(connection.segments):
                 return
             if connection.step:
-                heapq.heappush(due, (time.monotonic() + connection.step, fd))
+                heapq.heappush(due, (time.monotonic() + connection.step, fd, id(connection)))
                 return
         epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
@@ -208,8 +208,8 @@ def serve(port: int) -> None:
                 close(fd)
         now = time.monotonic()
         while due and due[0][0] <= now:
-            _, fd = heapq.heappop(due)
-            if fd in connections:
+            _, fd, whose = heapq.heappop(due)
+            if id(connections.get(fd)) == whose:
                 try:
                     advance(fd, connections[fd])
                 except OSError:

@@ -107,7 +107,7 @@ def aiperf(job: Job) -> list[str]:
 
 
 def inspect(job: Job) -> list[str]:
-    """inspect-ai's `eval` of a task with the same questions."""
+    """inspect-ai's `eval` of a task with the same questions; it wants a path below the current folder."""
     task = job.folder / "task.py"
     task.write_text(
         textwrap.dedent(
@@ -129,7 +129,7 @@ def inspect(job: Job) -> list[str]:
     )
     load = ["--max-connections", str(IN_FLIGHT), "--max-samples", str(IN_FLIGHT), "--display", "none"]
     where = ["--model", "openai-api/fake/m", "--model-base-url", f"{job.url}/v1", "--log-dir", str(job.folder / "logs")]
-    return [job.tool("inspect"), "eval", str(task), *where, *load]
+    return [job.tool("inspect"), "eval", task.name, *where, *load]
 
 
 def lm_eval(job: Job) -> list[str]:
@@ -353,8 +353,8 @@ def table(measured: dict[str, dict[tuple[int, int], float]], long: int) -> Table
         costs[name] = (token, request, cpu[SHORT, FEW] - FEW * request / 1e3)
     for name, (token, request, fixed) in costs.items():
         streams = PROGRAMS[name].streams
-        own = costs.get("ours" if streams else "ours --no-stream")
-        ratios = [f"{token / own[0]:.1f}", f"{request / own[1]:.1f}"] if own else ["-", "-"]
+        own = costs.get("ours" if streams else "ours --no-stream", (0.0, 0.0, 0.0))[:2]
+        ratios = [f"{cost / mine:.1f}" if mine else "-" for cost, mine in zip((token, request), own, strict=True)]
         per_token = (f"{token:.1f}", ratios[0]) if streams else ("-", "-")
         shown.add_row(name, "streamed" if streams else "whole", *per_token, f"{request:.2f}", ratios[1], f"{fixed:.1f}")
     return shown

@@ -76,13 +76,18 @@ def whole(spoil: Filter) -> Filter:
 def killed(flow: http.HTTPFlow) -> Filter:
     """The connection breaks inside the stream."""
     events = 0
+    closed: list[bool] = []
 
     def spoil(data: bytes) -> list[bytes]:
         nonlocal events
         events += data.count(b"data:")
-        if events > EVENTS_BEFORE and flow.killable:
-            flow.kill()
-        return [data]
+        if events > EVENTS_BEFORE and not closed:
+            # flow.kill() lets a stream that has begun go on to its end.
+            handlers = ctx.master.addons.get("proxyserver").connections.values()
+            handler = next(handler for handler in handlers if handler.client is flow.client_conn)
+            handler.transports[handler.client].writer.close()
+            closed.append(True)
+        return [] if closed else [data]
 
     return spoil
 
