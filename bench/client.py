@@ -1,16 +1,23 @@
 """CPU of the client per streamed token and per request, beside aiohttp and the openai SDK; every reply is checked.
 
     python bench/client.py [--repeats 3] [--only fast,aiohttp-raw] [--cases paced,burst]
+                           [--vllm-function FILE] [--c-client PROGRAM]
 
 Each client runs in a process of its own against `bench/fake_server.py`, the clients taking turns, so that a busy
 machine disturbs all alike: the ratios count, not the microseconds. A reply whose text differs from the server's
 checksum makes the run fail. Linux only (epoll).
+
+FILE is vLLM's own request function, `vllm/benchmarks/lib/endpoint_request_func.py` of an installation or a wheel (it
+imports aiohttp, regex and tqdm only); also from the environment's HARNESS_BENCH_VLLM. PROGRAM is called with PORT MODEL
+REQUESTS IN_FLIGHT and prints a JSON object with `cpu` and `wall` (s) and `crc_ok` (replies that were right); also
+HARNESS_BENCH_C.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import resource
@@ -23,6 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import fake_server
 from rich.console import Console
 from rich.table import Table
 
@@ -33,17 +41,30 @@ CASES = {
     "reasoning": ("m,n=150,d=20,r=50", 512, 512, "token"),
     "burst": ("m,n=2000", 256, 64, "token"),
     "short": ("m,n=2", 10_000, 64, "request"),
+    "many": ("m,n=40,d=80", 2000, 2000, "token"),
+    "flood": ("m,n=8,d=400", 10_000, 10_000, "request"),
 }
 MEANING = {
     "paced": "512 streams, 20 ms a token",
     "reasoning": "the same, half of it reasoning",
     "burst": "64 streams, server flat out",
     "short": "replies of 2 tokens",
+    "many": "2,000 streams, 80 ms a token",
+    "flood": "10,000 in flight, 8 tokens each, connects included",
 }
-SLOW = {"openai-sdk": 16}
+SLOW = {"openai-sdk": 16, "httpx-raw": 16}
 """Clients so slow that they get a share of the requests where the server does not set the pace."""
 
-PEERS = ("fast", "aiohttp", "aiohttp-raw", "openai-sdk")
+HTTPX_STREAMS = 64
+"""httpx looks through all of its pool for each request, so it gets no more streams than this."""
+
+PEERS = ("fast", "aiohttp", "aiohttp-raw", "openai-sdk", "httpx-raw")
+UNFIT = {
+    "openai-sdk": ("many", "flood"),  # minutes of CPU
+    "httpx-raw": ("many", "flood"),
+    "vllm": ("reasoning",),  # it drops reasoning
+}
+"""Cases that a client is left out of."""
 
 Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 """Seed → (text, fingerprint, completion tokens) of one reply."""
@@ -117,6 +138,72 @@ async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitabl
     return ask, session.close
 
 
+async def httpx_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """httpx with the least code that reads all of a stream and stamps each token."""
+    import httpx
+    import msgspec
+
+    decode = msgspec.json.Decoder().decode
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    client = httpx.AsyncClient(limits=limits, timeout=None, trust_env=False)
+
+    async def ask(seed: int) -> tuple[str, str | None, int | None]:
+        texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
+        url = f"http://127.0.0.1:{port}/v1/chat/completions"
+        async with client.stream("POST", url, json=request(model, seed)) as response:
+            async for data in response.aiter_raw():
+                events = (rest + data).split(b"\n\n")
+                rest = events.pop()
+                for event in events:
+                    if event[:6] != b"data: " or event[6:] == b"[DONE]":
+                        continue
+                    value = decode(event[6:])
+                    if value["choices"]:
+                        choice = value["choices"][0]
+                        piece = choice["delta"].get("content") or choice["delta"].get("reasoning")
+                        if piece:
+                            texts.append(piece)
+                            stamps.append(time.perf_counter_ns())
+                        if choice["finish_reason"]:
+                            fingerprint = value.get("system_fingerprint")
+                    elif "usage" in value:
+                        tokens = value["usage"]["completion_tokens"]
+        return "".join(texts), fingerprint, tokens
+
+    return ask, client.aclose
+
+
+async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """vLLM's request function, from its file; it shows no fingerprint, so that is made from what the server sends."""
+    import aiohttp
+
+    spec = importlib.util.spec_from_file_location("vllm_request_function", os.environ["HARNESS_BENCH_VLLM"])
+    assert spec is not None
+    assert spec.loader is not None
+    theirs = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = theirs
+    spec.loader.exec_module(theirs)
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+    session = aiohttp.ClientSession(connector=connector, timeout=theirs.AIOHTTP_TIMEOUT)
+    n = int(dict(part.split("=") for part in model.split(",")[1:])["n"])
+
+    async def ask(seed: int) -> tuple[str, str | None, int | None]:
+        wanted = theirs.RequestFuncInput(
+            prompt="hi",
+            api_url=f"http://127.0.0.1:{port}/v1/chat/completions",
+            prompt_len=1,
+            output_len=1 << 20,
+            model=model,
+            extra_body={"seed": seed},
+        )
+        output = await theirs.async_request_openai_chat_completions(wanted, session)
+        sent = fake_server.reply(n, 0, seed % fake_server.VARIANTS)[-1]
+        fingerprint = sent[sent.index(b"crc-") :][:12].decode()
+        return output.generated_text, fingerprint if output.success else None, output.output_tokens
+
+    return ask, session.close
+
+
 async def openai_sdk(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """The openai SDK as its documentation shows it."""
     import openai
@@ -158,6 +245,11 @@ async def work(name: str, port: int, model: str, requests: int, in_flight: int) 
         ask, close = await aiohttp_raw(port, model)
     elif name == "openai-sdk":
         ask, close = await openai_sdk(port, model)
+    elif name == "httpx-raw":
+        ask, close = await httpx_raw(port, model)
+        in_flight = min(in_flight, HTTPX_STREAMS)
+    elif name == "vllm":
+        ask, close = await vllm(port, model)
     else:
         ask, close = await ours(name, port, model)
     done = tokens = broken = 0
@@ -189,8 +281,6 @@ def measure(name: str, case: str, port: int) -> None:
     """One client on one case, in this process; prints a line of JSON."""
     from harness.client.streams import new_event_loop
 
-    if len(os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     model, _, in_flight, _ = CASES[case]
     requests = n_requests(name, case)
     loop = new_event_loop if name in ("fast", "aiohttp") else asyncio.new_event_loop
@@ -201,6 +291,8 @@ def measure(name: str, case: str, port: int) -> None:
 def n_requests(name: str, case: str) -> int:
     """How many requests a client makes."""
     model, requests, _, _ = CASES[case]
+    if name == "httpx-raw":
+        requests = min(requests, 16 * HTTPX_STREAMS if ",d=" not in model else HTTPX_STREAMS)
     return requests // (1 if ",d=" in model else SLOW.get(name, 1))
 
 
@@ -208,15 +300,21 @@ def main() -> int:
     """Run all clients on all cases in turn, print the table; 1 if any reply was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default=",".join(PEERS))
+    parser.add_argument("--only", help="clients, by comma: " + ", ".join((*PEERS, "vllm", "c")))
     parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--vllm-function", default=os.environ.get("HARNESS_BENCH_VLLM"))
+    parser.add_argument("--c-client", default=os.environ.get("HARNESS_BENCH_C"))
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         name, case, port = arguments.measure
         measure(name, case, int(port))
         return 0
-    peers, cases = arguments.only.split(","), arguments.cases.split(",")
+    given = [n for n, path in (("vllm", arguments.vllm_function), ("c", arguments.c_client)) if path]
+    peers = arguments.only.split(",") if arguments.only else [*PEERS, *given]
+    cases = arguments.cases.split(",")
+    if arguments.vllm_function:
+        os.environ["HARNESS_BENCH_VLLM"] = arguments.vllm_function
     server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
     if len(os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
@@ -227,9 +325,14 @@ def main() -> int:
         for _ in range(arguments.repeats):
             for case in cases:
                 for name in peers:
+                    if case in UNFIT.get(name, ()):
+                        continue
                     command = [sys.executable, __file__, "--measure", name, case, port]
-                    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-                    results.setdefault((case, name), []).append(json.loads(done.stdout))
+                    if name == "c":
+                        model, requests, in_flight, _ = CASES[case]
+                        command = [arguments.c_client, port, model, str(requests), str(in_flight)]
+                    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=pin_client)
+                    results.setdefault((case, name), []).append(result(name, case, json.loads(done.stdout)))
     finally:
         server.kill()
         server.wait()
@@ -237,27 +340,52 @@ def main() -> int:
     return 1 if broken else 0
 
 
+def pin_client() -> None:
+    """The client gets a core of its own; the server has another."""
+    if len(os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def result(name: str, case: str, printed: dict[str, Any]) -> dict[str, Any]:
+    """What a client printed, with the fields of `work`."""
+    if name != "c":
+        return printed
+    model, requests, _, _ = CASES[case]
+    tokens = int(dict(part.split("=") for part in model.split(",")[1:])["n"]) * requests
+    return printed | {"done": requests, "tokens": tokens, "broken": requests - printed["crc_ok"]}
+
+
 def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str], peers: list[str]) -> int:
     """Print the table of medians; how many replies were broken."""
-    table = Table(title="CPU of the client (median of the repeats; ratio to aiohttp-raw of the same repeat)")
-    for column in ("case", "client", "µs", "per", "ratio", "wall s", "broken"):
+    references = [name for name in ("aiohttp-raw", "vllm", "openai-sdk", "c") if name in peers]
+    table = Table(title="CPU of the client: median of the repeats; ratios to others of the same repeat")
+    for column in ("case", "client", "µs", "per", *(f"/ {name}" for name in references), "wall s", "broken"):
         table.add_column(column, justify="left" if column in ("case", "client", "per") else "right")
     broken = 0
     for case in cases:
         unit = CASES[case][3]
-        costs = {name: [cost(run, unit) for run in results[case, name]] for name in peers}
-        for name in peers:
+        present = [name for name in peers if (case, name) in results]
+        costs = {name: [cost(run, unit) for run in results[case, name]] for name in present}
+        for name in present:
             runs = results[case, name]
             bad = sum(run["broken"] + n_requests(name, case) - run["done"] for run in runs)
             broken += bad
-            ratio = "-"
-            if "aiohttp-raw" in peers:
-                ratio = f"{median(a / b for a, b in zip(costs[name], costs['aiohttp-raw'], strict=True)):.2f}"
+            ratios = [
+                f"{median(a / b for a, b in zip(costs[name], costs[other], strict=True)):.2f}"
+                if other in costs
+                else "-"
+                for other in references
+            ]
             wall = f"{median(run['wall'] for run in runs):.1f}"
-            label = f"{case} ({MEANING[case]})" if name == peers[0] else ""
-            table.add_row(label, name, f"{median(costs[name]):.1f}", unit, ratio, wall, str(bad))
-    Console().print(table)
+            label = f"{case} ({MEANING[case]})" if name == present[0] else ""
+            table.add_row(label, name, f"{median(costs[name]):.2f}", unit, *ratios, wall, str(bad))
+    Console(width=max(Console().width, 120)).print(table)
     return broken
+
+
+def ratio(costs: list[float], others: list[float] | None) -> str:
+    """The median ratio to another client in the same repeat."""
+    return f"{median(a / b for a, b in zip(costs, others, strict=True)):.3g}" if others else "-"
 
 
 def cost(run: dict[str, Any], unit: str) -> float:

@@ -43,8 +43,9 @@ TOKENS = [
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-DEFAULT_TOKENS = int(sys.argv[2]) if len(sys.argv) > 2 else 100
-DEFAULT_STEP_MS = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
+_ARGUMENTS = sys.argv[1:] if __name__ == "__main__" else []
+DEFAULT_TOKENS = int(_ARGUMENTS[1]) if len(_ARGUMENTS) > 1 else 100
+DEFAULT_STEP_MS = float(_ARGUMENTS[2]) if len(_ARGUMENTS) > 2 else 0.0
 
 
 def frame(value: object) -> bytes:
