@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.benchmarks.sampling import Sampling
     from harness.cli.judging import Target
+    from harness.client.discovery import ModelInfo
     from harness.client.endpoint import Endpoint
     from harness.client.providers import Provider
     from harness.client.transport import Transport
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 DEFAULT_CONCURRENCY = 64
+
+ENGINES_WITHOUT_LIST = ("transformers",)
+"""Their model list holds what the hub's cache holds, not what they serve."""
+
 SHOWN_CAUSES = 5
 
 
@@ -273,7 +278,9 @@ def _server(flags: dict[str, Any]) -> _Server:
             flags["api_key_file"],
             flags["provider"],
         )
-        model, found = addresses.find_models(provider, endpoints, model, ca_file)
+        found: list[ModelInfo] = []
+        if model is None or about.get("engine") not in ENGINES_WITHOUT_LIST:
+            model, found = addresses.find_models(provider, endpoints, model, ca_file)
         own = not provider.hosted and not flags["concurrency"]
         slots = [discovery.stated_concurrency(e, ca_file=ca_file) for e in endpoints] if own else []
     except ServerError:
@@ -343,6 +350,8 @@ def _generate(
     provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
 
     def context_of(endpoint: Endpoint, model: str) -> int | None:
+        if about.get("engine") in ENGINES_WITHOUT_LIST:
+            return None
         info = addresses.find_model(provider, endpoint, model, flags["ca_file"])
         return info.context_tokens if info else None
 
