@@ -113,7 +113,8 @@ def halved(data: bytes, seen: list[int]) -> list[bytes]:
 
 def no_done(data: bytes) -> list[bytes]:
     """The stream lacks its last event; the finish reason is there."""
-    return [data.replace(b"data: [DONE]\n\n", b"")]
+    kept = data.replace(b"data: [DONE]\n\n", b"")
+    return [kept] if kept else []
 
 
 def crumbs(data: bytes) -> list[bytes]:
