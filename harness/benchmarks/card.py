@@ -349,6 +349,8 @@ def _first_problem(error: ValidationError) -> str:
         return f"unknown key {place!r}.{near_names(str(first['loc'][-1]), _FIELD_NAMES)}{more}"
     if first["type"] == "missing":
         return f"the key {place!r} is missing{more}"
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    # Pydantic speaks Python; a card is YAML.
+    spoken = first["msg"].replace("valid tuple", "valid list").replace("valid dictionary", "mapping")
+    message = spoken.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     found = "" if isinstance(first["input"], dict) else f", found {quoted(repr(first['input']))}"
     return f"{place + ': ' if place else ''}{message}{found}{more}"

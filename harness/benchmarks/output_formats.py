@@ -269,7 +269,7 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
         raise UsageError(f"{row.place}: the column {column!r} is an empty list of responses")
     found = []
     for item in items:
-        if isinstance(item, dict):
+        if isinstance(item, dict) and (item.keys() & {"content", "text"}):
             item = item.get("content", item.get("text"))
         if item is not None and not isinstance(item, str):
             shown = quoted(repr(item))

@@ -51,7 +51,9 @@ def read(
     name = benchmark or path.name.split(".")[0] or "outputs"
     keys = (response_key, answer_key, question_key, id_key)
     if format is not None and format not in FORMATS:
-        raise UsageError(f"unknown format {format!r}; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}")
+        raise UsageError(
+            f"--from: unknown format {format!r}; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}"
+        )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
     asked = list(_asked(path, format, keys, questions))
@@ -102,7 +104,8 @@ def _asked(
 
 def _need_questions(path: Path, format: str) -> UsageError:
     return UsageError(
-        f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark"
+        f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark "
+        "with --benchmark"
     )
 
 

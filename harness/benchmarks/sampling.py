@@ -39,7 +39,7 @@ class Sampling(BaseModel):
     presence_penalty: Annotated[_Number, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[_Number, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[_Number, Field(gt=0)] | None = None
-    stop: Annotated[tuple[str, ...], Field(max_length=16, strict=False)] | None = None
+    stop: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=16, strict=False)] | None = None
 
     def over(self, base: Sampling) -> Sampling:
         """`base` with every field that is set here replaced."""

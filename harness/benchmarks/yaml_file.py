@@ -53,5 +53,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise UsageError(f"{path} is nested too deeply for a card") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise UsageError(f"{path} must hold `key: value` lines of a card, found {type(value).__name__}")
+        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
+        kind = kinds.get(type(value), "a single value")
+        raise UsageError(f"{path} must hold `key: value` lines of a card, found {kind}")
     return value

@@ -48,6 +48,8 @@ def resolve(
 
     Raises `UsageError`, `ServerError`.
     """
+    if not all(urls):
+        raise UsageError("--base-url is empty: give the server's address, such as http://127.0.0.1:8000")
     if urls and server:
         raise UsageError("--base-url and --server are two ways to name the server: give one")
     if provider and server:

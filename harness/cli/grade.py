@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import signal
 import sys
@@ -43,8 +44,11 @@ def command(
     from harness.core.records import GradeRules
     from harness.grading.explain import explain
 
-    if min(relative_tolerance, absolute_tolerance) < 0:
-        raise UsageError("a tolerance must be at least 0")
+    if not reference.strip():
+        raise UsageError("REFERENCE is empty: give the right answer")
+    for flag, value in (("relative", relative_tolerance), ("absolute", absolute_tolerance)):
+        if not 0 <= value < math.inf:
+            raise UsageError(f"--{flag}-tolerance {value}: expected a number of at least 0")
     text = sys.stdin.read() if response == "-" else response
     rules = GradeRules(
         relative_tolerance=relative_tolerance,

@@ -99,12 +99,13 @@ def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
 
     if name is None:
         return None, None
+    settings = sampling.PRESETS.get(name)
     if name in presets.names():
         preset = presets.load(name)
         facts = preset.sampling.model_dump(exclude={"source"}, exclude_none=True) if preset.sampling else {}
-        return preset, sampling.Sampling(**facts)
-    if name in sampling.PRESETS:
-        return None, sampling.PRESETS[name]
+        return preset, sampling.Sampling(**facts).over(settings or sampling.Sampling())
+    if settings is not None:
+        return None, settings
     known = sorted({*presets.names(), *sampling.PRESETS})
     raise UsageError(f"unknown preset {visible(name, 60)!r}; there are {', '.join(known)}.{near_names(name, known)}")
 

@@ -99,7 +99,11 @@ _OPTIONS = (
     click.option(
         "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Extra request header; stored nowhere."
     ),
-    click.option("--ca-file", type=click.Path(path_type=Path), help="PEM file of the authority to trust for https."),
+    click.option(
+        "--ca-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="PEM file of the authority to trust for https.",
+    ),
     click.option("--extra-body", metavar="JSON", help="Fields merged into each request."),
     click.option("--chat-template-kwargs", metavar="JSON", help="E.g. '{\"enable_thinking\": false}'."),
     click.option(
@@ -127,9 +131,9 @@ _OPTIONS = (
         help="How requests travel. auto: fast for plain http, aiohttp for https and proxies. sdk: the openai package.",
     ),
     click.option(
-        "--first-token-timeout", type=float, help="Seconds from the request to the first token. Default: 600."
+        "--first-token-timeout", type=POSITIVE, help="Seconds from the request to the first token. Default: 600."
     ),
-    click.option("--idle-timeout", type=float, help="Seconds between two tokens. Default: 120."),
+    click.option("--idle-timeout", type=POSITIVE, help="Seconds between two tokens. Default: 120."),
     click.option("--attempts", type=click.IntRange(1), help="Requests per sample before it is given up. Default: 5."),
     click.option(
         "--budget-tokens", type=click.IntRange(1), help="Stop at the whole round that reaches so many new tokens."

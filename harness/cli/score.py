@@ -82,7 +82,7 @@ def command(
     from harness.scoring.pipeline import Grading
 
     if deadline is not None and not 0 < deadline < MAX_DEADLINE_S:
-        raise UsageError(f"--deadline {deadline}: expected seconds above 0")
+        raise UsageError(f"--deadline {deadline}: expected seconds above 0 and below {MAX_DEADLINE_S:g}")
     defaults = Grading()
     grading = Grading(
         workers=workers or os.cpu_count() or 1,
@@ -94,6 +94,8 @@ def command(
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}
     if not flags["judge_model"]:
         judges.refuse_without_judge(flags)
+    if also_python and not also:
+        raise UsageError("--also-python goes with --also GRADER")
     judged = None
     if source.is_dir() or not (source.exists() or given):
         if given:
@@ -107,17 +109,15 @@ def command(
     else:
         if flags["judge_model"]:
             raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
+        if also:
+            raise UsageError(f"--also goes with a run folder; {source} is a file")
         scores = _score_file(source, columns, grading)
-    if also_python and not also:
-        raise UsageError("--also-python goes with --also GRADER")
     if as_json:
         _print_json(scores)
     else:
         _print_tables(source.name, scores)
-    if also and source.is_dir():
+    if also:
         _second_opinion(source, also, also_python, stderr=as_json)
-    elif also:
-        raise UsageError(f"--also goes with a run folder; {source} is a file")
     if judged is not None:
         judges.show(judged, judge, stderr=as_json)
         if judged.outcome is not None and not judged.outcome.complete:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,12 +89,58 @@ def test_an_unwritable_run_folder_is_refused_before_any_sample(tmp_path: Path, e
 
 @pytest.mark.parametrize(
     ("flag", "value"),
-    [("--temperature", "-1"), ("--top-p", "2"), ("--samples", "0"), ("--concurrency", "0"), ("--max-tokens", "0")],
+    [
+        ("--temperature", "-1"),
+        ("--top-p", "2"),
+        ("--stop", ""),
+        ("--samples", "0"),
+        ("--concurrency", "0"),
+        ("--max-tokens", "0"),
+        ("--idle-timeout", "-1"),
+        ("--idle-timeout", "nan"),
+        ("--first-token-timeout", "0"),
+        ("--ca-file", "nowhere.pem"),
+    ],
 )
 def test_a_setting_out_of_range_is_named_by_its_flag(tmp_path: Path, flag: str, value: str) -> None:
     done = harness(tmp_path, "run", "demo", flag, value, "--base-url", "http://127.0.0.1:9")
     assert done.code == 2
     assert flag in done.err
+
+
+def test_an_empty_address_is_said_to_be_empty(tmp_path: Path) -> None:
+    done = harness(tmp_path, "run", "demo", "--base-url", "")
+    assert (done.code, "--base-url is empty" in done.err) == (2, True)
+
+
+def test_what_a_file_of_outputs_cannot_have_is_refused_before_it_is_scored(tmp_path: Path) -> None:
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "so 5", "answer": 5}\n')
+    for flags in (
+        ("--also", "math-verify"),
+        ("--judge", "m"),
+        ("--also-python", sys.executable),
+        ("--deadline", "1e9"),
+    ):
+        done = harness(tmp_path, "score", "outputs.jsonl", "--out", "grades.jsonl", *flags)
+        assert (done.code, done.out) == (2, "")
+        assert flags[0] in done.err
+    assert not (tmp_path / "grades.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [(" ", "5"), ("5", "5", "--relative-tolerance", "nan"), ("5", "5", "--absolute-tolerance", "-1")]
+)
+def test_a_grade_without_a_reference_or_with_an_impossible_tolerance_is_refused(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = harness(tmp_path, "grade", *words)
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_preset_that_names_a_model_and_a_sampling_sets_both(tmp_path: Path, embedded_server: RunningServer) -> None:
+    done = harness(tmp_path, "run", "demo", "--base-url", embedded_server.base_urls[0], "--preset", "limo", "--dry-run")
+    assert done.code == 0, done.err
+    assert "temperature 0.7, top_p 0.95" in done.out
 
 
 def test_a_misspelt_command_or_flag_is_answered_with_the_near_name(tmp_path: Path) -> None:
