@@ -33,7 +33,7 @@ class LagMeter:
         self._busy: dict[int, float] = {}  # seconds of absences by bucket
         self._waited = 0.0
         self._since: float | None = None
-        self._polling_since = 0.0
+        self._polling_since = clock()
 
     def polls(self) -> None:
         """The loop looks at its sockets now."""
