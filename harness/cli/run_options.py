@@ -21,6 +21,15 @@ class _Number(click.FloatRange):
         return number
 
 
+class _Folder(click.Path):
+    """A folder's path. An unset variable (`--out "$RUN"`) must not mean the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 POSITIVE = _Number(0, 1e12, min_open=True)
 NOT_NEGATIVE = _Number(0, 1e12)
 
@@ -83,7 +92,7 @@ _OPTIONS = (
     click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
     click.option("--ids", help="Only these question ids, separated by commas."),
     click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE", help="Only questions with this value."),
-    click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: results/ and the model's name."),
+    click.option("--out", type=_Folder(path_type=Path), help="Run folder. Default: results/ and the model's name."),
     click.option("--data", help="JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."),
     click.option("--question-key", help="Column of the question in --data."),
     click.option("--answer-key", help="Column of the reference answer in --data."),

@@ -49,6 +49,8 @@ def disk_error(path: Path, error: OSError) -> StoreError:
     existing = path
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return StoreError(f"cannot write {path}: {existing} is no folder")
     try:
         free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
     except OSError:

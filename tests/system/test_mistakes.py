@@ -100,6 +100,7 @@ def test_an_unwritable_run_folder_is_refused_before_any_sample(tmp_path: Path, e
         ("--idle-timeout", "nan"),
         ("--first-token-timeout", "0"),
         ("--ca-file", "nowhere.pem"),
+        ("--out", ""),
     ],
 )
 def test_a_setting_out_of_range_is_named_by_its_flag(tmp_path: Path, flag: str, value: str) -> None:
