@@ -68,6 +68,8 @@ def cli() -> None:
 def main() -> NoReturn:
     """Entry point. Never shows a traceback for a foreseen failure."""
     _replace_closed_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without our signs shows them escaped
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = cli(standalone_mode=False, prog_name="harness")
         sys.stdout.flush()

@@ -40,6 +40,13 @@ def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, wo
     assert done.returncode == 0
 
 
+def test_a_table_in_a_narrow_encoding_has_its_signs_escaped(tmp_path: Path) -> None:
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "so 5", "answer": 5}\n')
+    done = harness(tmp_path, "score", "outputs.jsonl", extra={"PYTHONIOENCODING": "ascii"})
+    assert done.code == 0, done.err
+    assert r"\u2013" in done.out  # the dash of a value that is not known
+
+
 def test_control_characters_of_a_path_reach_no_terminal(tmp_path: Path) -> None:
     for words in (("score", "run\x1b[31m"), ("report", "run\x1b[31m"), ("run", "--out\x1b[31m"), ("score\x1b[31m",)):
         done = harness(tmp_path, *words)
@@ -48,7 +55,7 @@ def test_control_characters_of_a_path_reach_no_terminal(tmp_path: Path) -> None:
         assert "\x1b" not in done.err
 
 
-@pytest.mark.parametrize("seconds", [0.15, 0.3, 0.6])
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2])
 def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds: float) -> None:
     # Code of the interpreter's own start runs before ours: the signal is sent after the marker.
     marker = "print('started', flush=True); from harness.__main__ import main; main()"
@@ -66,4 +73,4 @@ def test_an_interrupt_while_the_command_starts_is_quiet(tmp_path: Path, seconds:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
-    assert process.returncode in (130, -signal.SIGINT)
+    assert process.returncode in (0, 130, -signal.SIGINT)  # 0: it was done before
