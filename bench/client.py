@@ -63,6 +63,7 @@ UNFIT = {
     "openai-sdk": ("many", "flood"),  # minutes of CPU
     "httpx-raw": ("many", "flood"),
     "vllm": ("reasoning",),  # it drops reasoning
+    "c": ("reasoning",),  # it knows `reasoning_content` only
 }
 """Cases that a client is left out of."""
 
