@@ -193,7 +193,8 @@ def logs(name: str | None = None) -> list[Path]:
     chosen = [one for one in known if name in (None, one.name)]
     if len(chosen) != 1:
         names = ", ".join(one.name for one in known) or "none"
-        raise LaunchError(f"say whose log to show; known: {names}")
+        asked = "say whose log to show" if name is None else f"no server is called {name}"
+        raise LaunchError(f"{asked}; known: {names}")
     return [member.log for member in chosen[0].members]
 
 

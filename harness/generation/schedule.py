@@ -91,6 +91,7 @@ class Scheduler:
 
     prior: expected length per (benchmark, question_id), e.g. means of a former run; such questions need no first wave.
     may_start_round: asked before each round of order "rounds" but the first; False ends the run cleanly there.
+    max_tokens: by benchmark; no sample is expected to be longer before any length is known.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Scheduler:
         n_endpoints: int = 1,
         prior: Mapping[tuple[str, str], float] | None = None,
         may_start_round: Callable[[int], bool] | None = None,
+        max_tokens: Mapping[str, int] | None = None,
     ) -> None:
         self._clock = clock
         self._prior = prior or {}
@@ -120,6 +122,7 @@ class Scheduler:
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
         self._known = {b: [0.0, 0] for b in {q.benchmark for q in self._questions}}
         self._finishes = 0
+        self._max_tokens = max_tokens or {}
         self._waves = self._rounds(may_start_round) if order == "rounds" else self._longest()
         self._long: list[tuple[float, int, int]] = []
         self._short: list[tuple[float, int, int]] = []
@@ -361,7 +364,7 @@ class Scheduler:
         if n < 4:
             totals = list(self._known.values())
             tokens, n = sum(t for t, _ in totals), sum(k for _, k in totals)
-        return tokens / n if n >= 4 else UNKNOWN_LENGTH
+        return tokens / n if n >= 4 else min(UNKNOWN_LENGTH, self._max_tokens.get(benchmark, UNKNOWN_LENGTH))
 
     def _progress(self, running: _Running) -> float:
         """Tokens that a running sample has by now, from its endpoint's speed; 0 while that is unknown."""

@@ -276,6 +276,7 @@ class Session:
             n_endpoints=len(settings.endpoints),
             prior=prior,
             may_start_round=lambda number: self._may_start(number, budget, may_start_round),
+            max_tokens={n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens},
         )
         wanted = {(o.benchmark, o.question_id) for o in self._owed}
         asked = {

@@ -150,6 +150,13 @@ def test_a_sample_that_runs_on_makes_its_question_long() -> None:
     assert next(t.question_id for t in following if t) == "q9"
 
 
+def test_before_any_length_is_known_none_is_expected_beyond_max_tokens() -> None:
+    rows = [*plan(5, 4, "short"), *plan(5, 4, "long")]
+    unlimited = Scheduler(rows, lambda: 0.0).expected_tokens_left()
+    limited = Scheduler(rows, lambda: 0.0, max_tokens={"short": 64, "long": 100_000}).expected_tokens_left()
+    assert limited == 20 * 64 + unlimited / 2
+
+
 def test_a_sample_given_back_goes_before_all_others() -> None:
     scheduler = Scheduler(plan(3, 2), Clock())
     task = scheduler.next()
