@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -25,7 +26,8 @@ def command(samples: int, out: Path | None) -> None:
     Downloads 93 MB of weights once; needs no network afterwards.
     """
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    spec = spec_of("llama_cpp", MODEL, {}, (), None)
+    # All cores: nothing else of ours is busy. A server's default leaves one to its client.
+    spec = spec_of("llama_cpp", MODEL, {"server_threads": os.cpu_count()}, (), None)
     click.echo(f"$ harness serve llama_cpp {MODEL}")
     with launch(spec, detach=False) as server:
         url = server.base_urls[0]
