@@ -145,7 +145,8 @@ def test_killed_five_times_it_ends_with_each_key_once(tmp_path: Path, embedded_s
 def test_ctrl_c_ends_cleanly_says_how_to_resume_and_exits_130(tmp_path: Path, embedded_server: RunningServer) -> None:
     words = ["run", "demo", "--base-url", embedded_server.base_urls[0], "--out", "run", "--samples", "20"]
     child = start(tmp_path, words)
-    while not (tmp_path / "run" / "demo" / "samples.jsonl").exists():
+    stored = tmp_path / "run" / "demo" / "samples.jsonl"
+    while not (stored.exists() and stored.stat().st_size):
         assert child.poll() is None, child.stderr and child.stderr.read()
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
