@@ -11,7 +11,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.server_options import server_options
+from harness.cli.server_options import refuse_server_flags, server_options
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import visible
 
@@ -89,10 +89,7 @@ def judge_of(flags: dict[str, Any]) -> tuple[JudgeSettings, Serve]:
 
     engine = flags["judge_engine"]
     if not engine:
-        for name, value in flags.items():
-            if (name.startswith("server_") or name == "engine_flags") and value not in (None, ()):
-                flag = name.removeprefix("server_").replace("_", "-").replace("engine-flags", "engine-flag")
-                raise UsageError(f"--{flag} describes a server to start: it goes with --serve ENGINE")
+        refuse_server_flags(flags)
     elif flags["judge_base_urls"] or flags["judge_server"]:
         raise UsageError(
             "--serve starts a server; --judge-base-url and --judge-server name one that runs: give one of them"

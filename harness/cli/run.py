@@ -13,7 +13,7 @@ from harness.cli import terminal
 from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
 from harness.cli.hosted import prices_of, spelt, with_suggestion, without
 from harness.cli.run_options import run_options
-from harness.cli.server_options import server_options
+from harness.cli.server_options import refuse_server_flags, server_options
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
 from harness.core.inert import visible
 
@@ -65,7 +65,7 @@ def command(benchmarks: str | None, **flags: Any) -> None:
         a.name: without(sampling_of(flags, preset_sampling, s), flags["drop"]) for a, s in zip(asked, sets, strict=True)
     }
     if not flags["serve"]:
-        _refuse_server_flags(flags)
+        refuse_server_flags(flags)
         sys.exit(_session(asked, sets, sampling, flags))
 
     from harness.cli.serve import launch, plan_lines
@@ -108,13 +108,6 @@ def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
         return None, settings
     known = sorted({*presets.names(), *sampling.PRESETS})
     raise UsageError(f"unknown preset {visible(name, 60)!r}; there are {', '.join(known)}.{near_names(name, known)}")
-
-
-def _refuse_server_flags(flags: dict[str, Any]) -> None:
-    for name, value in flags.items():
-        if (name.startswith("server_") or name == "engine_flags") and value not in (None, ()):
-            flag = name.removeprefix("server_").replace("_", "-")
-            raise UsageError(f"--{flag} describes a server to start: it goes with --serve ENGINE")
 
 
 def _spec(

@@ -96,6 +96,15 @@ def server_options(*, hidden: bool = False) -> Callable[[F], F]:
     return decorate
 
 
+def refuse_server_flags(flags: dict[str, Any]) -> None:
+    """Raises `UsageError` naming the first flag that describes a server, where none is to be started."""
+    given = [flag.split("/")[0] for flag, name, _ in _OPTIONS if flags.get(name) not in (None, ())]
+    if flags.get("engine_flags"):
+        given.append("--engine-flag")
+    if given:
+        raise UsageError(f"{given[0]} describes a server to start: it goes with --serve ENGINE")
+
+
 def spec_of(engine: str, model: str, flags: dict[str, Any], extra: tuple[str, ...], name: str | None) -> ServerSpec:
     """The spec that the flags describe. Raises `UsageError`; fetches the weights of a known small model."""
     from pydantic import ValidationError
