@@ -111,8 +111,10 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     assert lifeline is not None
     try:
         model = _wait_until_ready(spec, deployment, guard, known, on_progress or (lambda _progress: None))
-        lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
-        lifeline.flush()
+        with contextlib.suppress(BrokenPipeError):
+            lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
+            lifeline.flush()
+        _wait_until_known(guard, known)
         if detach:
             lifeline.close()
             # The guard outlives us on purpose; Popen would warn about a child that was not waited for.
@@ -392,6 +394,19 @@ def _wait_until_ready(
             )
         time.sleep(POLL_SECONDS)
     return model
+
+
+def _wait_until_known(guard: subprocess.Popen[bytes], known: ServerState) -> None:
+    """Return when the guard has heard that its server is ready: from here on `find` sees it.
+
+    A launcher that ends right after `detach` must not be taken for one that was killed.
+    """
+    deadline = time.monotonic() + SURE_SECONDS
+    while (now := state.read(state.path_of(known.name))) is None or now.status == "starting":
+        if guard.poll() is not None or time.monotonic() > deadline:
+            guard_log = known.log.with_name(f"{known.name}.guard.log")
+            raise LaunchError(f"the server's guard does not answer; see {guard_log}")
+        time.sleep(0.01)
 
 
 def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
