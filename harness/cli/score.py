@@ -198,11 +198,11 @@ def _print_json(scores: list[Score]) -> None:
 
 
 def _print_tables(label: str, scores: list[Score]) -> None:
-    from harness.reports import endpoint_table, sample_table, score_table, to_terminal
+    from harness.reports import endpoint_table, sample_table, score_table, speed_table, to_terminal
 
     named = [(label, score) for score in scores]
-    by_endpoint = endpoint_table(named)
-    tables = [score_table(named), sample_table(named), *([by_endpoint] if by_endpoint else [])]
+    where_any = (speed_table(named), endpoint_table(named))
+    tables = [score_table(named), sample_table(named), *(table for table in where_any if table is not None)]
     terminal.console().print(to_terminal(tables))
 
 

@@ -148,6 +148,12 @@ class StreamLoop(asyncio.SelectorEventLoop):
             gc.set_threshold(*before)
 
 
+def current_lag() -> Lag | None:
+    """How late the running loop came to its sockets so far; None where its kind does not measure that."""
+    loop = asyncio.get_running_loop()
+    return loop.lag if isinstance(loop, StreamLoop) else None
+
+
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """The loop for many streams: use as `asyncio.Runner(loop_factory=new_event_loop)`. asyncio's own without epoll."""
     return StreamLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()

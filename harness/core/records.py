@@ -95,6 +95,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     queued: from the moment the key was planned to the request. first_token, last_token, total: from the request.
     gap_p50, gap_p99: quantiles of the time between token events; None with fewer than two.
     clock: "kernel" (receive stamps of the socket) or "user" (the loop's clock at the read).
+    lag: how late the client's loop came to its sockets, 99th percentile over the session so far; None = not measured.
     """
 
     started: float
@@ -106,6 +107,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     gap_p99: float | None = None
     events: int = 0
     clock: Literal["kernel", "user"] = "user"
+    lag: float | None = None
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

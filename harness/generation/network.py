@@ -18,9 +18,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
+from harness.client.lag import Lag
 from harness.client.rate import RateLimit
 from harness.client.reply import Reply, RequestFailed
 from harness.client.retry import Attempts, RetryBudget, RetryPolicy
+from harness.client.streams import current_lag
 from harness.client.transport import Transport
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted
@@ -117,6 +119,8 @@ class Network:
         """The user's rule that ended the run early; empty if none did."""
         self.stopped = ""
         """Why nothing more was asked, in a sentence; empty if everything owed was."""
+        self.lag: Lag | None = None
+        """How late the loop came to its sockets; None where its kind does not measure that."""
         self.warnings: list[str] = []
         """What happened on the way that the user should know."""
 
@@ -227,6 +231,7 @@ class Network:
                 self._collect_written()
             await transport.close()
             self._reserve.release()
+            self.lag = current_lag()
             with self._guard:
                 self._loop = None
             self.progress = self._snapshot()

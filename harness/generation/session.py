@@ -349,6 +349,7 @@ class Session:
         self._log.write(
             "session_ended", done=sum(counts.done.values()), finished=counts.finished, tokens=counts.tokens,
             failures=counts.failures, retries=counts.retries, notes=counts.notes, stopped=network.stopped,
+            lag_s=network.lag._asdict() if network.lag else None,
         )  # fmt: skip
 
     def outcome(self, network: Network | None) -> Outcome:

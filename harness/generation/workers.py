@@ -10,6 +10,7 @@ import msgspec
 from harness.client.endpoint import Endpoint
 from harness.client.payload import RequestTemplate
 from harness.client.reply import Reply
+from harness.client.streams import current_lag
 from harness.client.transport import Transport
 from harness.core.identity import sample_seed
 from harness.core.records import Question, Sample
@@ -50,6 +51,7 @@ class Worker:
         reply = await self._transport.complete(
             endpoint, template.path, body, settings.deadlines, settings.max_body_bytes
         )
+        lag = current_lag()
         sample = Sample(
             benchmark=task.benchmark,
             question_id=task.question_id,
@@ -58,7 +60,7 @@ class Worker:
             reasoning=reply.reasoning,
             finish_reason=reply.finish_reason,
             usage=reply.usage,
-            timing=msgspec.structs.replace(reply.timing, queued=queued),
+            timing=msgspec.structs.replace(reply.timing, queued=queued, lag=lag.p99 if lag else None),
             endpoint=endpoint.base_url,
             server_model=reply.server_model,
             fingerprint=reply.fingerprint,

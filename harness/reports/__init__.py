@@ -2,7 +2,7 @@
 
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
-from harness.reports.tables import endpoint_table, sample_table, score_table
+from harness.reports.tables import endpoint_table, sample_table, score_table, speed_table
 
 __all__ = [
     "Report",
@@ -10,6 +10,7 @@ __all__ = [
     "report",
     "sample_table",
     "score_table",
+    "speed_table",
     "to_csv",
     "to_latex",
     "to_markdown",

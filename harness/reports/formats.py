@@ -17,7 +17,7 @@ from rich.text import Text
 
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
-from harness.scoring import Score
+from harness.scoring import Score, Speed
 
 _MIN_NAME = 8
 """Columns of a terminal below which a name is not folded for the sake of numbers."""
@@ -97,6 +97,7 @@ def to_latex(tables: Sequence[Table]) -> str:
 
 _NOT_PLAIN = frozenset(("benchmark", "bounds", "pass_at", "maj_at", "maj_at_estimated", "breakdowns", "endpoints")) | {
     "graders",
+    "speed",
     "warnings",
     "schema",
 }
@@ -110,6 +111,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """
     plain = [field.name for field in msgspec.structs.fields(Score) if field.name not in _NOT_PLAIN]
     ks = sorted({k for _, _, score in scores for k in score.pass_at})
+    paces = [field.name for field in msgspec.structs.fields(Speed)]
     header = [
         "run",
         "model",
@@ -119,6 +121,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
         "bound_high",
         *(f"pass@{k}" for k in ks),
         *(f"maj@{k}" for k in ks),
+        *(f"speed_{name}" for name in paces),
     ]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -127,6 +130,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
         numbers: list[object] = [getattr(score, name) for name in plain]
         numbers += [score.bounds.low, score.bounds.high]
         numbers += [score.pass_at.get(k) for k in ks] + [score.maj_at.get(k) for k in ks]
+        numbers += [getattr(score.speed, name, None) for name in paces]
         texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
         writer.writerow(texts + numbers + [csv_cell(visible("; ".join(score.warnings)))])
     return buffer.getvalue()

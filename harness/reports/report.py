@@ -20,6 +20,7 @@ from harness.reports.tables import (
     published_table,
     sample_table,
     score_table,
+    speed_table,
     summary_table,
 )
 from harness.runs.layout import RunFolder
@@ -48,11 +49,12 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Summary, scores, samples, paired differences, published scores; the last two where there are any."""
+        """Summary, scores, samples, speed, paired differences, published scores; the last three where there are any."""
         details: list[Table] = []
         if self.scores:
             labelled = [(run.label, score) for run, _, score in self.scores]
-            details = [score_table(labelled, with_notes=False), sample_table(labelled)]
+            speed = speed_table(labelled)
+            details = [score_table(labelled, with_notes=False), sample_table(labelled), *([speed] if speed else [])]
         return (summary_table(self.runs), *details, *self._comparisons)
 
     @cached_property

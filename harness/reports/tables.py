@@ -132,6 +132,35 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
     return Table("Samples", columns, tuple(rows), (), frozenset(range(2, 7)))
 
 
+def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """One row a (run label, score) whose replies were streamed; None when none were."""
+    rows = []
+    notes: tuple[str, ...] = ()
+    for label, score in scores:
+        speed = score.speed
+        if speed is None:
+            continue
+        withheld = speed.gap_p50 is None and speed.tokens_per_s is not None
+        if withheld:
+            notes = ("* not shown: shorter than four times the lag of the client, or that was not measured",)
+        rows.append(
+            (
+                _short(label),
+                _short(score.benchmark),
+                _milliseconds(speed.first_token_p50),
+                _milliseconds(speed.first_token_p99),
+                "*" if withheld else _milliseconds(speed.gap_p50),
+                "*" if withheld else _milliseconds(speed.gap_p99),
+                ABSENT if speed.tokens_per_s is None else f"{speed.tokens_per_s:.1f}",
+                _milliseconds(speed.lag),
+                "kernel" if speed.kernel_stamps == 1 else "client" if speed.kernel_stamps == 0 else "both",
+            )
+        )
+    columns = ("run", "benchmark", "first token p50", "p99", "gap p50", "p99", "tokens/s", "lag", "stamps by")
+    title = "Speed of one stream, in ms; lag: how late the client came to its sockets, p99"
+    return Table(title, columns, tuple(rows), notes, frozenset(range(2, 8))) if rows else None
+
+
 def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row an endpoint of each score that has several; None when none has. An outlier ends in an asterisk."""
     rows = [
@@ -284,6 +313,11 @@ def _short(text: str) -> str:
 
 def _setting(value: object, limit: int = MAX_CELL_CHARS) -> str:
     return "not set" if value is None else visible(str(value), limit)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    """Three significant digits."""
+    return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:.0f}"
 
 
 def _signed(value: float) -> str:

@@ -4,6 +4,7 @@ from harness.scoring.comparison import PairedComparison, PublishedComparison, co
 from harness.scoring.estimators import maj_at_k, pass_at_k
 from harness.scoring.published import PublishedScore, load_published
 from harness.scoring.score import Bounds, GroupScore, Score, score_benchmark
+from harness.scoring.speed import Speed
 from harness.scoring.tally import QuestionTally, tally
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "PublishedScore",
     "QuestionTally",
     "Score",
+    "Speed",
     "compare_published",
     "compare_runs",
     "load_published",

@@ -21,6 +21,7 @@ from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, gr
 from harness.runs.inside import open_for_reading, refuse_link
 from harness.scoring.endpoints import EndpointScore, Origins
 from harness.scoring.score import Score, score_benchmark
+from harness.scoring.speed import Speed, Stopwatch
 
 MAX_NAMED = 3
 """Damaged lines or conflicting keys that a warning names; the rest are counted."""
@@ -51,6 +52,7 @@ class GradedBenchmark:
 
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
     warnings: what its journal gives reason to say. endpoints: where its samples came from, if from several.
+    speed: how fast they came, if streamed.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
     """
 
@@ -60,6 +62,7 @@ class GradedBenchmark:
     grades: list[Grade]
     warnings: tuple[str, ...]
     endpoints: tuple[EndpointScore, ...] = ()
+    speed: Speed | None = None
     from_reasoning: list[Grade] | None = None
 
 
@@ -85,8 +88,8 @@ def grade_run(
         if chosen is not None:
             by_id = {question.question_id: question for question in asked}
             asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
-        origins = Origins()
-        found, report = _grade_benchmark(place, asked, grading, on_graded, origins)
+        origins, stopwatch = Origins(), Stopwatch()
+        found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch))
         yield GradedBenchmark(
             folder=place,
             questions=asked,
@@ -94,6 +97,7 @@ def grade_run(
             grades=found,
             warnings=tuple(_journal_warnings(place, report)),
             endpoints=origins.scores(found, failed_requests(folder, name)) if origins.several else (),
+            speed=stopwatch.speed(),
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
 
@@ -101,7 +105,12 @@ def grade_run(
 def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score."""
     score = score_benchmark(
-        graded.questions, graded.grades, graded.samples, endpoints=graded.endpoints, warnings=graded.warnings
+        graded.questions,
+        graded.grades,
+        graded.samples,
+        endpoints=graded.endpoints,
+        speed=graded.speed,
+        warnings=graded.warnings,
     )
     if graded.from_reasoning is not None:
         other = score_benchmark(graded.questions, graded.from_reasoning, graded.samples)
@@ -113,7 +122,11 @@ def publish(graded: GradedBenchmark) -> Score:
 
 
 def _grade_benchmark(
-    folder: BenchmarkFolder, asked: list[Question], grading: Grading, on_graded: OnGraded, origins: Origins
+    folder: BenchmarkFolder,
+    asked: list[Question],
+    grading: Grading,
+    on_graded: OnGraded,
+    observers: tuple[Origins, Stopwatch],
 ) -> tuple[list[Grade], JournalReport]:
     """Every sample's grade, in the order of questions and indices; former grades are kept where nothing changed."""
     by_id = {question.question_id: question for question in asked}
@@ -129,7 +142,8 @@ def _grade_benchmark(
 
     def ungraded() -> Iterator[Sample]:
         for sample in reader:
-            origins.observe(sample)
+            for observer in observers:
+                observer.observe(sample)
             known = former.get(sample.key)
             if known is not None:
                 kept.append(known)

@@ -14,6 +14,7 @@ from harness.core.records import SCHEMA_VERSION, Grade, Question
 from harness.scoring.endpoints import EndpointScore
 from harness.scoring.endpoints import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated, maj_at_k, pass_at_k, question_error, sampling_error
+from harness.scoring.speed import Speed
 from harness.scoring.tally import QuestionTally, Tallies, tally
 
 MAX_TRUNCATED_SHARE = 0.01
@@ -62,6 +63,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
     asked for. It is no score: it says what the budget cost.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
+    speed: None where nothing was streamed.
     """
 
     benchmark: str
@@ -89,6 +91,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     maj_at_estimated: tuple[int, ...] = ()
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     endpoints: tuple[EndpointScore, ...] = ()
+    speed: Speed | None = None
     accuracy_from_reasoning: float | None = None
     graders: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -102,13 +105,14 @@ def score_benchmark(
     *,
     ks: Sequence[int] | None = None,
     endpoints: tuple[EndpointScore, ...] = (),
+    speed: Speed | None = None,
     warnings: Iterable[str] = (),
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
     samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
     with unequal counts). ks: the k of pass@k and maj@k, default powers of two up to the samples that every question
-    has; a k above them raises `UsageError`. endpoints: see `Origins`.
+    has; a k above them raises `UsageError`. endpoints: see `Origins`. speed: see `Stopwatch`.
     warnings: sentences of the stages before, handed on.
     """
     tallies = tally(questions, grades, samples_per_question)
@@ -151,6 +155,7 @@ def score_benchmark(
         maj_at_estimated=tuple(k for k in chosen if any(is_estimated(item.n, k) for item in covered)),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
+        speed=speed,
         graders=tuple(sorted({grade.grader for grade in all_grades})),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies)))

@@ -326,3 +326,22 @@ def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
+
+
+def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: Command) -> None:
+    data = write_questions(tmp_path, 4)
+    with FaultServer(answering(1.0)) as server:
+        ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
+    assert ran.code == 0, ran.err
+    lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]
+    assert len(lags) == 16
+    assert all(lag is not None and 0 <= lag < 10 for lag in lags)
+    (ended,) = (
+        event
+        for line in (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+        if (event := json.loads(line))["event"] == "session_ended"
+    )
+    assert 0 <= ended["lag_s"]["p50"] <= ended["lag_s"]["p99"]
+    score = json.loads(harness("score", "run", "--json").out)
+    assert score["speed"]["n_samples"] == 16
+    assert score["speed"]["lag"] == sorted(lags)[7]

@@ -1,0 +1,80 @@
+"""Speed in a score: what the stamps of the samples say, and silence where they tell of the client."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.core.records import Sample, Timing, Usage
+from harness.reports import report, speed_table, to_csv
+from harness.scoring import Score, Speed
+from harness.scoring.pipeline import Grading, score_run
+from tests.scoring.graded import question
+from tests.scoring.test_scoring_endpoints import A, sample, stored
+
+
+def timed(index: int, timing: Timing, tokens: int | None = 101) -> Sample:
+    """A right answer that arrived so."""
+    return msgspec.structs.replace(sample("q0", index, A), timing=timing, usage=Usage(completion_tokens=tokens))
+
+
+def scored(folder: Path, *samples: Sample) -> Score:
+    (score,) = score_run(stored(folder, [question("q0")], list(samples), len(samples)), Grading())
+    return score
+
+
+def streamed(first: float, *, gap: float = 0.02, lag: float | None = 0.001) -> Timing:
+    """100 tokens after the first, one a `gap`."""
+    return Timing(
+        started=0.0, first_token=first, last_token=first + 100 * gap, total=first + 100 * gap,
+        gap_p50=gap, gap_p99=2 * gap, events=101, clock="kernel", lag=lag,
+    )  # fmt: skip
+
+
+def test_first_tokens_gaps_and_rates_are_quantiles_over_samples(tmp_path: Path) -> None:
+    score = scored(tmp_path, *(timed(i, streamed(0.1 * (i + 1))) for i in range(5)))
+    assert score.speed == Speed(
+        n_samples=5, first_token_p50=pytest.approx(0.3), first_token_p99=0.5, gap_p50=0.02, gap_p99=0.04,
+        tokens_per_s=pytest.approx(50.0), lag=0.001, kernel_stamps=1.0,
+    )  # fmt: skip
+    table = speed_table([("run", score)])
+    assert table is not None
+    assert table.rows == (("run", "demo", "300", "500", "20", "40", "50.0", "1", "kernel"),)
+    assert not table.notes
+
+
+@pytest.mark.parametrize(("lag", "shown"), [(0.005, True), (0.0051, False), (None, False)])
+def test_gaps_below_four_times_the_lag_are_withheld(tmp_path: Path, lag: float | None, shown: bool) -> None:
+    score = scored(tmp_path, timed(0, streamed(0.1, lag=lag)))
+    assert score.speed is not None
+    assert (score.speed.gap_p50, score.speed.gap_p99) == ((0.02, 0.04) if shown else (None, None))
+    assert score.speed.tokens_per_s == pytest.approx(50.0)
+    table = speed_table([("run", score)])
+    assert table is not None
+    assert table.rows[0][4:6] == (("20", "40") if shown else ("*", "*"))
+    assert ("lag of the client" in " ".join(table.notes)) is not shown
+
+
+def test_replies_in_one_piece_have_no_speed(tmp_path: Path) -> None:
+    score = scored(tmp_path, timed(0, Timing(started=0.0, total=2.0)))
+    assert score.speed is None
+    assert speed_table([("run", score)]) is None
+    assert "Speed" not in report([stored(tmp_path / "other", [question("q0")], [], 1)]).markdown()
+
+
+def test_a_server_that_states_no_tokens_has_no_rate(tmp_path: Path) -> None:
+    score = scored(tmp_path, timed(0, streamed(0.1), tokens=None))
+    assert score.speed is not None
+    assert (score.speed.tokens_per_s, score.speed.gap_p50) == (None, 0.02)
+
+
+def test_every_format_holds_it(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(0, streamed(0.1))], 1)
+    (score,) = score_run(run, Grading())
+    assert "Speed of one stream" in report([run]).markdown()
+    assert "Speed of one stream" in report([run]).html()
+    (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
+    assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")
