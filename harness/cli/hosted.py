@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from harness.benchmarks.sampling import Sampling
     from harness.client.providers import Provider, Thinking
     from harness.generation.settings import RunSettings
-    from harness.generation.spending import Prices
 
 
 def without(sampling: Sampling, dropped: Sequence[str]) -> Sampling:
@@ -69,16 +68,6 @@ def spelt(settings: RunSettings, provider: Provider, flags: dict[str, Any]) -> R
                 said.add(one.sentence)
                 terminal.warn(one.sentence)
     return settings
-
-
-def prices_of(flags: dict[str, Any]) -> Prices | None:
-    """`--price-in` and `--price-out`, both or none. Raises `UsageError`."""
-    from harness.generation.spending import Prices
-
-    prompt, completion = flags["price_in"], flags["price_out"]
-    if (prompt is None) != (completion is None):
-        raise UsageError("--price-in and --price-out go together: prompts and replies are both billed")
-    return None if prompt is None else Prices(prompt, completion)
 
 
 def with_suggestion(message: str) -> str:

@@ -11,7 +11,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
-from harness.cli.hosted import prices_of, spelt, with_suggestion, without
+from harness.cli.hosted import spelt, with_suggestion, without
 from harness.cli.run_options import run_options
 from harness.cli.server_options import refuse_server_flags, server_options
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
@@ -197,6 +197,7 @@ def _settings(
     asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sampling], flags: dict[str, Any]
 ) -> tuple[RunSettings, list[int], dict[str, Any]]:
     """(settings, contexts that the endpoints state, what is known of a server of ours)."""
+    from harness.cli.prices import prices_of
     from harness.client.transport import Deadlines
     from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
     from harness.runs import RunFolder
@@ -230,7 +231,7 @@ def _settings(
         canary=not flags["no_canary"],
         budget_tokens=flags["budget_tokens"],
         budget_usd=flags["budget_usd"],
-        prices=prices_of(flags),
+        prices=prices_of(flags, found.model),
         requests_per_minute=flags["rpm"],
         tokens_per_minute=flags["tpm"],
     )

@@ -30,6 +30,15 @@ class _Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _Prices(click.Path):
+    """A file of prices by model, read when the command line is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from harness.cli.prices import read_prices  # not needed for --help
+
+        return read_prices(Path(super().convert(value, param, ctx)))
+
+
 POSITIVE = _Number(0, 1e12, min_open=True)
 NOT_NEGATIVE = _Number(0, 1e12)
 
@@ -152,6 +161,12 @@ _OPTIONS = (
     ),
     click.option("--price-in", type=NOT_NEGATIVE, help="USD per million prompt tokens: shows what a session cost."),
     click.option("--price-out", type=NOT_NEGATIVE, help="USD per million new tokens, thinking included."),
+    click.option(
+        "--prices",
+        type=_Prices(),
+        metavar="FILE",
+        help="The same for several models, as YAML: a line `MODEL: {in: USD, out: USD}` each.",
+    ),
     click.option("--rpm", type=POSITIVE, help="Requests per minute at most."),
     click.option("--tpm", type=POSITIVE, help="Tokens per minute at most, prompts and replies together."),
     click.option(

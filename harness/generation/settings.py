@@ -103,7 +103,7 @@ class RunSettings:
             if benchmark.samples < 1:
                 raise UsageError(f"--samples {benchmark.samples} for {name}: expected at least 1.")
         if self.budget_usd is not None and self.prices is None:
-            raise UsageError("--budget-usd needs --price-in and --price-out.")
+            raise UsageError("--budget-usd needs --price-in and --price-out, or --prices.")
         if any(not e.weight > 0 for e in self.endpoints):
             raise UsageError("the weight of an endpoint must be above 0.")
 

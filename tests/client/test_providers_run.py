@@ -128,6 +128,37 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
     assert "USD" not in err
 
 
+def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("qwen/qwen3-32b: {in: 1, out: 10}\nother: {in: 0, out: 0.5}\n")
+    with FaultServer(strict_provider) as server:
+        words = (*GROQ, "--base-url", server.base_url, "--drop", "top_p", "--prices", str(prices))
+        code, _, err = run(*words, "--budget-usd", "1")
+    assert code == 0, err
+    assert "this session: 0.0002 USD for 27 tokens in, 15 out" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("qwen/qwen3-32: {in: 1, out: 10}", "no price of qwen/qwen3-32b. Did you mean qwen/qwen3-32?"),
+        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b: in: Input should be greater than or equal to 0"),
+        ("qwen/qwen3-32b: {in: 1}", "qwen/qwen3-32b: out: Field required"),
+        ("qwen/qwen3-32b: 3", "expected a line `MODEL: {in: USD, out: USD}`"),
+        ("- a\n- b", "expected a line `MODEL: {in: USD, out: USD}`"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Path, text: str, expected: str) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(text)
+    with FaultServer(strict_provider) as server:
+        code, _, err = run(*GROQ, "--base-url", server.base_url, "--drop", "top_p", "--prices", str(prices))
+    assert code == 2
+    assert expected in " ".join(err.split())
+    assert not [r for r in server.requests if r.method == "POST"]
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -177,6 +208,7 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
         (("--thinking", "off", "--api", "completions"), "--api chat"),
         (("--price-in", "1"), "--price-out"),
         (("--budget-usd", "1"), "--price-in"),
+        (("--prices", "nowhere.yaml"), "nowhere.yaml: No such file"),
     ],
 )
 def test_a_switch_that_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], expected: str) -> None:
