@@ -114,7 +114,7 @@ def find_models(
 
     Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
     """
-    from harness.client.discovery import NoAnswer
+    from harness.client.page import NoAnswer
 
     found = []
     down: list[NoAnswer] = []

@@ -36,7 +36,7 @@ class _Prices(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from harness.cli.prices import read_prices  # not needed for --help
 
-        return read_prices(Path(super().convert(value, param, ctx)))
+        return read_prices(Path(str(super().convert(value, param, ctx))))
 
 
 POSITIVE = _Number(0, 1e12, min_open=True)

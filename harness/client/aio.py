@@ -1,4 +1,4 @@
-"""The transport on aiohttp: https, private certificate authorities, IPv6, proxies.
+"""The transport on aiohttp: https, private certificate authorities, IPv6, proxies, unix sockets.
 
 Guarantees: no redirect is followed; the key goes to the endpoint's own host only; loopback and private hosts bypass
 proxies; every wait has a deadline, and the idle one counts from the last token, not the last byte.
@@ -48,7 +48,7 @@ class AiohttpTransport:
                 self._ssl = ssl.create_default_context(cafile=str(ca_file))
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
 
     async def complete(
         self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
@@ -65,7 +65,7 @@ class AiohttpTransport:
     async def _ask(
         self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int, kept: _Kept
     ) -> Reply:
-        session = self._open_session()
+        session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
         secrets = secrets_of(endpoint)
@@ -75,7 +75,7 @@ class AiohttpTransport:
             async with (
                 watch,
                 session.post(
-                    endpoint.base_url + path,
+                    endpoint.over_http(endpoint.base_url + path),
                     data=body,
                     headers=request_headers(endpoint),
                     proxy=proxy,
@@ -106,19 +106,25 @@ class AiohttpTransport:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl),
+    def _session(self, socket_path: str | None) -> aiohttp.ClientSession:
+        session = self._sessions.get(socket_path)
+        if session is None:
+            connector: aiohttp.BaseConnector
+            if socket_path is None:
+                connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl)
+            else:
+                connector = aiohttp.UnixConnector(socket_path, limit=0)
+            session = self._sessions[socket_path] = aiohttp.ClientSession(
+                connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trace_configs=[_reuse_trace()],
             )
-        return self._session
+        return session
 
 
 class _Kept:

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from harness.client import page
 from harness.client.endpoint import Endpoint
-from harness.client.failures import MAX_ERROR_BODY_BYTES, error_words
-from harness.client.redact import host_and_port, redacted, secrets_of
+from harness.client.failures import error_words
+from harness.client.redact import redacted, secrets_of
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
 from harness.core.inert import quoted
-
-MAX_LIST_BYTES = 16 * 1024 * 1024
-"""Longest model list or server description that is read; OpenRouter's list is 0.5 MB."""
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _SHOWN_MODELS = 8
@@ -38,17 +36,13 @@ class ModelInfo:
     context_tokens: int | None = None
 
 
-class NoAnswer(ServerError):
-    """Nobody answers at the address, at present; what an address that is merely wrong looks like, too."""
-
-
 class NoList(ServerError):
     """The server answers but fails to list its models, as that of transformers does without a hub cache."""
 
 
 def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
-    status, body = _get(endpoint, endpoint.base_url + "/models", timeout, ca_file)
+    status, body = page.get(endpoint, endpoint.base_url + "/models", timeout=timeout, ca_file=ca_file)
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
@@ -113,7 +107,7 @@ def is_up(endpoint: Endpoint, *, timeout: float = 5.0, ca_file: Path | None = No
     """The server can take requests: its health page says so, or without one, its model list answers."""
     for url in (_root(endpoint) + "/health", endpoint.base_url + "/models"):
         try:
-            status, _ = _get(endpoint, url, timeout, ca_file)
+            status, _ = page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
         except ServerError:
             return False
         if status == 200:
@@ -141,61 +135,6 @@ def wait_until_up(
                 "is it still loading, or is the port wrong?"
             )
         sleep(interval)
-
-
-def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> tuple[int, bytes]:
-    """(status, body up to its bound) of a GET; redirects are errors. Raises `ServerError` when there is no answer."""
-    import httpx
-
-    headers = {"Accept-Encoding": "identity", **dict(endpoint.headers)}
-    if endpoint.api_key:
-        headers.setdefault("Authorization", f"Bearer {endpoint.api_key}")
-    place = host_and_port(endpoint.base_url)
-    try:
-        verify = _trusted(ca_file) if url.startswith("https") else False
-        with (
-            httpx.Client(timeout=timeout, trust_env=not endpoint.local, verify=verify) as client,
-            client.stream("GET", url, headers=headers) as response,
-        ):
-            body = bytearray()
-            limit = MAX_LIST_BYTES if response.status_code == 200 else MAX_ERROR_BODY_BYTES
-            due = time.monotonic() + timeout
-            for data in response.iter_bytes():
-                body += data
-                if len(body) > limit or time.monotonic() > due:
-                    break
-            if response.is_redirect:
-                target = quoted(redacted(response.headers.get("location", ""), secrets_of(endpoint)))
-                raise ServerError(f"{url} redirects to {target}; give that address as --base-url")
-            return response.status_code, bytes(body[:limit])
-    except httpx.ConnectTimeout as error:
-        raise NoAnswer(f"no answer from {place} within {timeout:g} s; check the host of --base-url") from error
-    except httpx.ConnectError as error:
-        cause = quoted(redacted(str(error), secrets_of(endpoint)))
-        if "certificate" in cause.lower() or "ssl" in cause.lower():
-            raise ServerError(
-                f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
-            ) from error
-        raise NoAnswer(f"no server answers at {place} ({cause}); is it started, and is the port right?") from error
-    except httpx.RemoteProtocolError as error:
-        raise ServerError(
-            f"{place} does not answer in HTTP ({quoted(str(error))}); check the port and http/https"
-        ) from error
-    except httpx.TimeoutException as error:
-        raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        raise ServerError(f"{url}: {quoted(redacted(str(error), secrets_of(endpoint)))}") from error
-
-
-def _trusted(ca_file: Path | None) -> Any:
-    import ssl
-
-    if ca_file is None:
-        return ssl.create_default_context()
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except (OSError, ssl.SSLError) as error:
-        raise ServerError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
 
 
 def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
@@ -229,7 +168,7 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file:
 def _description(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None) -> dict[str, Any]:
     """A page of the server's own beside the OpenAI paths; empty if it has none."""
     with contextlib.suppress(ServerError):
-        status, body = _get(endpoint, _root(endpoint) + path, timeout, ca_file)
+        status, body = page.get(endpoint, _root(endpoint) + path, timeout=timeout, ca_file=ca_file)
         if status == 200:
             return _object(body)
     return {}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import UsageError
+
+_SOCKET_SCHEME = "http+unix"
+"""`http+unix://%2Ftmp%2Fserver.sock/v1`, as other HTTP clients have it: the host is the socket's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Endpoint:
     @property
     def local(self) -> bool:
         """Loopback or a private network: proxies are bypassed."""
+        if self.socket_path is not None:
+            return True
         host = urlsplit(self.base_url).hostname or ""
         if host == "localhost" or host.endswith(".localhost"):
             return True
@@ -33,21 +39,38 @@ class Endpoint:
         except ValueError:
             return False
 
+    @property
+    def socket_path(self) -> str | None:
+        """The unix socket that it listens on; None over TCP."""
+        parts = urlsplit(self.base_url)
+        return unquote(parts.netloc) if parts.scheme == _SOCKET_SCHEME else None
+
+    def over_http(self, url: str) -> str:
+        """`url`, a page of this endpoint, as an HTTP library wants it: that of a unix socket gets a host."""
+        return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
+
     @classmethod
     def parse(cls, url: str, api_key: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> Endpoint:
-        """The endpoint at `url`: `http://host:port`, with or without `/v1`. Raises `UsageError`."""
+        """The endpoint at `url`: `http://host:port`, with or without `/v1`, or `unix:/path/of/socket`.
+
+        Raises `UsageError`.
+        """
+        if url.startswith("unix:"):
+            path = os.path.abspath(url.removeprefix("unix:").replace("///", "/", 1))  # noqa: PTH100 - no path yet
+            url = f"{_SOCKET_SCHEME}://{quote(path, safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
         except ValueError as error:
             raise UsageError(f"--base-url {url!r}: {error}") from error
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"--base-url {url!r}: expected http://HOST[:PORT][/v1] or https://…")
+        if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
+            raise UsageError(f"--base-url {url!r}: expected http://HOST[:PORT][/v1], https://… or unix:/PATH")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
         for suffix in ("/chat/completions", "/completions"):
             path = path.removesuffix(suffix)
-        netloc = f"{host}:{port}" if port else host
+        # A socket's path keeps its case.
+        netloc = parts.netloc if parts.scheme == _SOCKET_SCHEME else f"{host}:{port}" if port else host
         return cls(
             urlunsplit((parts.scheme, netloc, path or "/v1", "", "")),
             api_key or parts.password or None,

@@ -36,7 +36,9 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def host_and_port(url: str) -> str:
-    """`host:port` of `url` as a person would type it, without user-info."""
+    """`host:port` of `url` (a unix socket's path) as a person would type it, without user-info."""
+    if path := Endpoint(url).socket_path:
+        return path
     parts = urlsplit(url)
     host = parts.hostname or "?"
     if ":" in host:

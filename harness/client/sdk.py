@@ -109,6 +109,9 @@ class SdkTransport:
         self._clients.clear()
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
+        if endpoint.socket_path is not None:
+            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use --transport aiohttp"
+            raise RequestFailed("refused", message)
         client = self._clients[endpoint] = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=endpoint.api_key or _NO_KEY,

@@ -8,11 +8,13 @@ import json
 import os
 import socket
 import ssl
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import trustme
@@ -26,6 +28,7 @@ from harness.client.reply import Reply, RequestFailed
 from harness.client.sdk import SdkTransport
 from harness.client.streams import new_event_loop
 from harness.client.transport import Deadlines, Transport
+from harness.client.transports import TransportName, open_transport
 from harness.core.errors import UsageError
 from tests.faults.server import (
     CLOSE,
@@ -154,6 +157,51 @@ def test_a_reply_comes_whole_with_its_facts(make: Maker) -> None:
         assert request.json["model"] == "test-model"
         assert request.headers["authorization"] == f"Bearer {KEY}"
         assert request.headers["accept-encoding"] == "identity"
+
+
+@pytest.fixture
+def socket_path() -> Iterator[str]:
+    """A path short enough for a unix socket, wherever temporary folders are."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield f"{folder}/Server.sock"
+
+
+def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
+    with FaultServer(lambda _: completion("forty-two"), unix=socket_path) as server:
+
+        async def main() -> None:
+            for url in (server.base_url, f"http+unix://{quote(socket_path, safe='')}/v1"):
+                async with opened(Maker(open_transport)) as transport:
+                    for _ in range(2):
+                        assert replied(await outcome_of(transport, url)).text == "forty-two"
+
+        run(Maker(open_transport), main())
+        assert server.connections == 2
+        assert {request.path for request in server.requests} == {"/v1/chat/completions"}
+
+
+@pytest.mark.parametrize(("name", "said"), [("fast", "plain http only"), ("sdk", "use --transport aiohttp")])
+def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, said: str) -> None:
+    maker = Maker(lambda: open_transport(name))
+
+    async def main() -> None:
+        async with opened(maker) as transport:
+            failure = failed(await outcome_of(transport, f"unix:{socket_path}"))
+            assert failure.kind == "refused"
+            assert said in failure.message
+            assert socket_path in failure.message
+
+    run(maker, main())
+
+
+def test_nobody_at_a_unix_socket_is_told_with_its_path(socket_path: str) -> None:
+    async def main() -> None:
+        async with opened(Maker(open_transport)) as transport:
+            failure = failed(await outcome_of(transport, f"unix:{socket_path}"))
+            assert failure.kind == "connect"
+            assert f"cannot connect to {socket_path}: " in failure.message
+
+    run(Maker(open_transport), main())
 
 
 def test_connections_are_kept_between_requests(make: Maker) -> None:

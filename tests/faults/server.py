@@ -74,6 +74,7 @@ class FaultServer:
         host: str = "127.0.0.1",
         port: int = 0,
         tls: ssl.SSLContext | None = None,
+        unix: str | None = None,
     ) -> None:
         self.answer = answer
         self.requests: list[Request] = []
@@ -83,11 +84,17 @@ class FaultServer:
         self._tls = tls
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, port), family=family, backlog=1024)
-        self.port: int = self._listener.getsockname()[1]
-        scheme = "https" if tls else "http"
-        self.base_url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/v1"
+        if unix is not None:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(unix)
+            self._listener.listen(1024)
+            self.base_url = f"unix:{unix}"
+        else:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._listener = socket.create_server((host, port), family=family, backlog=1024)
+            self.port: int = self._listener.getsockname()[1]
+            scheme = "https" if tls else "http"
+            self.base_url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/v1"
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
@@ -121,7 +128,8 @@ class FaultServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_side=True)

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -326,6 +327,17 @@ def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
+
+
+def test_a_run_goes_over_a_unix_socket(tmp_path: Path, harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write_questions(tmp_path, 3)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        with FaultServer(answering(1.0), unix=f"{folder}/s.sock") as server:
+            ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "2"))
+        assert ran.code == 0, ran.err
+        gone = harness(*run_words(data, "--base-url", server.base_url, "--samples", "3"))
+    assert (gone.code, keys_on_disk(tmp_path)) == (2, expected_keys(3, 2))
+    assert f"no server answers at {folder}/s.sock" in gone.err
 
 
 def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: Command) -> None:

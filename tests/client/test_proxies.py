@@ -1,0 +1,109 @@
+"""Public hosts through a proxy that the environment names: tunnels for https, forwarded pages for http."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from harness.client.discovery import list_models
+from harness.client.endpoint import Endpoint
+from harness.client.streams import new_event_loop
+from harness.client.transport import Deadlines
+from harness.client.transports import TransportName, open_transport
+from harness.core.errors import ServerError
+from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.faults.tunnel import Tunnel
+
+HOST = "api.example.test"
+KEY = "sk-canary-0123456789"
+CREDENTIALS = f"Basic {base64.b64encode(b'user:pa:ss').decode()}"
+
+
+def answer(request: Request) -> Iterator[Step]:
+    return iter([models("m")] if request.method == "GET" else completion("forty-two"))
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    """PEM file of who signed the certificate of `HOST`."""
+    return tmp_path / "ca.pem"
+
+
+@pytest.fixture
+def hosted(authority: Path) -> Iterator[FaultServer]:
+    """The server that answers as `HOST`, over TLS."""
+    signer = trustme.CA()
+    signer.cert_pem.write_to_path(str(authority))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    signer.issue_cert(HOST).configure_cert(context)
+    with FaultServer(answer, tls=context) as server:
+        yield server
+
+
+@pytest.fixture
+def tunnel(hosted: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
+    for name in ("HTTP_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with Tunnel(hosted.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        yield proxy
+
+
+@pytest.mark.parametrize("name", ["auto", "aiohttp", "sdk"])
+def test_https_goes_through_a_tunnel_that_never_sees_the_key(
+    name: TransportName, hosted: FaultServer, tunnel: Tunnel, authority: Path
+) -> None:
+    async def main() -> str | None:
+        transport = open_transport(name, ca_file=authority)
+        try:
+            endpoint = Endpoint.parse(f"https://{HOST}", KEY)
+            body = b'{"model": "m", "messages": [], "stream": true}'
+            reply = await transport.complete(endpoint, "/chat/completions", body, Deadlines(), 1_000_000)
+            return reply.text
+        finally:
+            await transport.close()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        assert runner.run(main()) == "forty-two"
+    (request,) = hosted.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert "proxy-authorization" not in request.headers
+    (head,) = tunnel.heads
+    assert head.startswith(f"CONNECT {HOST}:443 ")
+    assert CREDENTIALS in head
+    assert KEY not in head
+
+
+def test_the_list_of_models_goes_through_the_tunnel(hosted: FaultServer, tunnel: Tunnel, authority: Path) -> None:
+    endpoint = Endpoint.parse(f"https://{HOST}", KEY)
+    assert [one.id for one in list_models(endpoint, ca_file=authority)] == ["m"]
+    assert CREDENTIALS in tunnel.heads[0]
+    assert KEY not in tunnel.heads[0]
+    assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*--ca-file"):
+        list_models(endpoint)
+
+
+def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(answer) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.base_url.replace("//", "//user:pa%3Ass@").removesuffix("/v1"))
+        assert [one.id for one in list_models(Endpoint.parse(f"http://{HOST}:8000"))] == ["m"]
+    (request,) = proxy.requests
+    assert request.path == f"http://{HOST}:8000/v1/models"
+    assert request.headers["host"] == f"{HOST}:8000"
+    assert request.headers["proxy-authorization"] == CREDENTIALS
+
+
+def test_a_proxy_that_is_gone_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(answer) as proxy:
+        port = proxy.port
+    monkeypatch.setenv("https_proxy", f"http://user:geheim@127.0.0.1:{port}")
+    with pytest.raises(ServerError, match=f"{HOST}:443 through the proxy 127.0.0.1:{port}") as caught:
+        list_models(Endpoint.parse(f"https://{HOST}"))
+    assert "geheim" not in str(caught.value)
