@@ -394,7 +394,8 @@ class Session:
         truncated = counts.truncated / counts.finished
         if truncated > MANY_TRUNCATED:
             self.warn(
-                f"{counts.truncated} of {counts.finished} samples ({truncated:.0%}) are truncated: raise --max-tokens."
+                f"{counts.truncated} of {counts.finished} samples ({truncated:.0%}) are truncated: "
+                f"raise {self._settings.max_tokens_flag}."
             )
         loops = counts.loops / counts.finished
         if loops > MANY_LOOPS:

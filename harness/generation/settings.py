@@ -62,6 +62,7 @@ class RunSettings:
     seed: run seed, from which every sample's is derived; None = no seed is sent.
     extra_body: merged into each request last; chat_template_kwargs: the thinking switch and its like.
     max_tokens_field: "max_completion_tokens" for servers that refuse "max_tokens"; seed_field: the seed's name there.
+    max_tokens_flag: what the user is told to raise when replies are cut.
     stream_usage: streams are asked for their usage.
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
@@ -79,6 +80,7 @@ class RunSettings:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_field: str = "max_tokens"
+    max_tokens_flag: str = "--max-tokens"
     stream: bool = True
     seed_field: str = "seed"
     stream_usage: bool = True

@@ -192,6 +192,8 @@ def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
         judged = judge_run(run, serve(server))
     assert judged.reports[0].n_silent == 2
     assert judged.scores[0].n_undecided == 4
+    assert judged.outcome is not None
+    assert any("raise --judge-max-tokens" in warning for warning in judged.outcome.warnings)
 
 
 def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:

@@ -16,6 +16,8 @@ OFFLINE = {"HF_HUB_OFFLINE": "1"}
 VLLM_ENVIRONMENT = {**OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
 # On two cores vLLM's default reserves one and leaves a second worker none.
 VLLM_BOTH_CORES = {**VLLM_ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "0|1", "VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+# Threads of several servers that wait for each other in turn make two cores crawl.
+SGLANG_ENVIRONMENT = {**OFFLINE, "OMP_NUM_THREADS": "1"}
 
 _SHARED = {"served_name": MODEL, "device": "cpu", "context": CONTEXT, "max_sequences": 8, "dtype": "bfloat16"}
 
@@ -45,8 +47,9 @@ def sglang_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
             "attention_backend": "torch_native",
             # A share of what is free at the moment: small ones fail when other programs take and give memory.
             "memory_fraction": 0.5,
-            "extra_flags": ("--max-total-tokens", "65536"),
-            "environment": OFFLINE,
+            # A scheduler without work spins otherwise, and takes the cores from the servers under test.
+            "extra_flags": ("--max-total-tokens", "65536", "--sleep-on-idle"),
+            "environment": SGLANG_ENVIRONMENT,
             **_SHARED,
             **changes,
         }
