@@ -78,14 +78,12 @@ def test_stopping_does_not_wait_for_a_client_that_stays(sglang: Path, models: Pa
     before = set(engine_processes())
     with launched(sglang_spec(sglang, models, stop_grace=3.0)) as server:
         stream, reading = begin(server, tokens=8000)
-        told = len(stream.events)
         log = known(server).log
         begun = time.monotonic()
         server.stop()
         assert time.monotonic() - begun >= 3
         reading.join()
-    # It went on talking between TERM and KILL.
-    assert len(stream.events) > told + 10
+    # TERM reaches the scheduler too, which ends; the HTTP process waits for its client until KILL.
     assert (stream.finish, stream.broken) == ([], "RemoteProtocolError")
     assert "still running after 3 s, KILL" in log.read_text()
     assert set(engine_processes()) <= before
