@@ -61,7 +61,8 @@ _OPTIONS = (
         "base_urls",
         multiple=True,
         metavar="URL[,weight=N]",
-        help="Server, with or without /v1; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
+        help="Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Default: OPENAI_BASE_URL, "
+        "else the running server.",
     ),
     click.option(
         "--provider",
@@ -146,7 +147,8 @@ _OPTIONS = (
         type=click.Choice(["auto", "fast", "aiohttp", "sdk"]),
         default="auto",
         show_default=True,
-        help="How requests travel. auto: fast for plain http, aiohttp for https and proxies. sdk: the openai package.",
+        help="How requests travel. auto: fast for plain http, aiohttp for https, proxies and unix sockets. sdk: the "
+        "openai package.",
     ),
     click.option(
         "--first-token-timeout", type=POSITIVE, help="Seconds from the request to the first token. Default: 600."
