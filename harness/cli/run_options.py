@@ -61,8 +61,8 @@ _OPTIONS = (
         "base_urls",
         multiple=True,
         metavar="URL[,weight=N]",
-        help="Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Default: OPENAI_BASE_URL, "
-        "else the running server.",
+        help="Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. "
+        "Default: OPENAI_BASE_URL, else the running server.",
     ),
     click.option(
         "--provider",
