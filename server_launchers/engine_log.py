@@ -169,16 +169,25 @@ def phase(lines: Iterable[str]) -> str | None:
     return None
 
 
-def cause(path: Path, exit_code: int | None) -> str:
-    """Why the engine ended, in one sentence: from its log where a known pattern stands, else from its exit code.
+def known_cause(lines: Iterable[str]) -> str | None:
+    """The cause of a failure that is known by its words; None where nothing of the kind stands in `lines`.
 
     The patterns are in order of what tells most; a cause far above the last line counts too, since engines
     report "initialization failed, see above" last.
     """
-    text = "\n".join(tail(path))
+    text = "\n".join(lines)
     for pattern, sentence in _CAUSES:
         if found := pattern.search(text):
             return sentence.format(*(visible(group or "", 200) for group in found.groups()))
+    return None
+
+
+def cause(path: Path, exit_code: int | None) -> str:
+    """Why the engine ended, in one sentence: from its log where a known pattern stands, else from its exit code."""
+    lines = tail(path)
+    if known := known_cause(lines):
+        return known
+    text = "\n".join(lines)
     said = [found[1] for found in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(found[1])]
     if not said:
         return _exit_sentence(exit_code)

@@ -32,6 +32,10 @@ from server_launchers.state import Member, ServerState
 
 POLL_SECONDS = 0.2
 DRY_PORT = 8000
+HANGING_SECONDS = 30.0
+"""A start whose log ends in an error that is known to be fatal has failed when nothing follows for so long: SGLang
+whose port was taken neither serves nor ends."""
+HANGING_LINES = 4
 SURE_SECONDS = 10.0
 """How much longer than the grace a guard may take to end its server."""
 
@@ -387,7 +391,10 @@ def _wait_until_ready(
             sizes, moved = new, time.monotonic()
         lines = engine_log.tail(known.log)
         on_progress(Progress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
-        if time.monotonic() - moved > spec.start_timeout:
+        silent = time.monotonic() - moved
+        if silent > HANGING_SECONDS and (cause := engine_log.known_cause(lines[-HANGING_LINES:])):
+            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(known.log)}")
+        if silent > spec.start_timeout:
             raise LaunchError(
                 f"{spec.engine} is not ready and its log did not advance for {spec.start_timeout:g} s "
                 f"(--start-timeout): {why}{_tail_text(known.log)}"

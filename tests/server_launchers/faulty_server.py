@@ -4,8 +4,8 @@
 
 Habits: `ignores-term` · `forks` (a child in the same group) · `hides-child` (a child in a session of its own that
 ignores TERM) · `never-ready` · `silent` (listens, answers nothing, prints nothing) · `chatty` (endless hostile output)
-· `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) · `dies-later` (once, after it was ready) ·
-`other-model` (lists a model of another name).
+· `hangs` (after an error that engines end by) · `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
+`dies-later` (once, after it was ready) · `other-model` (lists a model of another name).
 """
 
 from __future__ import annotations
@@ -64,7 +64,13 @@ if "chatty" in habits:
         sys.stdout.write(
             f"\x1b[31m\x9b\u202e{number} \x1b]52;c;AAAA\x07 key={os.environ.get('SOME_KEY')} {'x' * 1000}\n"
         )
-if "silent" in habits:
+if "hangs" in habits:
+    sys.stdout.write(
+        f"ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', {port}): address already"
+    )
+    sys.stdout.write(" in use\nINFO:     Waiting for application shutdown.\n")
+    sys.stdout.flush()
+if "silent" in habits or "hangs" in habits:
     time.sleep(600)
 sys.stdout.write("listening\n")
 http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()

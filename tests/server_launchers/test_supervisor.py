@@ -204,6 +204,12 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
                 supervisor.launch(ours)
 
 
+def test_a_start_that_hangs_after_a_fatal_error_fails_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "HANGING_SECONDS", 1.0)
+    with pytest.raises(LaunchError, match="did not start, and does not end: a port is in use"):
+        supervisor.launch(faulty("hangs"))
+
+
 def test_a_silent_start_fails_when_its_log_does_not_advance() -> None:
     with pytest.raises(LaunchError, match=r"its log did not advance for 1 s \(--start-timeout\)"):
         supervisor.launch(faulty("silent", start_timeout=1.0))

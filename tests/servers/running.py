@@ -46,11 +46,11 @@ def engine(server: RunningServer, replica: int = 0) -> Member:
     return known(server).members[replica]
 
 
-def family(server: RunningServer) -> list[tuple[int, str | None]]:
-    """Number and start of every process of the server."""
+def family(server: RunningServer) -> list[tuple[int, str]]:
+    """Number and start of every living process of the server."""
     mains = [member.pid for member in known(server).members if member.pid is not None]
     numbers = [pid for main in mains for pid in (main, *processes.descendants(main))]
-    return [(pid, processes.start_of(pid)) for pid in numbers]
+    return [(pid, started) for pid in numbers if (started := processes.start_of(pid)) is not None]
 
 
 def title(pid: int) -> str:
