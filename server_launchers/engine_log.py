@@ -112,7 +112,8 @@ _CAUSES = tuple(
             "the NVIDIA driver is too old for this build of torch: update it, or install a build for an older CUDA",
         ),
         (
-            r"Found no NVIDIA driver|No CUDA GPUs are available|Failed to infer device type|libcuda\.so\.1",
+            r"Found no NVIDIA driver|No CUDA GPUs are available|Failed to infer device type|libcuda\.so\.1|"
+            r"has no attribute '_cuda_setDevice'|Torch not compiled with CUDA enabled",
             "the engine sees no device: check nvidia-smi or npu-smi, the driver, and the visible-devices variable",
         ),
         (
@@ -133,7 +134,7 @@ _CAUSES = tuple(
     )
 )
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
-_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files. Consider")
+_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS = {
     4: "it was killed by signal 4 (SIGILL): this CPU lacks an instruction that the build uses",
     6: "it aborted (signal 6)",

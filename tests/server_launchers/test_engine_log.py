@@ -51,6 +51,7 @@ WORDED = [
         "driver is too old",
     ),
     ("RuntimeError: Found no NVIDIA driver on your system.", "the engine sees no device"),
+    ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "the engine sees no device"),
     ("RuntimeError: Failed to infer device type, please set the environment variable", "the engine sees no device"),
     (
         "huggingface_hub.errors.GatedRepoError: 401 Client Error. Cannot access gated repo for url …",
@@ -117,6 +118,14 @@ def test_an_engines_words_give_the_cause_and_what_to_do(line: str, cause: str, t
         f"INFO starting, trust_remote_code=False\n{line}\nRuntimeError: Engine core initialization failed. See above.\n"
     )
     assert cause in cause_of(tmp_path, text)
+
+
+def test_vllms_warning_of_few_open_files_is_not_taken_for_a_cause(tmp_path: Path) -> None:
+    warning = (
+        "WARNING [system_utils.py:255] Found ulimit of 20000 and failed to automatically increase. This can cause fd "
+        "limit errors like `OSError: [Errno 24] Too many open files`. Consider increasing with ulimit -n\n"
+    )
+    assert "killed by signal 9 (SIGKILL)" in cause_of(tmp_path, warning, -9)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.iterdir()))
