@@ -79,6 +79,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     prompt_digest: str
     schema: int = SCHEMA_VERSION
 
+    @property
+    def prompt_chars(self) -> int:
+        """Characters of what is asked."""
+        return len(self.prompt) + sum(len(message.content) for message in self.messages)
+
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Token counts as the server states them; None = unknown, never guessed as 0."""

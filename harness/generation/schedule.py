@@ -10,14 +10,15 @@ be longest goes first, so that the run does not end in a tail of stragglers.
 Guarantees: every owed sample is handed out exactly once, unless it was given back (then once more), dropped, or its
 round was refused. A faster endpoint takes the longest; a clearly slower one takes the shortest, and nothing that it
 would finish after the faster ones have drained the queue. Never is one sample asked twice at a time: keeping the first
-answer would favour short ones.
+answer would favour short ones. Of questions about equally urgent, an endpoint takes one whose prompt it has seen, if
+prompts are long: its prefix cache spares it the prompt.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,13 +41,22 @@ _CENSORED = 1.3
 _CURIOSITY = 1.0
 """By how much an untried question counts as longer than its expectation; falls as 1/(1 + samples handed out)."""
 
+_ABOUT = 0.8
+"""A question is about as urgent as another from this share of its expected length on."""
+
+_LOOKED_AT = 16
+"""Questions looked at, at most, for one whose prompt the endpoint has seen."""
+
 _PRUDENCE = 1.6
 """A slow endpoint takes a sample only if even so many times its expected length would not make it the last to end."""
 
 
 @dataclass(slots=True)
 class _Question:
-    """waiting: indices not handed out; wave: those of the present wave among them; n_returned: requests that failed."""
+    """waiting: indices not handed out; wave: those of the present wave among them; n_returned: requests that failed.
+
+    seen_by: the endpoints that were asked it; followed for long prompts only.
+    """
 
     benchmark: str
     question_id: str
@@ -59,6 +69,8 @@ class _Question:
     wave: int = 0
     n_handed: int = 0
     n_returned: int = 0
+    long_prompt: bool = False
+    seen_by: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -92,6 +104,7 @@ class Scheduler:
     prior: expected length per (benchmark, question_id), e.g. means of a former run; such questions need no first wave.
     may_start_round: asked before each round of order "rounds" but the first; False ends the run cleanly there.
     max_tokens: by benchmark; no sample is expected to be longer before any length is known.
+    long_prompts: (benchmark, question_id) of questions whose prompt is worth finding in a cache.
     """
 
     def __init__(
@@ -104,6 +117,7 @@ class Scheduler:
         prior: Mapping[tuple[str, str], float] | None = None,
         may_start_round: Callable[[int], bool] | None = None,
         max_tokens: Mapping[str, int] | None = None,
+        long_prompts: Collection[tuple[str, str]] = (),
     ) -> None:
         self._clock = clock
         self._prior = prior or {}
@@ -113,6 +127,8 @@ class Scheduler:
             )
             for o in owed
         ]
+        for question in self._questions:
+            question.long_prompt = (question.benchmark, question.question_id) in long_prompts
         self._place = {(q.benchmark, q.question_id): i for i, q in enumerate(self._questions)}
         if len(self._place) != len(self._questions):
             raise ValueError("a question stands in the plan twice")
@@ -153,6 +169,7 @@ class Scheduler:
         if task is not None:
             self._running[task] = _Running(self._place[task.benchmark, task.question_id], endpoint, self._clock())
             self._endpoints[endpoint].running.add(task)
+            self._questions[self._running[task].question].seen_by.add(endpoint)
         return task
 
     def finish(self, task: Task, tokens: float) -> None:
@@ -265,8 +282,30 @@ class Scheduler:
                 heapq.heappush(self._short, (self._expected(place), self._questions[place].n_handed, place))
                 return None
             else:
-                return self._take(place)
+                return self._take(place if slow else self._seen(endpoint, place))
         return None
+
+    def _seen(self, endpoint: int, best: int) -> int:
+        """`best`, the most urgent question, or one about as urgent that does not make `endpoint` read a new prompt."""
+
+        def costs_a_prompt(place: int) -> bool:
+            question = self._questions[place]
+            return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
+
+        if not costs_a_prompt(best):
+            return best
+        chosen, passed = best, [best]
+        while len(passed) < _LOOKED_AT and (other := self._pop(self._long)) is not None:
+            passed.append(other)
+            if self._urgency(other) < _ABOUT * self._urgency(best):
+                break
+            if not costs_a_prompt(other):
+                chosen = other
+                break
+        for place in passed:
+            if place != chosen:
+                heapq.heappush(self._long, (-self._urgency(place), self._questions[place].n_handed, place))
+        return chosen
 
     def _probe(self) -> Task | None:
         fresh = [i for i, q in enumerate(self._questions) if q.wave]

@@ -52,6 +52,9 @@ MANY_LOOPS = 0.01
 MANY_DUPLICATES = 0.05
 """A larger share of replies that repeat another one under another seed is a warning."""
 
+LONG_PROMPT_CHARS = 2000
+"""From here on (some 500 tokens) an endpoint that has read a question's prompt is asked for more of its samples."""
+
 _MISSING = "never_succeeds"
 
 
@@ -269,6 +272,11 @@ class Session:
             settings = dataclasses.replace(settings, concurrency=concurrency)
         counts = Counts(self._done, self._total)
         budget = Budget(settings, counts, self._owed)
+        wanted = {(o.benchmark, o.question_id) for o in self._owed}
+        asked = {
+            (name, q.question_id): q for name, s in self._sets.items() for q in s.questions
+            if (name, q.question_id) in wanted
+        }  # fmt: skip
         scheduler = Scheduler(
             self._owed,
             self._clock,
@@ -277,12 +285,8 @@ class Session:
             prior=prior,
             may_start_round=lambda number: self._may_start(number, budget, may_start_round),
             max_tokens={n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens},
+            long_prompts={key for key, q in asked.items() if q.prompt_chars >= LONG_PROMPT_CHARS},
         )
-        wanted = {(o.benchmark, o.question_id) for o in self._owed}
-        asked = {
-            (name, q.question_id): q for name, s in self._sets.items() for q in s.questions
-            if (name, q.question_id) in wanted
-        }  # fmt: skip
         patience = settings.patience
         policy = RetryPolicy(
             wait=AsServerAsks(FullJitter(patience.first_wait, patience.longest_wait)),

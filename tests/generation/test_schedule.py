@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import importlib.util
 import itertools
+import random
 import sys
 from collections import Counter
 from pathlib import Path
@@ -52,12 +54,20 @@ moves = st.lists(
 )
 
 
-@given(rows=rows, order=orders, moves=moves, endpoints=st.integers(1, 3), away=st.sets(st.integers(0, 2)))
+@given(
+    rows=rows,
+    order=orders,
+    moves=moves,
+    endpoints=st.integers(1, 3),
+    away=st.sets(st.integers(0, 2)),
+    long=st.booleans(),
+)
 def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
-    rows: list[Owed], order: Order, moves: list[tuple[str, int]], endpoints: int, away: set[int]
+    rows: list[Owed], order: Order, moves: list[tuple[str, int]], endpoints: int, away: set[int], long: bool
 ) -> None:
     clock = Clock()
-    scheduler = Scheduler(rows, clock, order=order, n_endpoints=endpoints)
+    long_prompts = {(o.benchmark, o.question_id) for o in rows if long}
+    scheduler = Scheduler(rows, clock, order=order, n_endpoints=endpoints, long_prompts=long_prompts)
     for place in away & set(range(endpoints)):
         scheduler.set_available(place, False)
     running: list[Task] = []
@@ -276,3 +286,41 @@ def test_owed_and_on_disk_together_are_what_is_expected(ids: list[str], samples:
     assert missing == expected - on_disk
     assert all(o.indices for o in rows)
     assert [o.question_id for o in rows] == [q for q in ids if any(k.question_id == q for k in missing)]
+
+
+def simulated(long_prompts: set[tuple[str, str]], order: Order) -> tuple[float, Counter[tuple[str, int]]]:
+    """(when the last of 12 × 8 samples ends, samples of each (question, endpoint)), on two endpoints of 4 streams."""
+    rng = random.Random(7)
+    clock = Clock()
+    scheduler = Scheduler(plan(12, 8), clock, n_endpoints=2, order=order, long_prompts=long_prompts)
+    running: list[tuple[float, int, Task]] = []
+    asked: Counter[tuple[str, int]] = Counter()
+    n_running = [0, 0]
+    while True:
+        for place in (0, 1):
+            while n_running[place] < 4 and (task := scheduler.next(place)) is not None:
+                asked[task.question_id, place] += 1
+                n_running[place] += 1
+                heapq.heappush(running, (clock.now + rng.uniform(50, 150), place, task))
+        if not running:
+            return clock.now, asked
+        clock.now, place, task = heapq.heappop(running)
+        n_running[place] -= 1
+        scheduler.finish(task, 100)
+
+
+@pytest.mark.parametrize("order", ["longest", "rounds"])
+def test_samples_of_a_long_prompt_stay_where_it_was_read(order: Order) -> None:
+    prompts = {("b", f"q{i}") for i in range(12)}
+    spread_until, spread = simulated(set(), order)
+    kept_until, kept = simulated(prompts, order)
+    assert spread.total() == kept.total() == 96
+    assert len(spread) >= 22  # nearly each question at both endpoints
+    assert len(kept) <= 20
+    assert kept_until <= 1.1 * spread_until
+
+
+def test_a_long_prompt_is_read_again_before_an_endpoint_stands_idle() -> None:
+    scheduler = Scheduler(plan(1, 8), Clock(), n_endpoints=2, long_prompts={("b", "q0")})
+    assert scheduler.next(0) is not None
+    assert scheduler.next(1) is not None
