@@ -7,6 +7,8 @@ variable's value stands in it.
 from __future__ import annotations
 
 import fcntl
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,6 +20,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from server_launchers import processes
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
+
+_KEY_VALUE = re.compile(
+    r"(--?[\w-]*(?:api[-_]?key|password|secret|auth[-_]?token|hf[-_]?token)[= ])('[^']*'|\S+)", re.I
+)
 
 
 class Member(BaseModel):
@@ -77,6 +83,11 @@ class ServerState(BaseModel):
     def log(self) -> Path:
         """The log to look at first."""
         return self.members[0].log
+
+    @property
+    def commands(self) -> list[str]:
+        """What was started, a line a process, without the value of any option that is a key."""
+        return [_KEY_VALUE.sub(r"\1***", shlex.join(member.argv)) for member in self.members]
 
     @property
     def running(self) -> bool:

@@ -84,7 +84,13 @@ def resolve(
         )
     state = supervisor.find(server)
     key = os.environ.get(state.api_key_env) if state.api_key_env else _key(key_variable or KEY_VARIABLE, key_file)
-    about = {"server": state.name, "engine": state.engine, "source": state.source, **state.versions}
+    about = {
+        "server": state.name,
+        "engine": state.engine,
+        "source": state.source,
+        "commands": state.commands,
+        **state.versions,
+    }
     return tuple(_endpoint(chosen, url, key, extra) for url in state.base_urls), about
 
 

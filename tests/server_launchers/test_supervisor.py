@@ -154,6 +154,14 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
     assert not tagged(tag)
 
 
+def test_commands_are_told_without_the_values_of_keys() -> None:
+    with supervisor.launch(faulty("--api-key", "sk-a b", "--hf-token=hf_x", "--tokenizer", "t")) as server:
+        known = server.state
+    assert known is not None
+    (line,) = known.commands
+    assert line.endswith("--api-key *** --hf-token=*** --tokenizer t")
+
+
 def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
     with supervisor.launch(faulty(name="mine")) as server:
         known = server.state

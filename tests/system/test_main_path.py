@@ -222,6 +222,10 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
         assert "mine" in harness(tmp_path, "serve", "status").out
         done = harness(tmp_path, "run", "demo:1", "--limit", "2", "--out", "run")
         assert done.code == 0, done.err
+        environment = json.loads((tmp_path / "run" / "manifest.json").read_bytes())["environment"]
+        assert (environment["server"], environment["engine"]) == ("mine", "llama_cpp")
+        assert "--threads 1" in environment["commands"][0]
+        assert environment["xllamacpp"]
     finally:
         stopped = harness(tmp_path, "serve", "stop", "mine")
     assert stopped.code == 0, stopped.err
