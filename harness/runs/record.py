@@ -15,6 +15,7 @@ import zlib
 from typing import NamedTuple
 
 import msgspec
+import orjson
 
 from harness.core import codec
 from harness.core.errors import StoreError
@@ -56,11 +57,18 @@ def encode(sample: Sample) -> Record:
     name = f"sample {sample.sample_index} of question {sample.question_id!a}"
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
-    body = memoryview(codec.encode(sample))[:-1]
+    body = memoryview(_encoded(sample))[:-1]
     if len(body) + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(f"{name} takes {len(body)} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes.")
     crc = zlib.crc32(body)
     return Record(b"".join((body, b',"crc":"%08x"}\n' % crc)), crc)
+
+
+def _encoded(sample: Sample) -> bytes:
+    try:
+        return orjson.dumps(msgspec.to_builtins(sample))  # half the time of msgspec's own for long texts
+    except orjson.JSONEncodeError:  # a lone surrogate, an integer over 64 bits
+        return codec.encode(sample)
 
 
 def decode(line: bytes, benchmark: str) -> Sample:
