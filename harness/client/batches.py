@@ -17,8 +17,8 @@ from harness.client.template import END_OF_FRAME, Templates
 BATCH_BYTES = 32 * 1024
 """So much of a reply is put aside before it is parsed."""
 
-MIN_BATCH_BYTES = 2048
-"""Less (some eight events) is parsed the general way."""
+MIN_BATCH_BYTES = 1200
+"""Less (some five events) is parsed the general way."""
 
 _OTHER_FRAMES = 4
 """So many frames in a row that fit no template: what follows is parsed the general way, and learnt from."""
