@@ -6,6 +6,7 @@ started again it asks only for what is missing, and once all is there no server 
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -307,7 +308,4 @@ def _apply(
         prompt_tokens=replies.prompt_tokens,
         completion_tokens=replies.completion_tokens,
     )
-    return GradedBenchmark(
-        folder=graded.folder, questions=graded.questions, samples=graded.samples, grades=grades,
-        warnings=graded.warnings,
-    ), report  # fmt: skip
+    return dataclasses.replace(graded, grades=grades, from_reasoning=None), report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import msgspec
@@ -19,7 +19,7 @@ from harness.core.records import Grade, Key, Question, Sample
 from harness.grading import GRADER, pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
 from harness.runs.inside import open_for_reading, refuse_link
-from harness.scoring.endpoints import EndpointScore, Origins
+from harness.scoring.endpoints import Origins
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.speed import Speed, Stopwatch
 
@@ -51,8 +51,8 @@ class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
-    warnings: what its journal gives reason to say. endpoints: where its samples came from, if from several.
-    speed: how fast they came, if streamed.
+    warnings: what its journal gives reason to say. origins: where its samples came from; failures: failed requests by
+    endpoint, if there are several. speed: how fast the samples came, if streamed.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
     """
 
@@ -61,7 +61,8 @@ class GradedBenchmark:
     samples: int
     grades: list[Grade]
     warnings: tuple[str, ...]
-    endpoints: tuple[EndpointScore, ...] = ()
+    origins: Origins = field(default_factory=Origins)
+    failures: Mapping[str, int] = field(default_factory=dict)
     speed: Speed | None = None
     from_reasoning: list[Grade] | None = None
 
@@ -96,7 +97,8 @@ def grade_run(
             samples=record.plan.samples,
             grades=found,
             warnings=tuple(_journal_warnings(place, report)),
-            endpoints=origins.scores(found, failed_requests(folder, name)) if origins.several else (),
+            origins=origins,
+            failures=failed_requests(folder, name) if origins.several else {},
             speed=stopwatch.speed(),
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
@@ -108,7 +110,7 @@ def publish(graded: GradedBenchmark) -> Score:
         graded.questions,
         graded.grades,
         graded.samples,
-        endpoints=graded.endpoints,
+        endpoints=graded.origins.scores(graded.grades, graded.failures),
         speed=graded.speed,
         warnings=graded.warnings,
     )

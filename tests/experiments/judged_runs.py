@@ -60,8 +60,8 @@ def sample(benchmark: str, name: str, index: int, text: str) -> Sample:
         reasoning=None,
         finish_reason="stop",
         usage=Usage(prompt_tokens=5, completion_tokens=7),
-        timing=Timing(started=0.0, total=1.0),
-        endpoint="http://tested",
+        timing=Timing(started=0.0, first_token=0.5, last_token=1.0, total=1.0),
+        endpoint=f"http://tested{index % 2}",
     )
 
 

@@ -79,6 +79,16 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
     assert (report.prompt_tokens, report.completion_tokens) == (18, 22)
 
 
+def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: RunFolder) -> None:
+    before = score_run(run, Grading())[0]
+    with FaultServer(ruling_by(RULING)) as server:
+        after = judge_run(run, serve(server)).scores[0]
+    assert before.speed == after.speed is not None
+    # q1: correct, wrong, correct, correct; q2: correct, wrong, wrong, no answer. Even samples came from the first.
+    assert [one.accuracy for one in before.endpoints] == [1 / 4, 0.0]
+    assert [one.accuracy for one in after.endpoints] == [3 / 4, 1 / 4]
+
+
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(run: RunFolder) -> None:
     with FaultServer(ruling_by(RULING)) as server:
         first = judge_run(run, serve(server))
