@@ -23,6 +23,10 @@ _PHASES = (
     (re.compile(r"Application startup complete|fired up and ready|listening on http"), "listening"),
 )
 
+_PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE"
+_FATAL = re.compile(_PORT_IN_USE)
+"""What no engine has been seen to recover from, though some go on without end."""
+
 _MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
 _CAUSES = tuple(
     (re.compile(pattern, re.MULTILINE), sentence)
@@ -126,11 +130,11 @@ _CAUSES = tuple(
         ),
         (r"ModuleNotFoundError: No module named '([^']+)'", "the engine's environment lacks the Python module {}"),
         (
-            r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE",
+            _PORT_IN_USE,
             "a port is in use: choose another --port, or stop the program that holds it",
         ),
         (r"unable to (?:open|write to) (?:file|shared memory)|[Bb]us error", "shared memory ran out: enlarge /dev/shm"),
-        (r"cannot run (.+)", "{}: the program cannot be run"),
+        (r"^\[harness\] cannot run (.+)", "{}: the program cannot be run"),
     )
 )
 _ERROR = re.compile(r"(?:\b\w*(?:Error|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
@@ -168,6 +172,11 @@ def phase(lines: Iterable[str]) -> str | None:
             if found := pattern.search(line):
                 return text.format(*found.groups())
     return None
+
+
+def is_fatal(lines: Iterable[str]) -> bool:
+    """Whether one of `lines` says that the start has failed, whether or not the engine ends."""
+    return any(_FATAL.search(line) for line in lines)
 
 
 def known_cause(lines: Iterable[str]) -> str | None:

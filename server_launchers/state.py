@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -21,9 +21,11 @@ from server_launchers import processes
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 
-_KEY_VALUE = re.compile(
-    r"(--?[\w-]*(?:api[-_]?key|password|secret|auth[-_]?token|hf[-_]?token)[= ])('[^']*'|\S+)", re.I
-)
+_HIDDEN = "HIDDEN"
+_SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
+_NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
+_SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 class Member(BaseModel):
@@ -86,8 +88,8 @@ class ServerState(BaseModel):
 
     @property
     def commands(self) -> list[str]:
-        """What was started, a line a process, without the value of any option that is a key."""
-        return [_KEY_VALUE.sub(r"\1***", shlex.join(member.argv)) for member in self.members]
+        """What was started, a line a process, without keys and passwords."""
+        return [shlex.join(_without_keys(member.argv)) for member in self.members]
 
     @property
     def running(self) -> bool:
@@ -152,3 +154,19 @@ def naming_lock() -> Iterator[None]:
     with (servers_folder() / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _without_keys(argv: Iterable[str]) -> Iterator[str]:
+    """The words of a command line; what an option or a variable that is named like a key holds is hidden."""
+    hide = first = False
+    for word in argv:
+        name, equals, _ = word.partition("=")
+        if hide and (first or not word.startswith("-")):  # one that takes several takes them up to the next option
+            first = False
+            yield _HIDDEN
+        elif equals and _NAMES_A_SECRET.search(name):
+            hide = False
+            yield f"{name}={_HIDDEN}"
+        else:
+            hide = first = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{_HIDDEN}"', word))

@@ -33,8 +33,8 @@ from server_launchers.state import Member, ServerState
 POLL_SECONDS = 0.2
 DRY_PORT = 8000
 HANGING_SECONDS = 30.0
-"""A start whose log ends in an error that is known to be fatal has failed when nothing follows for so long: SGLang
-whose port was taken neither serves nor ends."""
+"""A start whose log ends in a fatal error has failed when nothing follows for so long: SGLang whose port was taken
+neither serves nor ends."""
 HANGING_LINES = 4
 SURE_SECONDS = 10.0
 """How much longer than the grace a guard may take to end its server."""
@@ -118,7 +118,7 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
         with contextlib.suppress(BrokenPipeError):
             lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
             lifeline.flush()
-        _wait_until_known(guard, known)
+        _wait_until_known(spec, guard, known, detach)
         if detach:
             lifeline.close()
             # The guard outlives us on purpose; Popen would warn about a child that was not waited for.
@@ -392,7 +392,8 @@ def _wait_until_ready(
         lines = engine_log.tail(known.log)
         on_progress(Progress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
         silent = time.monotonic() - moved
-        if silent > HANGING_SECONDS and (cause := engine_log.known_cause(lines[-HANGING_LINES:])):
+        if silent > HANGING_SECONDS and engine_log.is_fatal(last := lines[-HANGING_LINES:]):
+            cause = engine_log.known_cause(last)
             raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(known.log)}")
         if silent > spec.start_timeout:
             raise LaunchError(
@@ -403,16 +404,26 @@ def _wait_until_ready(
     return model
 
 
-def _wait_until_known(guard: subprocess.Popen[bytes], known: ServerState) -> None:
+def _wait_until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], known: ServerState, detach: bool) -> None:
     """Return when the guard has heard that its server is ready: from here on `find` sees it.
 
-    A launcher that ends right after `detach` must not be taken for one that was killed.
+    A launcher that ends right after `detach` must not be taken for one that was killed. Without `detach` a guard that
+    cannot write its state (the disk is full) is borne with.
     """
     deadline = time.monotonic() + SURE_SECONDS
-    while (now := state.read(state.path_of(known.name))) is None or now.status == "starting":
-        if guard.poll() is not None or time.monotonic() > deadline:
-            guard_log = known.log.with_name(f"{known.name}.guard.log")
-            raise LaunchError(f"the server's guard does not answer; see {guard_log}")
+    path = state.path_of(known.name)
+    while (now := state.read(path)) is None or now.status != "ready":
+        if now is not None and now.status == "exited":
+            ended = next((member for member in now.members if member.exit_code is not None), now.members[0])
+            raise LaunchError(_failure(spec, ended))
+        if guard.poll() is not None:
+            raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
+        if time.monotonic() > deadline:
+            if detach:
+                raise LaunchError(
+                    f"the server's guard does not say in {path} that the server is ready; is the disk full?"
+                )
+            return
         time.sleep(0.01)
 
 

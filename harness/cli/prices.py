@@ -35,12 +35,12 @@ def read_prices(path: Path) -> dict[str, Prices]:
         listed = TypeAdapter(dict[str, _Price]).validate_python(yaml.safe_load(data))
     except OSError as error:
         raise UsageError(f"--prices {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"--prices {path}: not YAML: {quoted(str(error))}; {_EXPECTED}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ": ".join(str(part) for part in first["loc"]) or "top level"
         raise UsageError(f"--prices {path}: {quoted(place)}: {quoted(first['msg'])}; {_EXPECTED}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"--prices {path}: not YAML: {quoted(str(error))}; {_EXPECTED}") from error
     return {model: Prices(price.prompt, price.completion) for model, price in listed.items()}
 
 

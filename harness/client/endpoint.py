@@ -43,7 +43,7 @@ class Endpoint:
     def socket_path(self) -> str | None:
         """The unix socket that it listens on; None over TCP."""
         parts = urlsplit(self.base_url)
-        return unquote(parts.netloc) if parts.scheme == _SOCKET_SCHEME else None
+        return unquote(parts.netloc, errors="surrogateescape") if parts.scheme == _SOCKET_SCHEME else None
 
     def over_http(self, url: str) -> str:
         """`url`, a page of this endpoint, as an HTTP library wants it: that of a unix socket gets a host."""
@@ -57,7 +57,7 @@ class Endpoint:
         """
         if url.startswith("unix:"):
             path = os.path.abspath(url.removeprefix("unix:").replace("///", "/", 1))  # noqa: PTH100 - no path yet
-            url = f"{_SOCKET_SCHEME}://{quote(path, safe='')}"
+            url = f"{_SOCKET_SCHEME}://{quote(os.fsencode(path), safe='')}"
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
@@ -70,7 +70,9 @@ class Endpoint:
         for suffix in ("/chat/completions", "/completions"):
             path = path.removesuffix(suffix)
         # A socket's path keeps its case.
-        netloc = parts.netloc if parts.scheme == _SOCKET_SCHEME else f"{host}:{port}" if port else host
+        netloc = (
+            parts.netloc.rpartition("@")[2] if parts.scheme == _SOCKET_SCHEME else f"{host}:{port}" if port else host
+        )
         return cls(
             urlunsplit((parts.scheme, netloc, path or "/v1", "", "")),
             api_key or parts.password or None,

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from harness.client.endpoint import Endpoint
 from harness.client.failures import MAX_ERROR_BODY_BYTES
+from harness.client.http1 import request_head
 from harness.client.proxies import proxy_for
 from harness.client.redact import host_and_port, redacted, secrets_of
 from harness.core.errors import ServerError
@@ -41,10 +42,15 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
     place = host_and_port(endpoint.base_url)
     if proxy := proxy_for(endpoint):
         place += f" through the proxy {host_and_port(proxy)}"
-    connection, target, for_proxy = _connection(endpoint, proxy, url, timeout, ca_file)
-    headers = {"Accept-Encoding": "identity", **for_proxy, **dict(endpoint.headers)}
+    headers = {"Accept-Encoding": "identity", **dict(endpoint.headers)}
     if endpoint.api_key:
         headers.setdefault("Authorization", f"Bearer {endpoint.api_key}")
+    try:
+        request_head(endpoint.over_http(url), headers)  # its objections name no value
+        connection, target, for_proxy = _connection(endpoint, proxy, url, timeout, ca_file)
+    except (ValueError, http.client.HTTPException) as error:
+        raise ServerError(f"{place} cannot be asked: {quoted(redacted(str(error), secrets))}") from None
+    headers |= for_proxy
     try:
         connection.connect()
     except TimeoutError as error:
@@ -101,13 +107,13 @@ def _connection(
     if parts.scheme == "https":
         context = _trusted(ca_file)
         if proxy is None:
-            return http.client.HTTPSConnection(host, parts.port, timeout=timeout, context=context), page, {}
+            return http.client.HTTPSConnection(host, parts.port or 443, timeout=timeout, context=context), page, {}
         through, credentials = _proxy(proxy)
         tunnel = http.client.HTTPSConnection(*through, timeout=timeout, context=context)
         tunnel.set_tunnel(host, parts.port or 443, credentials)
         return tunnel, page, {}
     if proxy is None:
-        return http.client.HTTPConnection(host, parts.port, timeout=timeout), page, {}
+        return http.client.HTTPConnection(host, parts.port or 80, timeout=timeout), page, {}
     through, credentials = _proxy(proxy)
     return http.client.HTTPConnection(*through, timeout=timeout), url, credentials
 
@@ -133,8 +139,6 @@ class _SocketConnection(http.client.HTTPConnection):
 def _proxy(url: str) -> tuple[tuple[str, int], dict[str, str]]:
     """((host, port), the header that names us to the proxy)."""
     parts = urlsplit(url)
-    if parts.scheme != "http":
-        raise ServerError(f"the environment names the proxy {redacted(url)}; only http:// proxies are supported")
     credentials = {}
     if parts.username is not None:
         who = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()

@@ -22,11 +22,17 @@ def proxy_for(endpoint: Endpoint, environ: Mapping[str, str] = os.environ) -> st
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
-    if not proxy.startswith(("http://", "https://")):
+    if not proxy.startswith("http://"):
         raise UsageError(
             f"the environment names the proxy {redacted(proxy)}; only http:// proxies are supported: "
             f"set {parts.scheme.upper()}_PROXY, or NO_PROXY={parts.hostname}"
         )
+    try:
+        _ = urlsplit(proxy).port
+    except ValueError:
+        raise UsageError(
+            "the proxy that the environment names has no readable port; percent-encode its password"
+        ) from None
     return proxy
 
 

@@ -317,7 +317,7 @@ def _setting(value: object, limit: int = MAX_CELL_CHARS) -> str:
 
 def _milliseconds(seconds: float | None) -> str:
     """Three significant digits."""
-    return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:.0f}"
+    return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
 
 
 def _signed(value: float) -> str:

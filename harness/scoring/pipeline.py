@@ -99,7 +99,7 @@ def grade_run(
             warnings=tuple(_journal_warnings(place, report)),
             origins=origins,
             failures=failed_requests(folder, name) if origins.several else {},
-            speed=stopwatch.speed(),
+            speed=stopwatch.speed([g.key for g in found if g.sample_index < record.plan.samples]),
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
 

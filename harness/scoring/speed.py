@@ -7,7 +7,7 @@ than about the server, so gaps are withheld where the lag exceeds a quarter of t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -22,7 +22,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
     first_token_p50, first_token_p99: from the request. gap_p50, gap_p99: the median sample's median and 99th
     percentile of the time between token events; None = too short for the client's lag, or that was not measured.
-    tokens_per_s: of the median stream, after its first token; None where no server stated tokens.
+    tokens_per_s: of the median stream, after its first token; None where no server stated tokens. Thinking that was
+    not sent does not count.
     lag: how late the client's loop came to its sockets (99th percentile over time), of the median sample.
     kernel_stamps: fraction of the samples stamped by the kernel.
     """
@@ -46,20 +47,24 @@ class Stopwatch:
     def observe(self, sample: Sample) -> None:
         """One sample of the benchmark; of a repeated key the first counts."""
         if sample.timing.first_token is not None:
-            self._timings.setdefault(sample.key, (sample.timing, sample.usage.completion_tokens))
+            tokens = sample.usage.completion_tokens
+            if tokens is not None and not sample.reasoning:
+                tokens -= sample.usage.reasoning_tokens or 0  # thought before the first token that was sent
+            self._timings.setdefault(sample.key, (sample.timing, tokens))
 
-    def speed(self) -> Speed | None:
-        """None when nothing was streamed."""
-        if not self._timings:
+    def speed(self, keys: Collection[Key]) -> Speed | None:
+        """Of the samples of `keys`; None when none was streamed."""
+        found = [self._timings[key] for key in keys if key in self._timings]
+        if not found:
             return None
-        timings = [timing for timing, _ in self._timings.values()]
+        timings = [timing for timing, _ in found]
         firsts = [timing.first_token for timing in timings if timing.first_token is not None]
         lag = _quantile([timing.lag for timing in timings if timing.lag is not None], 0.5)
         gap_p50 = _quantile([timing.gap_p50 for timing in timings if timing.gap_p50 is not None], 0.5)
         gap_p99 = _quantile([timing.gap_p99 for timing in timings if timing.gap_p99 is not None], 0.5)
         if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
             gap_p50 = gap_p99 = None
-        rates = [rate for timing, tokens in self._timings.values() if (rate := _rate(timing, tokens)) is not None]
+        rates = [rate for timing, tokens in found if (rate := _rate(timing, tokens)) is not None]
         return Speed(
             n_samples=len(timings),
             first_token_p50=_quantile(firsts, 0.5) or 0.0,

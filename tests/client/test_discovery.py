@@ -105,6 +105,25 @@ def test_no_server_names_host_and_port() -> None:
         list_models(Endpoint.parse("http://no-such-host.invalid"))
 
 
+def test_an_ipv6_address_needs_no_port() -> None:
+    with pytest.raises(ServerError, match=r"no server answers at \[::1\]:80 \(.*refused"):
+        list_models(Endpoint.parse("http://[::1]/v1"))
+
+
+@pytest.mark.parametrize("url", ["http://my host:8000/v1", "http://h\x7f/v1"])
+def test_an_address_that_cannot_be_asked_is_one_sentence(url: str) -> None:
+    with pytest.raises(ServerError, match="cannot be asked"):
+        list_models(Endpoint.parse(url))
+
+
+def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
+    with FaultServer(lambda _: [models("m")]) as server, pytest.raises(ServerError) as caught:
+        list_models(Endpoint.parse(server.base_url, "sk-live-abcdef\nsecondhalf"))
+    assert "Authorization" in str(caught.value)
+    assert "secondhalf" not in str(caught.value)
+    assert "abcdef" not in str(caught.value)
+
+
 def test_a_silent_server_is_left_after_the_timeout() -> None:
     with FaultServer(lambda _: [STALL]) as server, pytest.raises(ServerError, match="within"):
         list_models(Endpoint.parse(server.base_url), timeout=0.2)

@@ -147,6 +147,7 @@ def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
         ("qwen/qwen3-32b: 3", "expected a line `MODEL: {in: USD, out: USD}`"),
         ("- a\n- b", "expected a line `MODEL: {in: USD, out: USD}`"),
         ("a: [", "not YAML"),
+        ("qwen/qwen3-32b: {in: 2024-13-01, out: 1}", "not YAML"),
     ],
 )
 def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Path, text: str, expected: str) -> None:

@@ -16,7 +16,7 @@ from harness.client.endpoint import Endpoint
 from harness.client.streams import new_event_loop
 from harness.client.transport import Deadlines
 from harness.client.transports import TransportName, open_transport
-from harness.core.errors import ServerError
+from harness.core.errors import ServerError, UsageError
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.faults.tunnel import Tunnel
 
@@ -98,6 +98,24 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
     assert request.path == f"http://{HOST}:8000/v1/models"
     assert request.headers["host"] == f"{HOST}:8000"
     assert request.headers["proxy-authorization"] == CREDENTIALS
+
+
+@pytest.mark.parametrize(
+    ("proxy", "said"),
+    [
+        ("http://user:geh#eim@127.0.0.1:3128", "percent-encode its password"),
+        ("http://127.0.0.1:geheim", "no readable port"),
+        ("https://user:geheim@127.0.0.1:3128", "only http:// proxies are supported"),
+        ("socks5://127.0.0.1:1080", "only http:// proxies are supported"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, said: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    with pytest.raises(UsageError, match=said) as caught:
+        list_models(Endpoint.parse(f"https://{HOST}"))
+    assert "geh" not in str(caught.value)
 
 
 def test_a_proxy_that_is_gone_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

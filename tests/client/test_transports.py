@@ -180,6 +180,13 @@ def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
         assert {request.path for request in server.requests} == {"/v1/chat/completions"}
 
 
+def test_a_sockets_path_may_hold_any_byte_but_no_user(tmp_path: Path) -> None:
+    odd = Endpoint.parse("unix:/tmp/\udcff s.sock")
+    assert odd.socket_path == "/tmp/\udcff s.sock"
+    assert odd.base_url == "http+unix://%2Ftmp%2F%FF%20s.sock/v1"
+    assert Endpoint.parse("http+unix://user:pw@%2Ftmp%2Fx.sock").base_url == "http+unix://%2Ftmp%2Fx.sock/v1"
+
+
 @pytest.mark.parametrize(("name", "said"), [("fast", "plain http only"), ("sdk", "use --transport aiohttp")])
 def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, said: str) -> None:
     maker = Maker(lambda: open_transport(name))

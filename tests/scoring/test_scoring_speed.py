@@ -71,6 +71,23 @@ def test_a_server_that_states_no_tokens_has_no_rate(tmp_path: Path) -> None:
     assert (score.speed.tokens_per_s, score.speed.gap_p50) == (None, 0.02)
 
 
+def test_thinking_that_was_not_sent_does_not_count_as_speed(tmp_path: Path) -> None:
+    one = timed(0, streamed(60.0))
+    hidden = msgspec.structs.replace(one, usage=Usage(completion_tokens=5101, reasoning_tokens=5000))
+    shown = msgspec.structs.replace(hidden, sample_index=1, reasoning="so …")
+    assert (speed := scored(tmp_path / "hidden", hidden).speed) is not None
+    assert speed.tokens_per_s == pytest.approx(50.0)
+    assert (speed := scored(tmp_path / "shown", msgspec.structs.replace(shown, sample_index=0)).speed) is not None
+    assert speed.tokens_per_s == pytest.approx(2550.0)
+
+
+def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1)) for i in range(5)], 2)
+    (score,) = score_run(run, Grading())
+    assert score.speed is not None
+    assert score.speed.n_samples == 2
+
+
 def test_every_format_holds_it(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(0, streamed(0.1))], 1)
     (score,) = score_run(run, Grading())

@@ -155,11 +155,28 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
 
 
 def test_commands_are_told_without_the_values_of_keys() -> None:
-    with supervisor.launch(faulty("--api-key", "sk-a b", "--hf-token=hf_x", "--tokenizer", "t")) as server:
+    words = [
+        "--api-key",
+        "sk-a b",
+        "k2",
+        "--hf-token=hf_x",
+        "--tokenizer",
+        "t",
+        "-hft",
+        "-x",
+        "HF_TOKEN=h",
+        "--max-tokens",
+        "3",
+    ]
+    words += ["--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x", "--api-key=a'b c"]
+    with supervisor.launch(faulty(*words)) as server:
         known = server.state
     assert known is not None
     (line,) = known.commands
-    assert line.endswith("--api-key *** --hf-token=*** --tokenizer t")
+    assert line.endswith(
+        "--api-key HIDDEN HIDDEN --hf-token=HIDDEN --tokenizer t -hft HIDDEN HF_TOKEN=HIDDEN --max-tokens 3 "
+        """--extra '{"aws_secret": "HIDDEN", "n": 1}' --url http://host/x --api-key=HIDDEN"""
+    )
 
 
 def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
