@@ -155,27 +155,15 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
 
 
 def test_commands_are_told_without_the_values_of_keys() -> None:
-    words = [
-        "--api-key",
-        "sk-a b",
-        "k2",
-        "--hf-token=hf_x",
-        "--tokenizer",
-        "t",
-        "-hft",
-        "-x",
-        "HF_TOKEN=h",
-        "--max-tokens",
-        "3",
-    ]
-    words += ["--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x", "--api-key=a'b c"]
-    with supervisor.launch(faulty(*words)) as server:
+    words = ["HF_TOKEN=h", "--api-key", "sk-a b", "k2", "--hf-token=hf_x", "--tokenizer", "t", "-hft", "-x"]
+    words += ["--max-tokens", "3", "--extra", '{"aws_secret": "abc", "n": 1}', "--url", "http://u:p@host/x"]
+    with supervisor.launch(faulty(*words, "--api-key=a'b c")) as server:
         known = server.state
     assert known is not None
     (line,) = known.commands
     assert line.endswith(
-        "--api-key HIDDEN HIDDEN --hf-token=HIDDEN --tokenizer t -hft HIDDEN HF_TOKEN=HIDDEN --max-tokens 3 "
-        """--extra '{"aws_secret": "HIDDEN", "n": 1}' --url http://host/x --api-key=HIDDEN"""
+        "HF_TOKEN=HIDDEN --api-key HIDDEN HIDDEN --hf-token=HIDDEN --tokenizer t -hft HIDDEN "
+        """--max-tokens 3 --extra '{"aws_secret": "HIDDEN", "n": 1}' --url http://host/x --api-key=HIDDEN"""
     )
 
 
