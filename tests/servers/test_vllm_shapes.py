@@ -20,7 +20,7 @@ from tests.servers.running import (
     samples,
     wait_until,
 )
-from tests.servers.specs import ANSWER, THOUGHT, VLLM_BOTH_CORES, VLLM_ENVIRONMENT, vllm_spec
+from tests.servers.specs import ANSWER, MODEL, THOUGHT, VLLM_BOTH_CORES, VLLM_ENVIRONMENT, vllm_spec
 from tests.servers.streams import ask, begin
 
 KEY = "key-of-the-test"
@@ -85,8 +85,9 @@ def test_a_run_over_replicas_goes_on_when_one_dies(
         # The router spreads two streams over the replicas; without it `begin` asks the first address.
         streams = [begin(server) for _ in range(2 if mode == "router" else 1)]
         kill(engine(server).pid)
+        # Named, for the router may ask the dead replica for the list of models.
         urls = [word for url in server.base_urls for word in ("--base-url", url)]
-        done = harness(tmp_path, *RUN, *urls, "--attempts", "20")
+        done = harness(tmp_path, *RUN, *urls, "--model", MODEL, "--attempts", "20")
         for _, reading in streams:
             reading.join()
         assert [bool(stream.finish) for stream, _ in streams].count(False) == 1
