@@ -83,7 +83,7 @@ def test_a_run_over_replicas_goes_on_when_one_dies(
     with launched(spec) as server:
         assert len(server.base_urls) == addresses
         # The router spreads two streams over the replicas; without it `begin` asks the first address.
-        streams = [begin(server) for _ in range(2 if mode == "router" else 1)]
+        streams = [begin(server, tokens=8000) for _ in range(2 if mode == "router" else 1)]
         kill(engine(server).pid)
         # Named, for the router may ask the dead replica for the list of models.
         urls = [word for url in server.base_urls for word in ("--base-url", url)]
