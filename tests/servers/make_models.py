@@ -31,7 +31,7 @@ SPARE = {"<repo_name>": OPEN, "<file_sep>": CLOSE}
 HIDDEN = 128
 PEAK = 0.5
 """The head's scale: the scripted token's logit is 64, that of any other about 25 at most."""
-CONTEXT = 8192
+CONTEXT = 32768
 
 
 def main(weights: Path, template: Path, thought: str, said: str, out: Path) -> None:

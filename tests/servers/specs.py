@@ -11,7 +11,11 @@ MODEL = "scripted"
 THOUGHT = "Adding the numbers gives that"
 ANSWER = r" So \boxed{42}."
 """What the scripted model thinks and says, whatever it is asked."""
-CONTEXT = 8192
+CONTEXT = 32768
+"""Tokens that the scripted model takes: streams that go on for as long as a test needs."""
+TOO_LONG = "one two three " * (CONTEXT // 2)
+"""A prompt beyond it."""
+KEY = "key-of-the-test"
 OFFLINE = {"HF_HUB_OFFLINE": "1"}
 VLLM_ENVIRONMENT = {**OFFLINE, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
 # On two cores vLLM's default reserves one and leaves a second worker none.

@@ -15,6 +15,8 @@ from server_launchers.supervisor import RunningServer
 LIMIT_SECONDS = 300.0
 STARTED_EVENTS = 20
 """So many events in, a stream is in its middle."""
+LONG = 30_000
+"""Tokens that take the scripted model half a minute: the first request to a second server may take ten seconds."""
 
 
 @dataclass
@@ -92,17 +94,22 @@ def ask(server: RunningServer, prompt: str = "What is 40 + 2?", *, key: str | No
     return stream
 
 
-def begin(server: RunningServer, *, tokens: int = 6000) -> tuple[Stream, threading.Thread]:
+def begin(server: RunningServer, *, tokens: int = LONG) -> tuple[Stream, threading.Thread]:
     """A stream that goes on past the model's own end, returned when it is in its middle."""
-    stream = Stream()
-    body = request(server, max_tokens=tokens, ignore_eos=True)
-    reading = threading.Thread(
-        target=stream.read, args=(f"{server.base_urls[0]}/v1/chat/completions", body, {}), daemon=True
-    )
-    reading.start()
+    (one,) = begin_several(server, 1, tokens=tokens)
+    return one
+
+
+def begin_several(server: RunningServer, number: int, *, tokens: int = LONG) -> list[tuple[Stream, threading.Thread]]:
+    """As `begin`, but so many at once, returned when each of them is in its middle."""
+    url, body = f"{server.base_urls[0]}/v1/chat/completions", request(server, max_tokens=tokens, ignore_eos=True)
+    streams = [Stream() for _ in range(number)]
+    readings = [threading.Thread(target=stream.read, args=(url, body, {}), daemon=True) for stream in streams]
+    for reading in readings:
+        reading.start()
     end = time.monotonic() + LIMIT_SECONDS
-    while len(stream.events) < STARTED_EVENTS:
-        assert not stream.ended, stream
-        assert time.monotonic() < end, stream
+    while any(len(stream.events) < STARTED_EVENTS for stream in streams):
+        assert not any(stream.ended for stream in streams), streams
+        assert time.monotonic() < end, streams
         time.sleep(0.01)
-    return stream, reading
+    return list(zip(streams, readings, strict=True))

@@ -15,7 +15,7 @@ from server_launchers.spec import ServerSpec
 from server_launchers.supervisor import RunningServer
 from tests.embedded import MODEL, embedded_spec
 from tests.servers.running import engine, harness, kill, launched, samples, wait_for_restart
-from tests.servers.streams import ask, begin
+from tests.servers.streams import ask, begin_several
 
 WORDS = ("run", "demo:1", "--limit", "6", "--max-tokens", "32", "--out", "run", "--no-canary", "--model", MODEL)
 
@@ -91,7 +91,7 @@ def test_a_replica_that_dies_behind_vllms_router_cuts_its_streams_and_is_taken_b
     vllm_router: RunningServer, replicas: RunningServer, tmp_path: Path
 ) -> None:
     restarts = engine(replicas).restarts
-    streams = [begin(vllm_router, tokens=400) for _ in range(2)]
+    streams = begin_several(vllm_router, 2, tokens=400)
     kill(engine(replicas).pid)
     for _, reading in streams:
         reading.join()

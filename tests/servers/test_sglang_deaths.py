@@ -25,9 +25,8 @@ from tests.servers.running import (
     wait_until,
 )
 from tests.servers.specs import sglang_spec
-from tests.servers.streams import ask, begin
+from tests.servers.streams import ask, begin, begin_several
 
-KEY = "key-of-the-test"
 SCHEDULER = "sglang::scheduler"
 
 
@@ -77,7 +76,7 @@ def test_told_to_end_it_finishes_what_it_is_saying_first(mortal: RunningServer) 
 def test_stopping_does_not_wait_for_a_client_that_stays(sglang: Path, models: Path, private_state: Path) -> None:
     before = set(engine_processes())
     with launched(sglang_spec(sglang, models, stop_grace=3.0)) as server:
-        stream, reading = begin(server, tokens=8000)
+        stream, reading = begin(server)
         log = known(server).log
         begun = time.monotonic()
         server.stop()
@@ -98,13 +97,12 @@ def test_harness_serve_and_run_work_with_replicas_behind_the_router(
     with launched(spec) as server:
         assert [member.role for member in known(server).members] == ["engine", "engine", "router"]
         assert len(server.base_urls) == 1
-        stream, reading = begin(server)
-        other = begin(server)
+        streams = begin_several(server, 2)
         kill(named(server, SCHEDULER)[0])
-        for thread in (reading, other[1]):
-            thread.join()
+        for _, reading in streams:
+            reading.join()
         # The router takes the streams of a dead replica for ended; those of the other one go on.
-        assert sorted((stream.finish, other[0].finish)) == [[], ["length"]]
+        assert sorted(stream.finish for stream, _ in streams) == [[], ["length"]]
         done = harness(tmp_path, *RUN, "--base-url", server.base_urls[0])
         assert done.code == 0, done.err
         assert_complete(tmp_path / "run", 20)

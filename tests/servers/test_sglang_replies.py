@@ -18,11 +18,8 @@ from tests.servers.running import (
     named,
     title,
 )
-from tests.servers.specs import ANSWER, THOUGHT, sglang_spec
+from tests.servers.specs import ANSWER, CONTEXT, KEY, THOUGHT, TOO_LONG, sglang_spec
 from tests.servers.streams import ask
-
-KEY = "key-of-the-test"
-SCHEDULER = "sglang::scheduler"
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +50,11 @@ def test_a_reply_cut_inside_its_thinking_says_length_and_has_no_content(server: 
 
 
 def test_a_prompt_that_is_too_long_is_refused_without_an_error_object(server: RunningServer) -> None:
-    reply = ask(server, "one two three " * 4000, key=KEY)
+    reply = ask(server, TOO_LONG, key=KEY)
     assert reply.status == 400
     body = json.loads(reply.body)
     assert body["object"] == "error"
-    assert "longer than the model's context length (8192 tokens)" in body["message"]
+    assert f"longer than the model's context length ({CONTEXT} tokens)" in body["message"]
 
 
 def test_any_model_name_is_taken_and_a_missing_key_is_not(server: RunningServer) -> None:

@@ -27,8 +27,6 @@ from tests.servers.specs import VLLM_ENVIRONMENT, vllm_spec
 from tests.servers.streams import ask, begin
 from tests.system.command import argv, environment
 
-KEY = "key-of-the-test"
-
 
 @pytest.fixture(scope="module")
 def mortal(vllm: Path, models: Path, private_state: Path) -> Iterator[RunningServer]:

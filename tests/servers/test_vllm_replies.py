@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +18,8 @@ from tests.servers.running import (
     launched,
     named,
 )
-from tests.servers.specs import ANSWER, THOUGHT, vllm_spec
+from tests.servers.specs import ANSWER, CONTEXT, KEY, THOUGHT, TOO_LONG, vllm_spec
 from tests.servers.streams import ask
-
-KEY = "key-of-the-test"
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +49,9 @@ def test_a_reply_cut_inside_its_thinking_says_length_and_has_no_content(server: 
 
 
 def test_a_prompt_that_is_too_long_is_refused_in_the_servers_words(server: RunningServer) -> None:
-    reply = ask(server, "one two three " * 4000, key=KEY)
+    reply = ask(server, TOO_LONG, key=KEY)
     assert reply.status == 400
-    assert "maximum context length is 8192 tokens" in reply.body
+    assert f"maximum context length is {CONTEXT} tokens" in reply.body
 
 
 def test_an_unknown_model_and_a_missing_key_are_refused(server: RunningServer) -> None:
@@ -82,7 +81,7 @@ def test_a_run_of_the_harness_gets_every_key_once_with_thinking_apart(server: Ru
 
 
 def test_a_prompt_that_is_too_long_is_told_and_the_run_owes_it(server: RunningServer, tmp_path: Path) -> None:
-    (tmp_path / "long.jsonl").write_text('{"question": "%s", "answer": "1"}\n' % ("one two three " * 4000))
+    (tmp_path / "long.jsonl").write_text(json.dumps({"question": TOO_LONG, "answer": "1"}))
     words = ("--data", "long.jsonl", "--question-key", "question", "--answer-key", "answer", "--out", "run")
     more = ("--base-url", server.base_urls[0], "--api-key-env", "VLLM_TEST_KEY", "--samples", "1")
     done = harness(tmp_path, "run", *words, *more, "--max-tokens", "100")

@@ -21,9 +21,7 @@ from tests.servers.running import (
     wait_until,
 )
 from tests.servers.specs import ANSWER, MODEL, THOUGHT, VLLM_BOTH_CORES, VLLM_ENVIRONMENT, vllm_spec
-from tests.servers.streams import ask, begin
-
-KEY = "key-of-the-test"
+from tests.servers.streams import ask, begin, begin_several
 
 
 def test_harness_run_starts_asks_and_stops_it(vllm: Path, models: Path, tmp_path: Path) -> None:
@@ -82,8 +80,8 @@ def test_a_run_over_replicas_goes_on_when_one_dies(
     )
     with launched(spec) as server:
         assert len(server.base_urls) == addresses
-        # The router spreads two streams over the replicas; without it `begin` asks the first address.
-        streams = [begin(server, tokens=8000) for _ in range(2 if mode == "router" else 1)]
+        # The router spreads two streams over the replicas; without it the first address is asked.
+        streams = begin_several(server, 2 if mode == "router" else 1)
         kill(engine(server).pid)
         # Named, for the router may ask the dead replica for the list of models.
         urls = [word for url in server.base_urls for word in ("--base-url", url)]

@@ -19,7 +19,7 @@ from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import wait_until
-from tests.servers.specs import MODEL, VLLM_ENVIRONMENT, sglang_spec, vllm_spec
+from tests.servers.specs import CONTEXT, MODEL, VLLM_ENVIRONMENT, sglang_spec, vllm_spec
 
 SPECS: dict[str, Callable[..., ServerSpec]] = {"vllm": vllm_spec, "sglang": sglang_spec}
 
@@ -82,7 +82,7 @@ def test_a_model_that_is_nowhere_is_said_to_be_nowhere(engine: Callable[..., Ser
 def test_a_context_beyond_the_models_is_told_with_both_numbers(engine: Callable[..., ServerSpec]) -> None:
     told = cause_of(engine(context=50000))
     assert "50000" in told
-    assert "8192" in told
+    assert str(CONTEXT) in told
     assert "--max-model-len" in told
 
 
