@@ -290,7 +290,7 @@ def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
 
 def test_a_bug_in_the_writer_fails_its_samples_and_strands_nobody(folder: BenchmarkFolder) -> None:
     opened = Journal.open(folder)
-    future = opened.append(sample("a", text=object()))  # type: ignore[arg-type]
+    future = opened.append(sample("a", endpoint=object()))  # type: ignore[arg-type]
     with pytest.raises(StoreError, match="stopped"):
         future.result(10)
     with pytest.raises(StoreError, match="stopped"):
