@@ -39,6 +39,7 @@ ERROR_BODY_S = 10.0
 """How long the body of an error is read."""
 
 _READ_BYTES = 64 * 1024
+_QUICKACK = getattr(socket, "TCP_QUICKACK", None)  # Linux only
 _LAST_BYTES = b"\r\n\r\n"
 
 
@@ -67,8 +68,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_batch_at", "_deadlines", "_detach", "_drained_by", "_future", "_lazy", "_owner", "_parser", "_pieces",
-        "_read", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "place",
+        "_again", "_batch_at", "_deadlines", "_detach", "_drained_by", "_future", "_lazy", "_owner", "_parser",
+        "_pieces", "_read", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "place",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,9 @@ class Connection:
         self._lazy = False
         if kernel_stamps:
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        if _QUICKACK is not None:
+            # Each token's packet would be acknowledged by one of its own until a second request is sent; so each other.
+            sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 0)
         self._attach(self._drain if kernel_stamps else self._drain_plainly)
 
     # -- the request ---------------------------------------------------------------------------------------------
@@ -134,12 +138,15 @@ class Connection:
         loop = asyncio.get_running_loop()
         fd = self._sock.fileno()
         self._detach: Callable[[], object]
+        self._again: Callable[[], object]
         if isinstance(loop, StreamLoop):
             loop.streams.attach(fd, drain)
             self._detach = partial(loop.streams.detach, fd)
+            self._again = partial(loop.streams.again, fd)
         else:
             loop.add_reader(fd, drain)
             self._detach = partial(loop.remove_reader, fd)
+            self._again = int  # its readers are called for as long as there is something
 
     def close(self) -> None:
         """Drop the connection; a request under way fails."""
@@ -184,6 +191,8 @@ class Connection:
 
     def _news(self, data: bytes) -> bool:
         """`data` came last: parse, or wait for more."""
+        if len(data) == _READ_BYTES:
+            self._again()
         # A last chunk (with or without trailers) ends so; if it is split over reads, the last of them is short.
         if self._size < BATCH_BYTES and len(data) > 4 and data[-4:] != _LAST_BYTES:
             if self._lazy:

@@ -197,6 +197,29 @@ def test_the_stream_loop_is_an_ordinary_loop_for_everything_else() -> None:
         assert sorted(runner.run(main())) == ["thread", "timer"]
 
 
+def test_a_stream_is_drained_to_its_end_though_that_came_with_its_last_bytes() -> None:
+    selector = StreamSelector()
+    ours, theirs = socket.socketpair()
+    theirs.sendall(b"abcdef")
+    theirs.close()
+    reads: list[bytes] = []
+
+    def drain() -> bool:
+        reads.append(ours.recv(4))
+        if len(reads[-1]) == 4:
+            selector.again(ours.fileno())
+        elif not reads[-1]:
+            selector.detach(ours.fileno())
+        return True
+
+    selector.attach(ours.fileno(), drain)
+    for _ in range(3):
+        assert selector.select(5) == []
+    assert reads == [b"abcd", b"ef", b""]
+    selector.close()
+    ours.close()
+
+
 def test_the_selector_refuses_what_it_has_and_forgets_what_is_closed() -> None:
     selector = StreamSelector()
     left, right = socket.socketpair()
