@@ -69,7 +69,7 @@ class Connection:
 
     __slots__ = (
         "_again", "_batch_at", "_deadlines", "_detach", "_drained_by", "_future", "_lazy", "_owner", "_parser",
-        "_pieces", "_read", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "place",
+        "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "place",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,7 @@ class Connection:
         self.place = place
         self._owner = owner
         self._sock = sock
+        self._receive = sock.recvmsg
         self._templates = templates
         self._future: asyncio.Future[Reply] | None = None
         self._pieces: list[bytes] = []
@@ -162,7 +163,7 @@ class Connection:
     def _drain(self) -> bool:
         """Read what is there, put it aside; True when the request is over. Called by the selector: never raises."""
         try:
-            data, extra, _, _ = self._sock.recvmsg(_READ_BYTES, 64)
+            data, extra, _, _ = self._receive(_READ_BYTES, 64)
         except BlockingIOError:
             return False
         except OSError as error:
@@ -171,7 +172,9 @@ class Connection:
             return self._ended("")
         self._pieces.append(data)
         self._stamps.append(extra[0][2] if extra else self._user_stamp())
-        self._size += len(data)
+        self._size = size = self._size + len(data)
+        if self._lazy and size < BATCH_BYTES and len(data) > 4 and data[-4:] != _LAST_BYTES:
+            return False
         return self._news(data)
 
     def _drain_plainly(self) -> bool:

@@ -31,6 +31,7 @@ long as the request, so with thousands in flight each collection looks at all of
 
 _MAX_EVENTS = 4096
 
+_BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
 """A stream is told of once when bytes come: to look again at all that were read would cost a tenth of the reading."""
 
@@ -103,7 +104,7 @@ class StreamSelector(selectors.BaseSelector):
                 if drain is not None:
                     if drain():
                         news = True
-                    if mask != select.EPOLLIN and fd in streams:  # the end came along, and no event will tell of it
+                    if mask != _BYTES and fd in streams:  # the end came along, and no event will tell of it
                         self.again(fd)
                 elif (key := keys.get(fd)) is not None:
                     readable = selectors.EVENT_READ if mask & ~select.EPOLLOUT else 0
