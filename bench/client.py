@@ -25,7 +25,8 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -316,29 +317,38 @@ def main() -> int:
     cases = arguments.cases.split(",")
     if arguments.vllm_function:
         os.environ["HARNESS_BENCH_VLLM"] = arguments.vllm_function
-    server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
-    if len(os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    try:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        for _ in range(arguments.repeats):
-            for case in cases:
-                for name in peers:
-                    if case in UNFIT.get(name, ()):
-                        continue
+    for _ in range(arguments.repeats):
+        for case in cases:
+            for name in peers:
+                if case in UNFIT.get(name, ()):
+                    continue
+                with fresh_server() as port:
                     command = [sys.executable, __file__, "--measure", name, case, port]
                     if name == "c":
                         model, requests, in_flight, _ = CASES[case]
                         command = [arguments.c_client, port, model, str(requests), str(in_flight)]
                     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=pin_client)
-                    results.setdefault((case, name), []).append(result(name, case, json.loads(done.stdout)))
+                results.setdefault((case, name), []).append(result(name, case, json.loads(done.stdout)))
+    broken = show(results, cases, peers)
+    return 1 if broken else 0
+
+
+@contextmanager
+def fresh_server() -> Iterator[str]:
+    """The port of a server on a core of its own.
+
+    One for each run: thousands of ports that the client before left in TIME_WAIT would double what a connect costs.
+    """
+    server = subprocess.Popen([sys.executable, HERE / "fake_server.py"], stdout=subprocess.PIPE, text=True)
+    try:
+        if len(os.sched_getaffinity(0)) > 1:
+            os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
     finally:
         server.kill()
         server.wait()
-    broken = show(results, cases, peers)
-    return 1 if broken else 0
 
 
 def pin_client() -> None:
