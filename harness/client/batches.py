@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from harness.client.events import ReplyParser
-from harness.client.http1 import ResponseReader
+from harness.client.http1 import ResponseReader, chunk_size
 from harness.client.template import END_OF_FRAME, Templates
 
 BATCH_BYTES = 32 * 1024
 """So much of a reply is put aside before it is parsed."""
 
 MIN_BATCH_BYTES = 1200
-"""Less (some five events) is parsed the general way."""
+"""Less (some five events) is parsed event by event."""
 
 _OTHER_FRAMES = 4
 """So many frames in a row that fit no template: what follows is parsed the general way, and learnt from."""
@@ -44,20 +44,28 @@ class BatchReader:
         """
         raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         ends = [len(raw)] if len(pieces) == 1 else list(accumulate(map(len, pieces)))
-        http, parser = self.http, self.parser
         at, whole = 0, len(raw)
-        if whole >= MIN_BATCH_BYTES and not http.status:
+        if not self.http.status:
             at = raw.find(b"\r\n\r\n") + 4
             at = at if at >= 4 else whole
             self._feed(raw, ends, stamps, 0, at)
-        if http.chunked and self.error_body is None and whole - at >= MIN_BATCH_BYTES:
-            border = raw.rfind(END_OF_FRAME, at) + len(END_OF_FRAME)
-            if not all_of_it and border > at and whole - border < BATCH_BYTES:
-                rest = raw[border:]
-                if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
-                    whole = border
-            others = 0  # frames in a row that are no token events
-            while others < _OTHER_FRAMES and http.at_chunk_border and parser.at_event_border:
+        if self.http.chunked and self.error_body is None:
+            if whole - at >= MIN_BATCH_BYTES:
+                border = raw.rfind(END_OF_FRAME, at) + len(END_OF_FRAME)
+                if not all_of_it and border > at and whole - border < BATCH_BYTES:
+                    rest = raw[border:]
+                    if rest and not rest.startswith(b"0\r\n") and not rest.endswith(_LAST_CHUNK):
+                        whole = border
+            at = self._take_frames(raw, ends, stamps, at, whole)
+        self._feed(raw, ends, stamps, at, whole)
+        return raw[whole:]
+
+    def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], at: int, whole: int) -> int:
+        """Read chunks from `at` on for as long as each holds one event; returns where the first other one begins."""
+        http, parser = self.http, self.parser
+        others = 0  # frames in a row that fit no template
+        while http.at_chunk_border and parser.at_event_border:
+            if others < _OTHER_FRAMES and whole - at >= MIN_BATCH_BYTES:
                 template = self._templates.find(raw, at)
                 batch = template.batch(raw, at) if template is not None else None
                 if template is not None and batch is not None:
@@ -65,18 +73,16 @@ class BatchReader:
                     parser.feed_tokens(batch.texts, times, reasoning=template.reasoning, n_bytes=batch.end - at)
                     at, others = batch.end, 0
                     continue
-                if others and whole - at < MIN_BATCH_BYTES:
-                    break
-                end = raw.find(END_OF_FRAME, at, whole) + len(END_OF_FRAME)
-                if end < len(END_OF_FRAME):
-                    break
-                self._feed(raw, ends, stamps, at, end)
-                at = end
                 others += 1
-            if others == _OTHER_FRAMES:
-                self._templates.learn(raw[at:whole])
-        self._feed(raw, ends, stamps, at, whole)
-        return raw[whole:]
+                if others == _OTHER_FRAMES:
+                    self._templates.learn(raw[at:whole])
+            data = raw.find(b"\r\ndata: {", at, at + 20)
+            end = raw.find(END_OF_FRAME, data, whole)
+            if data < 0 or end < 0 or chunk_size(raw[at:data]) != end - data or raw.find(b"\n", data + 2, end) >= 0:
+                break
+            parser.feed_event(raw[data + 8 : end], stamps[bisect_right(ends, end + 1)])
+            at = end + len(END_OF_FRAME)
+        return at
 
     def _feed(self, raw: bytes, ends: list[int], stamps: Sequence[float], at: int, end: int) -> None:
         """Read `raw[at:end]` the general way, each read with its own stamp. ends: where the reads end."""

@@ -136,6 +136,16 @@ class ReplyParser:
         if over > 0 and not self._done:
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
 
+    def feed_event(self, data: bytes, at: float) -> None:
+        """As `feed` of an event that is `data`, a JSON object on one line. The parser stands at an event's border."""
+        if self._failure is not None or self._done or self._bytes + len(data) + 8 > self._max_bytes:
+            self.feed(b"data: %b\n\n" % data, at)
+            return
+        self._mode = "events"
+        self._bytes += len(data) + 8
+        self._at = at
+        self._dispatch(data)
+
     def feed_tokens(self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool, n_bytes: int) -> None:
         """Token texts that a batch reader took out of `n_bytes` of whole events, with the time each event came.
 

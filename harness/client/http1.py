@@ -142,7 +142,7 @@ class ResponseReader:
                 left -= len(piece)
                 continue
             line = data.find(b"\r\n", at)
-            size = _size(data[at:line]) if line >= 0 else 1
+            size = chunk_size(data[at:line]) if line >= 0 else 1
             stop = line + 2 + size
             if size and line >= 0 and data[stop : stop + 2] == b"\r\n":  # the whole chunk is here
                 body.append(data[line + 2 : stop])
@@ -221,7 +221,8 @@ def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
 
 
 @lru_cache(4096)
-def _size(line: bytes) -> int:
+def chunk_size(line: bytes) -> int:
+    """The size of a chunk of which `line` is the head, without its line end. Raises `BadResponse`."""
     match = _CHUNK_SIZE.match(line)
     if match is None:
         raise BadResponse("a chunk without a size")
