@@ -401,7 +401,9 @@ class Network:
             return
         if not failure.retryable:
             others = lane.left or self._lanes.n_present > 1
-            if failure.stops_run and lane.joined_late and not lane.n_done and others:
+            # What came on the way was not asked for its context, as those are that a run begins with.
+            unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
+            if unfit and lane.joined_late and others:
                 self._not_welcome(task, ticket, failure)
                 return
             self._lanes.answered_by(ticket)
@@ -434,7 +436,7 @@ class Network:
             self._scheduler.give_back(task)
 
     def _not_welcome(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
-        """An endpoint that joined a run under way refuses all requests: the run goes on without it."""
+        """An endpoint that joined a run under way refuses what the others take: the run goes on without it."""
         self._lanes.cancelled(ticket)
         if not self._lanes[ticket.place].left:
             url = self._lanes[ticket.place].endpoint.base_url

@@ -342,9 +342,15 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, text: str, s
         EndpointsFile(tmp_path / "nodes").read()
 
 
-def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "the model `test-model` does not exist"), (400, "This model's maximum context length is 16 tokens")],
+)
+def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(
+    tmp_path: Path, status: int, message: str
+) -> None:
     gate = Gate()
-    wrong = http(404, {"error": {"message": "the model `test-model` does not exist"}})
+    wrong = http(status, {"error": {"message": message}})
     with FaultServer(gate) as server, FaultServer(lambda _: [wrong]) as other:
         file = listing(tmp_path / "nodes", server.base_url)
         settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
@@ -355,7 +361,7 @@ def test_an_endpoint_that_joins_and_refuses_is_left_out_and_the_run_goes_on(tmp_
             gate.open.set()
             end = outcome()
     assert end.complete
-    assert any(other.base_url in w and "does not exist" in w for w in end.warnings)
+    assert any(other.base_url in w and message in w for w in end.warnings)
 
 
 # ---- open files
