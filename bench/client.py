@@ -25,13 +25,14 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import fake_server
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -68,6 +69,7 @@ UNFIT = {
 }
 """Cases that a client is left out of."""
 
+_decode = msgspec.json.Decoder().decode
 Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 """Seed → (text, fingerprint, completion tokens) of one reply."""
 
@@ -104,73 +106,56 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
     return ask, transport.close
 
 
-async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """aiohttp with the least code that reads all of a stream and stamps each token."""
-    import aiohttp
-    import msgspec
+async def read_stream(body: AsyncIterator[bytes]) -> tuple[str, str | None, int | None]:
+    """The least code that reads all of a stream and stamps each token: (text, fingerprint, completion tokens)."""
+    texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
+    async for data in body:
+        events = (rest + data).split(b"\n\n")
+        rest = events.pop()
+        for event in events:
+            if event[:6] != b"data: " or event[6:] == b"[DONE]":
+                continue
+            value = _decode(event[6:])
+            if value["choices"]:
+                choice = value["choices"][0]
+                piece = choice["delta"].get("content") or choice["delta"].get("reasoning")
+                if piece:
+                    texts.append(piece)
+                    stamps.append(time.perf_counter_ns())
+                if choice["finish_reason"]:
+                    fingerprint = value.get("system_fingerprint")
+            elif "usage" in value:
+                tokens = value["usage"]["completion_tokens"]
+    return "".join(texts), fingerprint, tokens
 
-    decode = msgspec.json.Decoder().decode
+
+async def aiohttp_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
+    """aiohttp and `read_stream`."""
+    import aiohttp
+
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None))
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
-        texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
         body = msgspec.json.encode(request(model, seed))
         async with session.post(
             f"http://127.0.0.1:{port}/v1/chat/completions", data=body, headers={"Content-Type": "application/json"}
         ) as response:
-            async for data in response.content.iter_any():
-                events = (rest + data).split(b"\n\n")
-                rest = events.pop()
-                for event in events:
-                    if event[:6] != b"data: " or event[6:] == b"[DONE]":
-                        continue
-                    value = decode(event[6:])
-                    if value["choices"]:
-                        choice = value["choices"][0]
-                        piece = choice["delta"].get("content") or choice["delta"].get("reasoning")
-                        if piece:
-                            texts.append(piece)
-                            stamps.append(time.perf_counter_ns())
-                        if choice["finish_reason"]:
-                            fingerprint = value.get("system_fingerprint")
-                    elif "usage" in value:
-                        tokens = value["usage"]["completion_tokens"]
-        return "".join(texts), fingerprint, tokens
+            return await read_stream(response.content.iter_any())
 
     return ask, session.close
 
 
 async def httpx_raw(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
-    """httpx with the least code that reads all of a stream and stamps each token."""
+    """httpx and `read_stream`."""
     import httpx
-    import msgspec
 
-    decode = msgspec.json.Decoder().decode
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     client = httpx.AsyncClient(limits=limits, timeout=None, trust_env=False)
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
-        texts, stamps, fingerprint, tokens, rest = [], [], None, None, b""
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
         async with client.stream("POST", url, json=request(model, seed)) as response:
-            async for data in response.aiter_raw():
-                events = (rest + data).split(b"\n\n")
-                rest = events.pop()
-                for event in events:
-                    if event[:6] != b"data: " or event[6:] == b"[DONE]":
-                        continue
-                    value = decode(event[6:])
-                    if value["choices"]:
-                        choice = value["choices"][0]
-                        piece = choice["delta"].get("content") or choice["delta"].get("reasoning")
-                        if piece:
-                            texts.append(piece)
-                            stamps.append(time.perf_counter_ns())
-                        if choice["finish_reason"]:
-                            fingerprint = value.get("system_fingerprint")
-                    elif "usage" in value:
-                        tokens = value["usage"]["completion_tokens"]
-        return "".join(texts), fingerprint, tokens
+            return await read_stream(response.aiter_raw())
 
     return ask, client.aclose
 
