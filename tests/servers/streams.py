@@ -113,3 +113,23 @@ def begin_several(server: RunningServer, number: int, *, tokens: int = LONG) -> 
         assert time.monotonic() < end, streams
         time.sleep(0.01)
     return list(zip(streams, readings, strict=True))
+
+
+def begin_on_both(server: RunningServer, *, tokens: int = LONG) -> tuple[list[tuple[Stream, threading.Thread]], int]:
+    """Streams through a router, each in its middle, so many that both replicas have one; how many the first has.
+
+    A router may know one replica alone at first, and then gives it everything.
+    """
+    before = [asked(server, replica) for replica in (0, 1)]
+    streams = []
+    while not all(asked(server, replica) > before[replica] for replica in (0, 1)):
+        assert len(streams) < 6, "the router does not spread"
+        streams.append(begin(server, tokens=tokens))
+    return streams, asked(server, 0) - before[0]
+
+
+def asked(server: RunningServer, replica: int) -> int:
+    """How many completions a replica's log tells of."""
+    state = server.state
+    assert state is not None
+    return state.members[replica].log.read_bytes().count(b'"POST /v1/chat/completions')
