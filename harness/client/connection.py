@@ -147,7 +147,7 @@ class Connection:
         else:
             loop.add_reader(fd, drain)
             self._detach = partial(loop.remove_reader, fd)
-            self._again = int  # its readers are called for as long as there is something
+            self._again = _nothing  # its readers are called for as long as there is something
 
     def close(self) -> None:
         """Drop the connection; a request under way fails."""
@@ -335,3 +335,7 @@ class Connection:
             else:
                 future.set_result(outcome)
         return True
+
+
+def _nothing() -> None:
+    pass

@@ -33,7 +33,7 @@ _MAX_EVENTS = 4096
 
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0
-"""A stream is told of once when bytes come: to look again at all that were read would cost a tenth of the reading."""
+"""A stream is told of once when bytes come; otherwise each poll would look again at all that were just read."""
 
 Drain = Callable[[], bool]
 """Reads what a stream's socket has; returns whether asyncio has something to do now."""
