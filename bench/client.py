@@ -76,10 +76,10 @@ Ask = Callable[[int], Awaitable[tuple[str, str | None, int | None]]]
 
 async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]]]:
     """A transport of the harness."""
-    from harness.client.endpoint import Endpoint
-    from harness.client.payload import RequestTemplate
-    from harness.client.transport import Deadlines
-    from harness.client.transports import open_transport
+    from harness.client.address.endpoint import Endpoint
+    from harness.client.chooser import open_transport
+    from harness.client.interface import Deadlines
+    from harness.client.protocol.payload import RequestTemplate
     from harness.core.records import Message, Question
 
     transport = open_transport(name)  # type: ignore[arg-type]
@@ -266,7 +266,7 @@ def cpu() -> float:
 
 def measure(name: str, case: str, port: int) -> None:
     """One client on one case, in this process; prints a line of JSON."""
-    from harness.client.streams import new_event_loop
+    from harness.client.fast.event_loop import new_event_loop
 
     model, _, in_flight, _ = CASES[case]
     requests = n_requests(name, case)

@@ -29,11 +29,12 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import Grade, GradeRules, Key, Question, Sample, Timing
-from harness.grading import equivalence, parse
-from harness.grading.extract import extract
+from harness.grading.compare import equivalence
+from harness.grading.find.extract import extract
 from harness.grading.kinds import kind_of
-from harness.grading.pool import grade_all
-from harness.grading.second_opinion import math_verify
+from harness.grading.processes.pool import grade_all
+from harness.grading.read import parse
+from harness.grading.second.second_opinion import math_verify
 
 SPEED_ROWS = 4_000
 SPEED_CHARS = 100_000

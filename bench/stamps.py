@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from harness.client.endpoint import Endpoint
-from harness.client.fast import FastTransport
-from harness.client.streams import StreamLoop
-from harness.client.transport import Deadlines
+from harness.client.address.endpoint import Endpoint
+from harness.client.fast.event_loop import StreamLoop
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines
 
 BUSY_MS = (0.0, 5.0, 20.0)
 STREAMS = 16

@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from harness.benchmarks.catalogue import load as load_benchmark
     from harness.benchmarks.questions import build as build_questions
-    from harness.client.endpoint import Endpoint
+    from harness.client.address.endpoint import Endpoint
     from harness.generation.runner import generate
     from harness.generation.settings import BenchmarkSettings, RunSettings
     from harness.grading import grade
@@ -39,7 +39,7 @@ __all__ = [
 
 _PLACES = {
     "BenchmarkSettings": ("harness.generation.settings", "BenchmarkSettings"),
-    "Endpoint": ("harness.client.endpoint", "Endpoint"),
+    "Endpoint": ("harness.client.address.endpoint", "Endpoint"),
     "Grading": ("harness.scoring.pipeline", "Grading"),
     "RunFolder": ("harness.runs", "RunFolder"),
     "RunSettings": ("harness.generation.settings", "RunSettings"),

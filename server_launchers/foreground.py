@@ -15,10 +15,10 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from server_launchers import supervisor
 from server_launchers.errors import LaunchError
+from server_launchers.keeping import supervisor
+from server_launchers.keeping.supervisor import Progress
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import Progress
 
 _NOT_OPTIONS = {"engine", "model", "extra_flags"}
 _OTHER_NAMES = {"context": ("--max-model-len",), "api_key_env": ("--server-key-env",), "seed": ("--server-seed",)}

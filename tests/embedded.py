@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers import supervisor
+from server_launchers.keeping import supervisor
+from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import RunningServer
 
 MODEL = "smollm2-135m"
 SLOTS = 4

@@ -56,7 +56,8 @@ def give_pip(python: Path) -> None:
         if subprocess.run(argv, check=False).returncode == 0:
             return
     sys.path.insert(0, str(ROOT))
-    from server_launchers import errors, package_index
+    from server_launchers import errors
+    from server_launchers.embedded import package_index
 
     with tempfile.TemporaryDirectory() as scratch:
         wheel = Path(scratch) / PIP_WHEEL

@@ -25,10 +25,10 @@ from pydantic import (
 )
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
-from harness.benchmarks.sampling import Sampling
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.records import GradeRules
+from harness.presets.sampling import Sampling
 
 
 def _as_tuple(value: Any) -> Any:

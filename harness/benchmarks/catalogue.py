@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import harness
-from harness.benchmarks import card, gym, yaml_file
+from harness.benchmarks import card, yaml_file
 from harness.benchmarks.card import Card
+from harness.benchmarks.sources import gym
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.benchmarks import questions, sources
+from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, UrlSource
+from harness.benchmarks.sources import chooser
 from harness.core.records import Question
 
 Status = Literal["here", "absent", "generated"]
@@ -31,8 +32,8 @@ def status(card: Card) -> Status:
     if isinstance(source, GymSource):
         return "generated"
     if isinstance(source, HubSource | UrlSource) or source.path.startswith("hf://"):
-        return "here" if sources.cached(card) else "absent"
-    return "here" if sources.local_path(card, source).exists() else "absent"
+        return "here" if chooser.cached(card) else "absent"
+    return "here" if chooser.local_path(card, source).exists() else "absent"
 
 
 def fetch(card: Card) -> Fetched:

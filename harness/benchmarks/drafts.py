@@ -17,9 +17,9 @@ import msgspec
 
 from harness.benchmarks.card import Card, Names
 from harness.benchmarks.references import kind_of, letter, references
-from harness.benchmarks.tables import Row
+from harness.benchmarks.sources.tables import Row
+from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.identity import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, GradeRules
 

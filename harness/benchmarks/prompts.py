@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.identity import digest
 from harness.core.inert import visible
 from harness.core.records import Api, Message
 

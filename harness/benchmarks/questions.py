@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.benchmarks import drafts, prompts, sources
+from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import LETTERS, Draft
 from harness.benchmarks.prompts import Prompt
+from harness.benchmarks.sources import chooser
+from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
-from harness.core.identity import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import Api, Question
 
@@ -56,7 +57,7 @@ def build(
     """
     chosen = prompt if isinstance(prompt, Prompt) else prompts.named(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    found = sources.read(card)
+    found = chooser.read(card)
     notes = list(found.notes)
     all_drafts = drafts.drafts(card, found.rows)
     rows_digest = digest(sorted(draft.row_digest for draft in all_drafts))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.core.inert import quoted, visible
 
 if TYPE_CHECKING:
-    from harness.grading.second_opinion import Agreement
+    from harness.grading.second.second_opinion import Agreement
 
 SHOWN_DISAGREEMENTS = 10
 SHOWN_ANSWER_CHARS = 60

@@ -9,7 +9,7 @@ from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
-    from harness.benchmarks.sampling import Sampling
+    from harness.presets.sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def sampling_of(flags: dict[str, Any], preset: Sampling | None, questions: Quest
     """Command line over preset over card over defaults."""
     from pydantic import ValidationError
 
-    from harness.benchmarks import sampling
+    from harness.presets import sampling
 
     given = {name: flags[name] for name in sampling.Sampling.model_fields if flags[name] not in (None, ())}
     try:

@@ -12,7 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.generation.control import Answer
+    from harness.generation.network.control import Answer
 
 VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload")
 
@@ -34,7 +34,7 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     harness ctl results/qwq-32b reload           read the file of --endpoints again
     """
     from harness.core import codec
-    from harness.generation.control import Command, send
+    from harness.generation.network.control import Command, send
     from harness.runs import RunFolder
 
     answer = send(RunFolder.open(run), Command(verb=verb, value=value))

@@ -57,8 +57,8 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
 def _request(settings: RunSettings, questions: QuestionSet) -> str:
     """The body of the first request as it is sent, without the prompt."""
     from harness.core import codec
-    from harness.core.identity import sample_seed
-    from harness.generation.workers import request_template
+    from harness.core.checksums import sample_seed
+    from harness.generation.network.asking import request_template
 
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)

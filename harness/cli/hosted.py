@@ -11,14 +11,14 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.benchmarks.sampling import Sampling
-    from harness.client.providers import Provider, Thinking
+    from harness.client.address.providers import Provider, Thinking
     from harness.generation.settings import RunSettings
+    from harness.presets.sampling import Sampling
 
 
 def without(sampling: Sampling, dropped: Sequence[str]) -> Sampling:
     """`sampling` without the fields of `--drop`. Raises `UsageError`."""
-    from harness.client.providers import DROPPABLE
+    from harness.client.address.providers import DROPPABLE
 
     for name in dropped:
         if name not in DROPPABLE:
@@ -34,7 +34,7 @@ def spelt(settings: RunSettings, provider: Provider, flags: dict[str, Any]) -> R
     What it is known to refuse raises `UsageError` with the flag to change; what it may refuse or ignores is warned
     of. Nothing is left out but what `--drop` names.
     """
-    from harness.generation.workers import request_template
+    from harness.generation.network.asking import request_template
 
     thinking: Thinking | None = flags["thinking"]
     shape = provider.shape(settings.model, api=settings.api, thinking=thinking)
@@ -72,7 +72,7 @@ def spelt(settings: RunSettings, provider: Provider, flags: dict[str, Any]) -> R
 
 def with_suggestion(message: str) -> str:
     """`message`, with the flag to change where it is a server's refusal of one field."""
-    from harness.client.providers import suggestion
+    from harness.client.address.providers import suggestion
 
     hint = suggestion(message)
     return f"{message} ({hint})" if hint else message

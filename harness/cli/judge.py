@@ -85,7 +85,7 @@ def refuse_without_judge(flags: dict[str, Any]) -> None:
 def judge_of(flags: dict[str, Any]) -> tuple[JudgeSettings, Serve]:
     """(the judge, what makes its server available). Raises `UsageError`; nothing is started or contacted."""
     from harness.experiments.judging import JudgeSettings
-    from harness.grading import judge_prompts
+    from harness.grading.second import judge_prompts
 
     engine = flags["judge_engine"]
     if not engine:
@@ -150,8 +150,8 @@ def _judges_flags() -> Iterator[None]:
 
 
 def _server(urls: tuple[str, ...], name: str | None, model: str, flags: dict[str, Any]) -> Server:
-    from harness.cli import endpoints as addresses
-    from harness.client import discovery
+    from harness.cli import find_server as addresses
+    from harness.client.facts import discovery
     from harness.experiments.judging import Server
 
     endpoints, _ = addresses.resolve(urls, name, (), flags["judge_api_key_env"])

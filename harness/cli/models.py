@@ -18,7 +18,7 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 def list_() -> None:
     """Show the models that can be fetched, and which are here."""
-    from server_launchers import models
+    from server_launchers.embedded import models
 
     rows = [
         (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
@@ -31,7 +31,7 @@ def list_() -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Download NAME's weights into the cache, check them, and print the file's path."""
-    from server_launchers import models
+    from server_launchers.embedded import models
 
     with terminal.byte_progress(f"fetching {name}") as progress:
         path = models.fetch(name, progress)

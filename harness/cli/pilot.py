@@ -44,7 +44,7 @@ def report(settings: RunSettings, sets: Sequence[QuestionSet]) -> None:
 
 def errors(path: object, sets: Sequence[QuestionSet], planned: Mapping[str, tuple[int, int]]) -> dict[str, str]:
     """Benchmark → what its accuracy and its sampling error at the planned samples will be about."""
-    from harness.grading import pool
+    from harness.grading.processes import pool
     from harness.runs import RunFolder, read_samples
     from harness.scoring import score_benchmark
 

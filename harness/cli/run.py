@@ -19,15 +19,15 @@ from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
-    from harness.benchmarks.sampling import Sampling
-    from harness.cli.judging import Target
-    from harness.client.discovery import ModelInfo
-    from harness.client.endpoint import Endpoint
-    from harness.client.providers import Provider
-    from harness.client.transport import Transport
+    from harness.client.address.endpoint import Endpoint
+    from harness.client.address.providers import Provider
+    from harness.client.facts.discovery import ModelInfo
+    from harness.client.interface import Transport
+    from harness.experiments.stop_rules import Target
     from harness.generation.runner import Outcome
     from harness.generation.settings import RunSettings
-    from server_launchers.presets import Preset
+    from harness.presets.models import Preset
+    from harness.presets.sampling import Sampling
     from server_launchers.spec import ServerSpec
 
 DEFAULT_CONCURRENCY = 64
@@ -83,7 +83,7 @@ def command(benchmarks: str | None, **flags: Any) -> None:
 
 def _read_endpoints(flags: dict[str, Any]) -> None:
     """Put what the file of endpoints says in the place of --base-url."""
-    from harness.generation.endpoints_file import EndpointsFile
+    from harness.generation.network.endpoints_file import EndpointsFile
 
     if flags["base_urls"] or flags["server"]:
         raise UsageError("--endpoints names the servers: leave out --base-url and --server")
@@ -94,19 +94,18 @@ def _read_endpoints(flags: dict[str, Any]) -> None:
 
 def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
     """(a model's preset, sampling of the preset) of that name. Raises `UsageError` with the near names."""
-    from harness.benchmarks import sampling
-    from server_launchers import presets
+    from harness.presets import models, sampling
 
     if name is None:
         return None, None
     settings = sampling.PRESETS.get(name)
-    if name in presets.names():
-        preset = presets.load(name)
+    if name in models.names():
+        preset = models.load(name)
         facts = preset.sampling.model_dump(exclude={"source"}, exclude_none=True) if preset.sampling else {}
         return preset, sampling.Sampling(**facts).over(settings or sampling.Sampling())
     if settings is not None:
         return None, settings
-    known = sorted({*presets.names(), *sampling.PRESETS})
+    known = sorted({*models.names(), *sampling.PRESETS})
     raise UsageError(f"unknown preset {visible(name, 60)!r}; there are {', '.join(known)}.{near_names(name, known)}")
 
 
@@ -170,7 +169,7 @@ def _towards(
     error: float, settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]
 ) -> int:
     """Whole rounds until the sampling error is small enough. Returns the exit code."""
-    from harness.cli.judging import Target
+    from harness.experiments.stop_rules import Target
     from harness.generation import runner
     from harness.runs import RunFolder
 
@@ -198,7 +197,7 @@ def _settings(
 ) -> tuple[RunSettings, list[int], dict[str, Any]]:
     """(settings, contexts that the endpoints state, what is known of a server of ours)."""
     from harness.cli.prices import prices_of
-    from harness.client.transport import Deadlines
+    from harness.client.interface import Deadlines
     from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
     from harness.runs import RunFolder
 
@@ -256,8 +255,8 @@ def _server(flags: dict[str, Any]) -> _Server:
     One that cannot be reached is no error yet where a run of a named model is to be resumed: perhaps nothing is
     owed. What is owed then fails with the same sentence.
     """
-    from harness.cli import endpoints as addresses
-    from harness.client import discovery
+    from harness.cli import find_server as addresses
+    from harness.client.facts import discovery
     from harness.runs import RunFolder
 
     model, ca_file = flags["model"], flags["ca_file"]
@@ -308,9 +307,9 @@ def _json_object(flag: str, text: str | None) -> dict[str, Any]:
 
 def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
     """Warnings about settings that are allowed and seldom meant."""
-    from server_launchers import presets
+    from harness.presets import models
 
-    preset = presets.for_model(settings.model)
+    preset = models.for_model(settings.model)
     for questions in sets:
         name = questions.card.name
         benchmark = settings.benchmarks[name]
@@ -335,11 +334,11 @@ def _generate(
     flags: dict[str, Any],
     target: Target | None = None,
 ) -> Outcome:
-    from harness.cli import endpoints as addresses
-    from harness.cli.judging import answer_finder
+    from harness.cli import find_server as addresses
     from harness.cli.progress import ProgressLine
+    from harness.experiments.stop_rules import answer_finder
     from harness.generation import lengths, runner
-    from harness.generation.endpoints_file import EndpointsFile
+    from harness.generation.network.endpoints_file import EndpointsFile
     from harness.runs import RunFolder
 
     provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
@@ -351,7 +350,7 @@ def _generate(
         return info.context_tokens if info else None
 
     def transport() -> Transport:
-        from harness.client.transports import open_transport
+        from harness.client.chooser import open_transport
 
         return open_transport(flags["transport"], ca_file=flags["ca_file"])
 

@@ -149,7 +149,7 @@ def _score_run(path: Path, grading: Grading) -> list[Score]:
 def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) -> None:
     """Grade every sample by another grader, and print where the two differ. It changes no score."""
     from harness.cli.agreement import disagreement_lines, matrix_lines
-    from harness.grading import second_opinion
+    from harness.grading.second import second_opinion
     from harness.runs import RunFolder, grades, questions, read_samples
 
     run = RunFolder.open(path)
@@ -168,9 +168,10 @@ def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) 
 
 
 def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[Score]:
-    from harness.benchmarks import catalogue, outputs, questions
+    from harness.benchmarks import catalogue, questions
     from harness.core import codec
     from harness.core.files import write_atomically
+    from harness.foreign import outputs
     from harness.scoring import pipeline
 
     card = catalogue.load(columns["benchmark"]) if columns["benchmark"] else None

@@ -15,8 +15,8 @@ from harness.core.errors import near_names
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
+    from server_launchers.keeping.supervisor import Progress, RunningServer
     from server_launchers.spec import ServerSpec
-    from server_launchers.supervisor import Progress, RunningServer
 
 POLL_SECONDS = 0.5
 SHOWN_LOG_LINES = 200
@@ -73,7 +73,7 @@ for _engine, _summary in ENGINES.items():
 @command.command("status")
 def status() -> None:
     """List the servers that run, and those that ended without being asked to."""
-    from server_launchers import supervisor
+    from server_launchers.keeping import supervisor
 
     rows = [
         (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
@@ -90,7 +90,7 @@ def status() -> None:
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
 def stop(name: str | None, everything: bool) -> None:
     """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
-    from server_launchers import supervisor
+    from server_launchers.keeping import supervisor
 
     known = supervisor.status()
     survivors = supervisor.stop(name, all=everything)
@@ -105,7 +105,7 @@ def stop(name: str | None, everything: bool) -> None:
 @click.argument("name", required=False)
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
-    from server_launchers import supervisor
+    from server_launchers.keeping import supervisor
 
     for path in supervisor.logs(name):
         click.echo(f"== {path}")
@@ -115,14 +115,14 @@ def logs(name: str | None) -> None:
 
 def plan_lines(spec: ServerSpec) -> list[str]:
     """One line a shell can run for each process that the spec starts."""
-    from server_launchers import supervisor
+    from server_launchers.keeping import supervisor
 
     return supervisor.dry_run(spec)
 
 
 def launch(spec: ServerSpec, *, detach: bool) -> RunningServer:
     """Start it with a heartbeat on standard error, and say where it answers."""
-    from server_launchers import supervisor
+    from server_launchers.keeping import supervisor
 
     started = time.monotonic()
     server = supervisor.launch(spec, detach=detach, on_progress=_Heartbeat())

@@ -142,7 +142,7 @@ def _variable(text: str) -> tuple[str, str]:
 def _weights(model: str, served_name: str | None) -> tuple[str, str | None]:
     """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
     from harness.cli import terminal
-    from server_launchers import models
+    from server_launchers.embedded import models
 
     if model not in models.KNOWN:
         return model, served_name

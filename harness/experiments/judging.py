@@ -17,9 +17,8 @@ import msgspec
 
 from harness.benchmarks import card as cards
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.sampling import Sampling
-from harness.client.endpoint import Endpoint
-from harness.core.identity import digest
+from harness.client.address.endpoint import Endpoint
+from harness.core.checksums import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question
 from harness.generation.plan import owed
@@ -27,7 +26,7 @@ from harness.generation.progress import Progress
 from harness.generation.runner import generate
 from harness.generation.session import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.grading.judge import (
+from harness.grading.second.judge import (
     Scope,
     grader_name,
     in_scope,
@@ -37,10 +36,11 @@ from harness.grading.judge import (
     shown,
     shown_instead,
 )
-from harness.grading.judge_prompts import JudgePrompt, verdict
-from harness.grading.second_opinion import Agreement, agreement
+from harness.grading.second.judge_prompts import JudgePrompt, verdict
+from harness.grading.second.second_opinion import Agreement, agreement
+from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, read_samples
-from harness.runs.inside import make_folder
+from harness.runs.safe_open import make_folder
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, Grading, OnGraded, grade_run, publish
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.generation.network import Counts
+from harness.generation.network.thread import Counts
 from harness.generation.plan import Owed
 from harness.generation.settings import RunSettings
 

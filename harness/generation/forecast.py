@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.core.records import Sample
+from harness.generation.network.asking import completion_tokens
 from harness.generation.spending import Prices
-from harness.generation.workers import completion_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

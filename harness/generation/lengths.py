@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.generation.workers import completion_tokens
+from harness.generation.network.asking import completion_tokens
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 

@@ -13,19 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from harness.client.discovery import find_model
-from harness.client.endpoint import Endpoint
-from harness.client.streams import new_event_loop
-from harness.client.transport import Transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.facts.discovery import find_model
+from harness.client.fast.event_loop import new_event_loop
+from harness.client.interface import Transport
 from harness.core.errors import Interrupted, StoppedByRule, UsageError
-from harness.generation.canary import Answered
-from harness.generation.endpoints_file import EndpointsFile
-from harness.generation.network import Network
+from harness.generation.dispatch.canary import Answered
+from harness.generation.network.asking import request_template
+from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.network.thread import Network
 from harness.generation.progress import Progress
 from harness.generation.session import Outcome, Session
 from harness.generation.settings import RunSettings
 from harness.generation.signals import Signals
-from harness.generation.workers import request_template
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.log import RunLog
@@ -41,7 +41,7 @@ PROGRESS_S = 0.5
 
 def default_transport() -> Transport:
     """Fast for plain http, aiohttp for everything else."""
-    from harness.client.transports import open_transport  # not needed where nothing is owed
+    from harness.client.chooser import open_transport  # not needed where nothing is owed
 
     return open_transport()
 

@@ -14,26 +14,26 @@ import msgspec
 from tenacity import stop_after_attempt
 
 import harness
-from harness.client.endpoint import Endpoint
-from harness.client.retry import AsServerAsks, FullJitter, RetryPolicy, SameErrorAgain
-from harness.client.transport import Transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Transport
 from harness.core.errors import ServerError, StoreError
 from harness.generation.budget import Budget
-from harness.generation.canary import Answered, Canary, ModelName
-from harness.generation.causes import Cause
 from harness.generation.context import fitted_max_tokens
-from harness.generation.control import ControlSocket
-from harness.generation.descriptors import affordable
-from harness.generation.endpoints import Lanes
-from harness.generation.endpoints_file import EndpointsFile
-from harness.generation.network import Counts, Network
+from harness.generation.dispatch.canary import Answered, Canary, ModelName
+from harness.generation.dispatch.causes import Cause
+from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.retry import AsServerAsks, FullJitter, RetryPolicy, SameErrorAgain
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.network.asking import Worker
+from harness.generation.network.control import ControlSocket
+from harness.generation.network.descriptors import affordable
+from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.network.steering import Steering
+from harness.generation.network.thread import Counts, Network
 from harness.generation.plan import Owed, owed
 from harness.generation.progress import Progress
-from harness.generation.schedule import Scheduler
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Spent
-from harness.generation.steering import Steering
-from harness.generation.workers import Worker
 from harness.runs import questions as stored_questions
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.client.endpoint import Endpoint
-from harness.client.transport import Deadlines
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Deadlines
 from harness.core.errors import UsageError
 from harness.core.records import Api
-from harness.generation.schedule import Order
+from harness.generation.dispatch.schedule import Order
 from harness.generation.spending import Prices
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
-    from harness.benchmarks.sampling import Sampling
+    from harness.presets.sampling import Sampling
 
 MAX_CONCURRENCY = 100_000
 """Requests in flight; a larger number is a typing mistake."""

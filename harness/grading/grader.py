@@ -8,9 +8,9 @@ from typing import NamedTuple
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.core.records import Verdict as Outcome
 from harness.grading.bounds import MAX_CANDIDATES
-from harness.grading.canonical import canonical
-from harness.grading.equivalence import bare, equal
-from harness.grading.extract import Found, candidates, extract, extract_from
+from harness.grading.compare.canonical import canonical
+from harness.grading.compare.equivalence import bare, equal
+from harness.grading.find.extract import Found, candidates, extract, extract_from
 
 VERSION = "1"
 GRADER = f"rules/{VERSION}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from harness.core.records import AnswerKind
-from harness.grading.choice import letter_of
-from harness.grading.equivalence import bare
-from harness.grading.parse import parse
-from harness.grading.tokens import Unreadable
-from harness.grading.words import is_words
+from harness.grading.compare.equivalence import bare
+from harness.grading.compare.words import is_words
+from harness.grading.find.choice import letter_of
+from harness.grading.read.parse import parse
+from harness.grading.read.tokens import Unreadable
 
 _INTEGER = re.compile(r"\s*[-+]?\d+\s*")
 

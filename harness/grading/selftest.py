@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from harness.core.records import Question, Sample, Timing
-from harness.grading.choice import letter_of
+from harness.grading.find.choice import letter_of
 from harness.grading.grader import grade
 
 _NUMBER = re.compile(r"\d+")

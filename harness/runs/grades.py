@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.core.records import Grade
+from harness.runs.jsonl import read_lines, write_lines
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.lines import read_lines, write_lines
 
 _REMEDY = "Give `harness score` again to grade anew."
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
-from harness.runs.inside import open_for_reading
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.safe_open import open_for_reading
 
 HEAD_BYTES = 256
 """Bytes of a line that hold its key; a line with a longer key is read whole at every resume."""

@@ -25,10 +25,10 @@ from harness.core.files import disk_error, sync_folder
 from harness.core.records import Key, Sample
 from harness.runs import index, record
 from harness.runs.index import Entry
-from harness.runs.inside import open_for_writing
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.log import RunLog
-from harness.runs.reading import SampleReader, read_samples
+from harness.runs.safe_open import open_for_writing
+from harness.runs.sample_reader import SampleReader, read_samples
 from harness.runs.survey import DamagedLine, JournalReport, survey
 
 __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error
 from harness.core.inert import safe_name
-from harness.runs.inside import make_folder
 from harness.runs.manifest import Manifest, missing_manifest
+from harness.runs.safe_open import make_folder
 
 MAX_TEMPORARY_AGE = 3600.0
 """Seconds after which another program's unfinished temporary file counts as left behind."""

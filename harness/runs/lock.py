@@ -22,8 +22,8 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.runs.inside import open_for_reading, open_for_writing
 from harness.runs.layout import RunFolder
+from harness.runs.safe_open import open_for_reading, open_for_writing
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 MAX_HOLDER_BYTES = 4096

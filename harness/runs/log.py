@@ -14,8 +14,8 @@ from typing import Any
 
 from harness.core.files import disk_error
 from harness.core.inert import visible
-from harness.runs.inside import open_for_writing
 from harness.runs.layout import RunFolder
+from harness.runs.safe_open import open_for_writing
 
 MAX_FIELD_CHARS = 2000
 """Characters of one string in an event; the rest is cut off, and shown to be."""

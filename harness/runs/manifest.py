@@ -15,7 +15,7 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
-from harness.runs.inside import open_for_reading, refuse_link
+from harness.runs.safe_open import open_for_reading, refuse_link
 
 if TYPE_CHECKING:
     from harness.runs.layout import RunFolder

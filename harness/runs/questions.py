@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.core.records import Question
+from harness.runs.jsonl import read_lines, write_lines
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.lines import read_lines, write_lines
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 

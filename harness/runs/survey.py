@@ -19,8 +19,8 @@ from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, Entry, read_entries
-from harness.runs.inside import READ_BUFFER_BYTES
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.safe_open import READ_BUFFER_BYTES
 
 BOM = b"\xef\xbb\xbf"
 _LINE_LIMIT = MAX_RECORD_BYTES + len(BOM) + len(b"\r")

@@ -11,15 +11,16 @@ from itertools import groupby
 import msgspec
 
 from harness.core import codec
+from harness.core.checksums import digest
 from harness.core.errors import StoreError
 from harness.core.files import write_atomically
-from harness.core.identity import digest
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading import GRADER, pool
+from harness.grading import GRADER
+from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
-from harness.runs.inside import open_for_reading, refuse_link
-from harness.scoring.endpoints import Origins
+from harness.runs.safe_open import open_for_reading, refuse_link
+from harness.scoring.by_endpoint import Origins
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.speed import Speed, Stopwatch
 

@@ -11,8 +11,8 @@ import msgspec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Grade, Question
-from harness.scoring.endpoints import EndpointScore
-from harness.scoring.endpoints import warnings as endpoint_warnings
+from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.by_endpoint import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated, maj_at_k, pass_at_k, question_error, sampling_error
 from harness.scoring.speed import Speed
 from harness.scoring.tally import QuestionTally, Tallies, tally

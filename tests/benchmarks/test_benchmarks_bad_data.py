@@ -17,9 +17,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import questions, tables
+from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.sources import tables
 from harness.core.errors import UsageError
 
 Write = Callable[..., Path]

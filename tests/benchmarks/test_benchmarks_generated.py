@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from harness.benchmarks import catalogue, data, gym, questions
+from harness.benchmarks import catalogue, data, questions
+from harness.benchmarks.sources import gym
 from harness.core.errors import UsageError
 from harness.core.records import Sample, Timing
 
@@ -31,7 +32,7 @@ def test_the_tasks_own_verifier_decides_from_the_stored_question_alone() -> None
     pytest.importorskip("reasoning_gym")
     from harness.core import codec
     from harness.core.records import Question
-    from harness.grading import pool
+    from harness.grading.processes import pool
 
     built = questions.build(gym.card_of("countdown", size=3, seed=1))
     stored = {q.question_id: codec.decode(codec.encode(q), Question) for q in built.questions}

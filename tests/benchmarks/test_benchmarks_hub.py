@@ -10,9 +10,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from harness.benchmarks import data, hub_files, questions
-from harness.benchmarks import hub as hub_source
+from harness.benchmarks import data, questions
 from harness.benchmarks.card import Card, from_mapping
+from harness.benchmarks.sources import hub as hub_source
+from harness.benchmarks.sources import hub_files
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
 

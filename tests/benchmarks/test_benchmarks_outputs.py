@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import outputs, questions
+from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
+from harness.foreign import outputs
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -275,7 +276,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     ],
 )
 def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    from harness.benchmarks.tables import Row
+    from harness.benchmarks.sources.tables import Row
 
     assert outputs.recognise(Row("x", row)) == format
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks import prompts, questions, sampling
+from harness.benchmarks import prompts, questions
 from harness.benchmarks.card import Card, from_file, from_mapping
 from harness.benchmarks.prompts import BOXED, Prompt
 from harness.benchmarks.references import kind_of, last_box, references
-from harness.benchmarks.sampling import DEFAULT_SAMPLING, Sampling
 from harness.core.errors import UsageError
 from harness.core.records import Question
+from harness.presets import sampling
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
 
 Write = Callable[..., Path]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from harness.client.aio import AiohttpTransport
-from harness.client.endpoint import Endpoint
-from harness.client.fast import FastTransport
-from harness.client.reply import Reply, RequestFailed
-from harness.client.sdk import SdkTransport
-from harness.client.streams import new_event_loop
-from harness.client.transport import Deadlines, Transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.fast.event_loop import new_event_loop
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines, Transport
+from harness.client.libraries.aio import AiohttpTransport
+from harness.client.libraries.sdk import SdkTransport
+from harness.client.protocol.reply import Reply, RequestFailed
 from tests.faults.server import FaultServer, Pause, Request, Step, completion
 
 OPEN = Path("/proc/self/fd")

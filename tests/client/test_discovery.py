@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from harness.client.discovery import ModelInfo, find_model, is_up, list_models, stated_concurrency, wait_until_up
-from harness.client.endpoint import Endpoint
+from harness.client.address.endpoint import Endpoint
+from harness.client.facts.discovery import (
+    ModelInfo,
+    find_model,
+    is_up,
+    list_models,
+    stated_concurrency,
+    wait_until_up,
+)
 from harness.core.errors import ServerError
 from tests.faults.server import CLOSE, STALL, FaultServer, Request, Step, http, models
 

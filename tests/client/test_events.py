@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.client import events
-from harness.client.events import ReplyParser
-from harness.client.reply import Reply, RequestFailed
+from harness.client.protocol import sse
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
 
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -280,7 +280,7 @@ def test_a_body_over_its_bound_is_a_runaway_and_never_a_length() -> None:
 
 
 def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_EVENT_BYTES", 1000)
+    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
     long = event(delta(content="x" * 2000))
     assert failure(long).kind == "malformed"
     assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
+from harness.client.protocol.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
 
 NOW = 1_800_000_000.0
 

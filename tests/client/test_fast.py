@@ -12,14 +12,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from harness.client.aio import AiohttpTransport
-from harness.client.endpoint import Endpoint
-from harness.client.fast import FastTransport
-from harness.client.reply import Reply, RequestFailed
-from harness.client.stamps import ClockOffset
-from harness.client.streams import StreamSelector, new_event_loop
-from harness.client.transport import Deadlines, Transport
-from harness.client.transports import open_transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.chooser import open_transport
+from harness.client.fast.event_loop import StreamSelector, new_event_loop
+from harness.client.fast.stamps import ClockOffset
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines, Transport
+from harness.client.libraries.aio import AiohttpTransport
+from harness.client.protocol.reply import Reply, RequestFailed
 from tests.faults.server import (
     DONE,
     END,

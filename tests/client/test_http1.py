@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.http1 import MAX_HEAD_BYTES, BadResponse, ResponseReader, request_head
+from harness.client.protocol.http1 import MAX_HEAD_BYTES, BadResponse, ResponseReader, request_head
 
 Outcome = tuple[bytes, int, bool, bool, str]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.client.aio import AiohttpTransport
-from harness.client.endpoint import Endpoint
-from harness.client.fast import FastTransport
-from harness.client.reply import RequestFailed
-from harness.client.transport import Deadlines, Transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines, Transport
+from harness.client.libraries.aio import AiohttpTransport
+from harness.client.protocol.reply import RequestFailed
 
 BODY = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(BODY)

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from harness.client.lag import Lag, LagMeter
-from harness.client.streams import StreamLoop
+from harness.client.fast.event_loop import StreamLoop
+from harness.client.fast.lag import Lag, LagMeter
 
 
 class Clock:

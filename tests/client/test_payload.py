@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.client.payload import RequestTemplate
+from harness.client.protocol.payload import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 

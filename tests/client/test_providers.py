@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from harness.client import providers
-from harness.client.failures import failed_status
-from harness.client.payload import RequestTemplate
-from harness.client.providers import Provider, Thinking
+from harness.client.address import providers
+from harness.client.address.providers import Provider, Thinking
+from harness.client.protocol.failures import failed_status
+from harness.client.protocol.payload import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 

@@ -9,11 +9,11 @@ import json
 import re
 from pathlib import Path
 
-from harness.client import providers
-from harness.client.providers import Fact, Provider
+from harness.client.address import providers
+from harness.client.address.providers import Fact, Provider
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hosted.md"
-BEGIN, END = "<!-- tables made from harness/client/provider_files -->", "<!-- end of the tables -->"
+BEGIN, END = "<!-- tables made from harness/client/address/provider_files -->", "<!-- end of the tables -->"
 
 
 def mark(fact: Fact, text: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from harness.client.discovery import list_models
-from harness.client.endpoint import Endpoint
-from harness.client.streams import new_event_loop
-from harness.client.transport import Deadlines
-from harness.client.transports import TransportName, open_transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.chooser import TransportName, open_transport
+from harness.client.facts.discovery import list_models
+from harness.client.fast.event_loop import new_event_loop
+from harness.client.interface import Deadlines
 from harness.core.errors import ServerError, UsageError
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.faults.tunnel import Tunnel

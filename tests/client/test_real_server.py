@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from harness.client.discovery import find_model, stated_concurrency
-from harness.client.endpoint import Endpoint
-from harness.client.payload import RequestTemplate
-from harness.client.reply import Reply, RequestFailed
-from harness.client.streams import new_event_loop
-from harness.client.transport import Deadlines
-from harness.client.transports import TransportName, open_transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.chooser import TransportName, open_transport
+from harness.client.facts.discovery import find_model, stated_concurrency
+from harness.client.fast.event_loop import new_event_loop
+from harness.client.interface import Deadlines
+from harness.client.protocol.payload import RequestTemplate
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Message, Question
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
 
 pytestmark = pytest.mark.server

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from harness.client.reply import FailureKind, RequestFailed
-from harness.client.retry import AsServerAsks, Attempts, FullJitter, RetryBudget, RetryPolicy
+from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.generation.dispatch.retry import AsServerAsks, Attempts, FullJitter, RetryBudget, RetryPolicy
 
 
 def failure(kind: FailureKind = "server", message: str = "", retry_after: float | None = None) -> RequestFailed:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.client.template import Template, Templates, learnt
+from harness.client.protocol.event_templates import Template, Templates, learnt
 
 
 def vllm(text: str, *, field: str = "content", **extra: Any) -> dict[str, Any]:

@@ -19,16 +19,17 @@ from urllib.parse import quote
 import pytest
 import trustme
 
-from harness.client import connection, fast, watch
-from harness.client.aio import AiohttpTransport
-from harness.client.endpoint import Endpoint
-from harness.client.fast import FastTransport
-from harness.client.proxies import proxy_for
-from harness.client.reply import Reply, RequestFailed
-from harness.client.sdk import SdkTransport
-from harness.client.streams import new_event_loop
-from harness.client.transport import Deadlines, Transport
-from harness.client.transports import TransportName, open_transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.proxies import proxy_for
+from harness.client.chooser import TransportName, open_transport
+from harness.client.fast import connection, transport
+from harness.client.fast.event_loop import new_event_loop
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines, Transport
+from harness.client.libraries import watch
+from harness.client.libraries.aio import AiohttpTransport
+from harness.client.libraries.sdk import SdkTransport
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import UsageError
 from tests.faults.server import (
     CLOSE,
@@ -79,7 +80,7 @@ Outcome = Reply | RequestFailed
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a transport to look at its deadlines."""
-    for module in (fast, watch):
+    for module in (transport, watch):
         monkeypatch.setattr(module, "LOOK_S", 0.02)
     for module in (connection, watch):
         monkeypatch.setattr(module, "DRAIN_S", 0.1)
@@ -681,8 +682,9 @@ def test_importing_the_client_loads_no_http_library() -> None:
     import sys
 
     code = (
-        "import sys, harness.client, harness.client.events, harness.client.retry, harness.client.payload,"
-        "harness.client.discovery, harness.client.failures;"
+        "import sys, harness.client, harness.client.protocol.sse, harness.generation.dispatch.retry,"
+        "harness.client.protocol.payload,"
+        "harness.client.facts.discovery, harness.client.protocol.failures;"
         "print([name for name in ('openai', 'httpx', 'httpx2', 'aiohttp', 'numpy') if name in sys.modules])"
     )
     done = subprocess.run(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.core.checksums import digest, sample_seed
 from harness.core.errors import (
     HarnessError,
     Interrupted,
@@ -17,7 +18,6 @@ from harness.core.errors import (
     UsageError,
     near_names,
 )
-from harness.core.identity import digest, sample_seed
 
 
 def test_a_digest_is_the_same_on_every_machine() -> None:

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from harness.client.endpoint import Endpoint
-from harness.core.identity import digest
+from harness.client.address.endpoint import Endpoint
+from harness.core.checksums import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.experiments.judging import Judged, JudgeSettings, Serve, Server, score_with_judge
-from harness.grading.judge_prompts import VERDICT
+from harness.grading.second.judge_prompts import VERDICT
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, grades, questions
 from harness.scoring.pipeline import Grading
 from tests.faults.server import Answer, FaultServer, Request, Step, completion, models

@@ -13,10 +13,10 @@ import pytest
 from harness.core.errors import ServerError
 from harness.experiments.judging import JudgeSettings
 from harness.grading import GRADER
-from harness.grading.judge_prompts import LIMO, VERDICT
+from harness.grading.second.judge_prompts import LIMO, VERDICT
 from harness.runs import RunFolder, read_samples
 from harness.scoring.pipeline import Grading, score_run
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.experiments.judged_runs import (
     PROSE,
     asked_of,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.fault_tools import installed
 from tests.fault_tools.runs import Texts, ask, texts
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import MODEL
 from tests.fault_tools.runs import Texts, ask, failures, free_port, running, texts
 

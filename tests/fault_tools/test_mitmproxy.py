@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.fault_tools.runs import QUESTIONS, SAMPLES, Texts, ask, failures, free_port, running, texts
 
 pytestmark = pytest.mark.server

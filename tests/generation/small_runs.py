@@ -10,13 +10,13 @@ from typing import Any
 
 from harness.benchmarks import card, questions
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.sampling import Sampling
-from harness.client.aio import AiohttpTransport
-from harness.client.endpoint import Endpoint
-from harness.client.transport import Deadlines, Transport
+from harness.client.address.endpoint import Endpoint
+from harness.client.interface import Deadlines, Transport
+from harness.client.libraries.aio import AiohttpTransport
 from harness.core.records import Sample
 from harness.generation.runner import Outcome, generate
 from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
+from harness.presets.sampling import Sampling
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.faults.server import Request, completion

@@ -20,8 +20,8 @@ from harness.cli.main import main
 from harness.cli.pilot import lines
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import forecast
+from harness.generation.network.steering import VERBS
 from harness.generation.spending import Prices
-from harness.generation.steering import VERBS
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 from tests.generation.small_runs import expected_keys
@@ -244,8 +244,8 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> No
         finally:
             released.set()
 
-    from harness.generation.control import Command as ControlCommand
-    from harness.generation.control import send
+    from harness.generation.network.control import Command as ControlCommand
+    from harness.generation.network.control import send
 
     with FaultServer(held) as server:
         helper = threading.Thread(target=steer)
@@ -270,14 +270,16 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> No
 def test_ctl_shows_status_as_words_and_as_json(
     tmp_path: Path, harness: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.generation.control import Answer
+    from harness.generation.network.control import Answer
 
     endpoint = {"base_url": "http://a/v1\x1b[2J", "state": "open", "in_flight": 3, "limit": 8, "done": 1, "failed": 0}
     facts: dict[str, Any] = {
         "tokens": 7000, "tokens_per_s": 55.5, "eta_s": 40.0, "failures": 0, "given_up": 0, "endpoints": [endpoint],
         "benchmarks": [{"name": "sums", "done": 1, "total": 4}],
     }  # fmt: skip
-    monkeypatch.setattr("harness.generation.control.send", lambda folder, command: Answer(said="running", facts=facts))
+    monkeypatch.setattr(
+        "harness.generation.network.control.send", lambda folder, command: Answer(said="running", facts=facts)
+    )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
     shown = harness("ctl", "run", "status")

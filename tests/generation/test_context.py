@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.sampling import Sampling
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
 from harness.generation.context import fitted_max_tokens, prompt_tokens
 from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, Request, http, models

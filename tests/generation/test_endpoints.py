@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.client.endpoint import Endpoint
-from harness.client.reply import FailureKind, RequestFailed
-from harness.generation.endpoints import MOST_OF_OTHERS, SET_ASIDE_AFTER, Lanes
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.generation.dispatch.lanes import MOST_OF_OTHERS, SET_ASIDE_AFTER, Lanes
 from harness.generation.settings import Patience
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)

@@ -18,15 +18,15 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from harness.benchmarks.sampling import Sampling
-from harness.client.aio import AiohttpTransport
-from harness.client.fast import FastTransport
-from harness.client.reply import Reply, RequestFailed
-from harness.client.transport import Transport
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Transport
+from harness.client.libraries.aio import AiohttpTransport
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.records import Timing, Usage
-from harness.generation.canary import FIRST_SAMPLES, ends_in_loop
+from harness.generation.dispatch.canary import FIRST_SAMPLES, ends_in_loop
 from harness.generation.settings import BenchmarkSettings
+from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from tests.budget import examples, rounds
 from tests.faults.server import CLOSE, RESET, FaultServer, Request, Step, completion, delta, event_stream, http
@@ -385,13 +385,13 @@ def test_a_run_against_servers_that_fail_at_random_ends_as_a_quiet_one(
 
 
 STAGES = {
-    "the request's body": "harness.client.payload.RequestTemplate.body",
-    "the scheduler, at a sample's end": "harness.generation.schedule.Scheduler.finish",
-    "the scheduler, at a sample's start": "harness.generation.schedule.Scheduler.next",
-    "the endpoints": "harness.generation.endpoints.Lanes.answered_by",
+    "the request's body": "harness.client.protocol.payload.RequestTemplate.body",
+    "the scheduler, at a sample's end": "harness.generation.dispatch.schedule.Scheduler.finish",
+    "the scheduler, at a sample's start": "harness.generation.dispatch.schedule.Scheduler.next",
+    "the endpoints": "harness.generation.dispatch.lanes.Lanes.answered_by",
     "the journal's door": "harness.runs.journal.Journal.append",
     "the journal's writer": "harness.runs.record.encode",
-    "the canary": "harness.generation.canary.Canary.observe",
+    "the canary": "harness.generation.dispatch.canary.Canary.observe",
 }
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.benchmarks.sampling import Sampling
-from harness.client.endpoint import Endpoint
+from harness.client.address.endpoint import Endpoint
+from harness.core.checksums import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
-from harness.core.identity import sample_seed
 from harness.generation.lengths import mean_lengths
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings
+from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.generation.descriptors import SPARE
+from harness.generation.network.descriptors import SPARE
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from tests.budget import rounds

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.client.endpoint import Endpoint
-from harness.client.reply import RequestFailed
-from harness.client.retry import RetryBudget
-from harness.generation.endpoints import Lanes
-from harness.generation.pace import Ticket
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.retry import RetryBudget
+from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.settings import Patience
 
 ROUND_TRIP_S = 0.005

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Key
+from harness.generation.dispatch.schedule import Order, Scheduler
 from harness.generation.plan import Owed, Task, owed
-from harness.generation.schedule import Order, Scheduler
 
 
 class Clock:

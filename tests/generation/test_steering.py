@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from harness.core.errors import StoreError
-from harness.generation import control
-from harness.generation.control import Answer, Command, send
-from harness.generation.endpoints_file import EndpointsFile
+from harness.generation.network import control
+from harness.generation.network.control import Answer, Command, send
+from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder

@@ -6,7 +6,7 @@ import pytest
 
 from harness.core.records import GradeRules
 from harness.grading import grade
-from harness.grading.extract import extract
+from harness.grading.find.extract import extract
 from tests.grading.given import question, sample
 from tests.grading.responses import RESPONSES
 

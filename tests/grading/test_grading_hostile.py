@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.records import Grade
 from harness.grading import grade
-from harness.grading.pool import grade_all
+from harness.grading.processes.pool import grade_all
 from tests.budget import examples
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS

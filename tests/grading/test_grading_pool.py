@@ -12,7 +12,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import grade
-from harness.grading.pool import grade_all
+from harness.grading.processes.pool import grade_all
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 
@@ -98,7 +98,7 @@ def test_pool_closed_early_leaves_no_process() -> None:
     grades = grade_all({"q": question("5")}, (sample("\\boxed{5}", index=i) for i in range(100_000)))
     next(grades)
     grades.close()  # type: ignore[attr-defined]
-    assert not [p for p in psutil.Process().children() if "harness.grading.worker" in p.cmdline()]
+    assert not [p for p in psutil.Process().children() if "harness.grading.processes.worker" in p.cmdline()]
 
 
 def test_benchmark_brings_its_own_verifier() -> None:
@@ -137,7 +137,7 @@ def test_sympy_settles_what_numbers_cannot() -> None:
 
 def test_worker_ends_with_its_parent() -> None:
     source = (
-        "from harness.grading.pool import grade_all\n"
+        "from harness.grading.processes.pool import grade_all\n"
         "from tests.grading.given import question, sample\n"
         "import os, psutil\n"
         "grades = grade_all({'q': question('5')}, (sample('5', index=i) for i in range(10**6)))\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.grading.canonical import canonical
-from harness.grading.equivalence import equal
+from harness.grading.compare.canonical import canonical
+from harness.grading.compare.equivalence import equal
 from tests.budget import examples
 from tests.grading.given import RULES, question
 from tests.grading.pairs import PAIRS

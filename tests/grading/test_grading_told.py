@@ -11,7 +11,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
 from harness.grading.explain import explain
-from harness.grading.second_opinion import agreement, math_verify
+from harness.grading.second.second_opinion import agreement, math_verify
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample
 

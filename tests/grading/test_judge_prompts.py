@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.grading.judge_prompts import (
+from harness.grading.second.judge_prompts import (
     LIMO,
     MAX_ANSWER_CHARS,
     PROMPTS,

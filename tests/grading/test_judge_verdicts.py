@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from harness.core.records import Grade, Message, Question, Verdict
 from harness.grading import GRADER
-from harness.grading.judge import grader_name, in_scope, judge_question, judged, majority
-from harness.grading.judge_prompts import LIMO, VERDICT
+from harness.grading.second.judge import grader_name, in_scope, judge_question, judged, majority
+from harness.grading.second.judge_prompts import LIMO, VERDICT
 
 QUESTION = Question(
     benchmark="b",

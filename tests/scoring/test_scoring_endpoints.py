@@ -12,7 +12,7 @@ from harness.core.records import Question, Sample, Timing, Usage
 from harness.reports import endpoint_table, report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.log import RunLog
-from harness.scoring.endpoints import Origins, two_sided
+from harness.scoring.by_endpoint import Origins, two_sided
 from harness.scoring.pipeline import Grading, score_run
 from tests.scoring.graded import grade, question
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers import processes, state, supervisor
-from server_launchers.state import ServerState
+from server_launchers.keeping import processes, state, supervisor
+from server_launchers.keeping.state import ServerState
 from tests.embedded import MODEL, embedded_spec
 from tests.server_launchers.test_routers import router_python
 from tests.system.command import start

@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers import processes, supervisor
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping import processes, supervisor
+from server_launchers.keeping.supervisor import RunningServer
 from tests.budget import rounds
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR, embedded_spec
 
@@ -90,7 +90,16 @@ def stream_forever(url: str, started: threading.Event) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path, number: signal.Signals) -> None:
-    argv = [sys.executable, "-m", "server_launchers.llama_cpp", str(smollm2), "--threads", "1", "--grace", "0.3"]
+    argv = [
+        sys.executable,
+        "-m",
+        "server_launchers.engines.llama_cpp",
+        str(smollm2),
+        "--threads",
+        "1",
+        "--grace",
+        "0.3",
+    ]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://\S+", server.stdout.readline())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers import engine_log
+from server_launchers.keeping import engine_log
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
 WORDED = [
@@ -170,7 +170,7 @@ def test_a_taken_port_is_told_from_a_real_servers_words(tmp_path: Path) -> None:
 def llama_cpp(*arguments: str) -> tuple[str, int]:
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed (extra llama-cpp)")
-    return output_of(sys.executable, "-m", "server_launchers.llama_cpp", *arguments)
+    return output_of(sys.executable, "-m", "server_launchers.engines.llama_cpp", *arguments)
 
 
 def test_a_damaged_gguf_file_is_told_from_llama_cpps_words(tmp_path: Path) -> None:

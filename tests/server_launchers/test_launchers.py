@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from server_launchers import devices, engines, flags, foreground, supervisor, vllm_ascend
+from server_launchers import foreground
+from server_launchers.engines import flags, table, vllm_ascend
 from server_launchers.errors import LaunchError
+from server_launchers.keeping import devices, supervisor
 from server_launchers.spec import ServerSpec
 
 OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
@@ -92,9 +94,9 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = engines.Facts(flags.recorded("vllm"), device_ids=("0", "1", "2"))
+    facts = table.Facts(flags.recorded("vllm"), device_ids=("0", "1", "2"))
     with pytest.raises(LaunchError, match=r"2 x 2 = 4 devices are needed, there are 3 \(0, 1, 2\)"):
-        engines.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
+        table.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -137,8 +139,8 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     assert all("--master-addr 10.0.0.1 --master-port 5000" in line for line in lines)
     lines = dry("sglang", tp=16, nodes=2, head_address="10.0.0.1")
     assert all("--nnodes 2" in line and "--dist-init-addr 10.0.0.1:29500" in line for line in lines)
-    node = engines.deploy(
-        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"), [8000], engines.Facts(flags.recorded("sglang"))
+    node = table.deploy(
+        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"), [8000], table.Facts(flags.recorded("sglang"))
     )
     assert node.base_urls == ()
 
@@ -355,13 +357,13 @@ def test_a_command_line_describes_a_spec() -> None:
     [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
 )
 def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = engines.deploy(spec("external", model=given_url), [], engines.Facts(flags.recorded("external")))
+    deployment = table.deploy(spec("external", model=given_url), [], table.Facts(flags.recorded("external")))
     assert deployment.base_urls == (base,)
 
 
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
-        engines.deploy(spec("external", model="host:1"), [], engines.Facts(flags.recorded("external")))
+        table.deploy(spec("external", model="host:1"), [], table.Facts(flags.recorded("external")))
 
 
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:

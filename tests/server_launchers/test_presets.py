@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from server_launchers import presets
+from harness.presets import models
 from server_launchers.errors import LaunchError
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", models.names())
 def test_every_preset_is_well_formed_and_finds_its_own_models(name: str) -> None:
-    preset = presets.load(name)
+    preset = models.load(name)
     for pattern in preset.models:
-        found = presets.for_model(pattern.replace("*", "x"))
+        found = models.for_model(pattern.replace("*", "x"))
         assert found is not None
         assert found.name == name
 
@@ -34,23 +34,23 @@ def test_every_preset_is_well_formed_and_finds_its_own_models(name: str) -> None
     ],
 )
 def test_a_model_finds_its_preset_by_hub_name_or_folder(model: str, name: str | None) -> None:
-    found = presets.for_model(model)
+    found = models.for_model(model)
     assert (found.name if found else None) == name
 
 
 def test_settings_that_contradict_the_card_are_named() -> None:
-    assert presets.load("qwq-32b").contradictions(temperature=0.6, max_tokens=32768) == []
-    (greedy,) = presets.load("qwq-32b").contradictions(temperature=0)
+    assert models.load("qwq-32b").contradictions(temperature=0.6, max_tokens=32768) == []
+    (greedy,) = models.load("qwq-32b").contradictions(temperature=0)
     assert greedy.startswith("temperature 0: the model card warns of endless repetitions")
-    (system,) = presets.load("deepseek-r1-distill").contradictions(system_prompt="You are …", temperature=0.6)
+    (system,) = models.load("deepseek-r1-distill").contradictions(system_prompt="You are …", temperature=0.6)
     assert system.startswith("a system prompt: ")
-    (room,) = presets.load("limo").contradictions(max_tokens=32768)
+    (room,) = models.load("limo").contradictions(max_tokens=32768)
     assert room == "max_tokens 32768 leaves no room for a prompt in a context of 32768 tokens"
-    assert presets.load("qwen3").contradictions(max_tokens=32768, context=32768) != []
+    assert models.load("qwen3").contradictions(max_tokens=32768, context=32768) != []
 
 
 def test_an_unknown_preset_names_the_near_one() -> None:
     with pytest.raises(LaunchError, match=r"no preset qwq-32; did you mean qwq-32b\?"):
-        presets.load("qwq-32")
+        models.load("qwq-32")
     with pytest.raises(LaunchError, match=r"no preset \.\./spec; there are deepseek-r1"):
-        presets.load("../spec")
+        models.load("../spec")

@@ -13,10 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers import flags, processes, routers, supervisor
+from server_launchers.engines import flags, routers
 from server_launchers.errors import LaunchError
+from server_launchers.keeping import processes, supervisor
+from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import RunningServer
 from tests.embedded import embedded_spec
 
 pytestmark = pytest.mark.server

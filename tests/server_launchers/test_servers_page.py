@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import cli
-from server_launchers import foreground, supervisor, vllm_ascend
+from server_launchers import foreground
+from server_launchers.engines import vllm_ascend
+from server_launchers.keeping import supervisor
 from server_launchers.spec import Engine
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")

@@ -15,10 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers import flags, processes, state, supervisor
+from server_launchers.engines import flags
 from server_launchers.errors import LaunchError
+from server_launchers.keeping import processes, state, supervisor
+from server_launchers.keeping.supervisor import Progress
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import Progress
 from tests.budget import rounds
 
 PROGRAM = str(Path(__file__).with_name("faulty_server.py"))

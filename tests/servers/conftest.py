@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers import processes
+from server_launchers.keeping import processes
 from tests.embedded import THINKING_TEMPLATE
 from tests.servers import environments
 
@@ -99,7 +99,7 @@ def of_another_session(pid: int) -> bool:
     try:
         while pid > 1:
             entry = Path("/proc") / str(pid)
-            if b"server_launchers.guard" in (entry / "cmdline").read_bytes():
+            if b"server_launchers.keeping.guard" in (entry / "cmdline").read_bytes():
                 variables = dict(
                     variable.partition(b"=")[::2] for variable in (entry / "environ").read_bytes().split(b"\0")
                 )

@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 
-from server_launchers import processes, supervisor
+from server_launchers.keeping import processes, supervisor
+from server_launchers.keeping.state import Member, ServerState
+from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from server_launchers.state import Member, ServerState
-from server_launchers.supervisor import RunningServer
 from tests.servers.specs import ANSWER, THOUGHT
 from tests.system.command import Result, argv, environment
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers import supervisor
+from server_launchers.keeping import supervisor
+from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import RunningServer
 from tests.embedded import MODEL, embedded_spec
 from tests.servers.running import engine, harness, kill, launched, samples, wait_for_restart
 from tests.servers.streams import ask, begin_several

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers import engines, flags, presets
+from harness.presets import models
+from server_launchers.engines import flags, table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
@@ -23,7 +24,7 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"dtype": "bfloat16", "quantization": "fp8", "seed": 7, "trust_remote_code": True},
     {"eager": True, "prefix_caching": True, "chat_template": str(THINKING_TEMPLATE)},
     {"eager": True, "prefix_caching": False, "attention_backend": "BACKEND"},
-    *({"reasoning_parser": presets.load(name).reasoning_parser} for name in presets.names()),
+    *({"reasoning_parser": models.load(name).reasoning_parser} for name in models.names()),
 )
 NODES = {"nodes": 2, "head_address": "10.0.0.1", "interface": "eth0", "node_address": "10.0.0.2"}
 PARALLEL: tuple[dict[str, Any], ...] = (
@@ -89,8 +90,8 @@ def command_lines(engine: str, known: flags.Flags) -> list[tuple[str, ...]]:
     """The engine's arguments of every process of every spec, each once."""
     found: dict[tuple[str, ...], None] = {}
     for spec in specs(engine):
-        ports = range(8000, 8000 + engines.ports_needed(spec))
-        for process in engines.deploy(spec, ports, engines.Facts(known)).processes:
+        ports = range(8000, 8000 + table.ports_needed(spec))
+        for process in table.deploy(spec, ports, table.Facts(known)).processes:
             if process.role == "engine":
                 found[process.command.argv] = None
     return list(found)
@@ -144,9 +145,7 @@ def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agr
 ) -> None:
     python = request.getfixturevalue(name)
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
-    facts = engines.inspect(
-        ServerSpec.model_validate({"engine": name, "model": "m", "python": python, "device": "cpu"})
-    )
+    facts = table.inspect(ServerSpec.model_validate({"engine": name, "model": "m", "python": python, "device": "cpu"}))
     assert facts.flags.asked
     printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
     recorded = flags.recorded(name, facts.versions[name])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.servers.running import (
     RUN,
     assert_complete,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
-from server_launchers.supervisor import RunningServer
 from tests.servers.running import engine, harness, kill, known, launched, samples, wait_for_restart
 from tests.servers.specs import OFFLINE
 from tests.servers.streams import ask

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from server_launchers import engines, processes, state, supervisor
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
+from server_launchers.keeping import processes, state, supervisor
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import wait_until
@@ -46,7 +47,7 @@ def cause_of(spec: ServerSpec) -> str:
 
 def unchecked(spec: ServerSpec, *words: str) -> ServerSpec:
     """The engine's command line with more words, past what the launcher looks at before a start."""
-    made = engines.deploy(spec, [8000], engines.inspect(spec)).processes[0].command
+    made = table.deploy(spec, [8000], table.inspect(spec)).processes[0].command
     argv = [*("{port}" if word == "8000" else word for word in made.argv), *words]
     return ServerSpec(
         engine="command", served_name="m", extra_flags=tuple(argv), environment=dict(made.environment),

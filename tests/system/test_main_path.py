@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import Result, harness, start
 

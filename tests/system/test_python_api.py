@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from server_launchers.supervisor import RunningServer
+from server_launchers.keeping.supervisor import RunningServer
 
 
 @pytest.mark.server

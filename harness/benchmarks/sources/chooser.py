@@ -1,0 +1,56 @@
+"""Where a card's rows come from: a file, the Hugging Face hub, a fixed address, a generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.tables import Row
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of a source, in its order. `notes`: what a reader of the score should know about them."""
+
+    rows: list[Row]
+    origin: str
+    notes: tuple[str, ...] = ()
+
+
+def read(card: Card) -> Rows:
+    """The rows of the card's source. Raises `UsageError` in one sentence."""
+    # The readers import `Rows` from here; the hub and the generator cost imports that a file does not need.
+    from harness.benchmarks.sources import gym, hub, web
+
+    source = card.source
+    if isinstance(source, FileSource):
+        if source.path.startswith("hf://"):
+            return hub.read(hub.from_url(source.path, source.split))
+        return Rows(tables.read(local_path(card, source), source.split, shown=source.path), source.path)
+    if isinstance(source, HubSource):
+        return hub.read(source)
+    if isinstance(source, UrlSource):
+        return web.read(source)
+    return gym.read(source)
+
+
+def cached(card: Card) -> bool:
+    """The rows of a hub or web source can be read without the network."""
+    from harness.benchmarks.sources import hub, web
+
+    source = card.source
+    if isinstance(source, HubSource):
+        return hub.cached(source)
+    if isinstance(source, UrlSource):
+        return web.cached(source)
+    return isinstance(source, FileSource) and hub.cached(hub.from_url(source.path, source.split))
+
+
+def local_path(card: Card, source: FileSource) -> Path:
+    """The file of a source, relative to the card's folder."""
+    path = Path(source.path).expanduser()
+    if path.is_absolute() or card.folder is None:
+        return path
+    return card.folder / path

@@ -1,0 +1,104 @@
+"""Questions made by the `reasoning-gym` package: any of its tasks, seeded, judged by the task's own verifier.
+
+A question carries task and entry in its metadata, so that its score needs nothing but the question's own line.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from typing import Any
+
+from harness.benchmarks.card import Card, GymSource, from_mapping
+from harness.benchmarks.sources.chooser import Rows
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import quoted
+from harness.core.records import Question
+
+PREFIX = "gym:"
+"""`gym:TASK` names a task's card without a file."""
+
+GRADER = "harness.benchmarks.sources.gym:verify"
+"""The verifier, as `GradeRules.grader` names it."""
+
+ANY_ANSWER = "(any that the verifier accepts)"
+"""Reference of a question whose task names none."""
+
+RIGHT = 0.999
+"""Reward of the verifier from which an answer is right; partial credit is wrong."""
+
+
+def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any] | None = None) -> Card:
+    """The card of one task."""
+    return from_mapping(
+        {
+            "name": f"gym_{task}",
+            "title": f"reasoning-gym: {task}",
+            "measures": "Questions generated from a seed, which no model can have been trained on.",
+            "licence": "Apache-2.0 (reasoning-gym)",
+            "citation": "Stojanovski et al., Reasoning Gym, arXiv:2505.24760",
+            "source": {"kind": "reasoning_gym", "task": task, "size": size, "seed": seed, "options": options or {}},
+            "columns": {"question": "question", "answer": "answer", "id": "id", "metadata": ["task", "entry"]},
+            "id_rule": "column",
+            "kind": "text",
+            "rules": {"grader": GRADER},
+            "samples": 4,
+        },
+        where=f"{PREFIX}{task}",
+    )
+
+
+def read(source: GymSource) -> Rows:
+    """`size` questions of the task: columns id, question, answer, task, entry. Raises `UsageError`."""
+    library = _library()
+    if source.task not in library.factory.DATASETS:
+        known = library.factory.DATASETS
+        raise UsageError(f"reasoning-gym has no task {source.task!r}.{near_names(source.task, known)}")
+    place = f"reasoning-gym {source.task}"
+    try:
+        dataset = library.create_dataset(source.task, size=source.size, seed=source.seed, **source.options)
+        entries = [dataset[index] for index in range(source.size)]
+    except (TypeError, ValueError, AssertionError) as error:
+        raise UsageError(f"{place} refuses its options: {quoted(str(error))}") from error
+    rows = []
+    for index, entry in enumerate(entries):
+        try:
+            plain = json.loads(json.dumps(entry, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{place} keeps more than text and numbers, which no file can hold") from error
+        rows.append(
+            Row(
+                f"{place}[{index}]",
+                {
+                    "id": f"{source.task}-{source.seed}-{index}",
+                    "question": plain["question"],
+                    # Some tasks accept many answers and name none; the verifier decides then.
+                    "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
+                    "task": source.task,
+                    "entry": plain,
+                },
+            )
+        )
+    version = importlib.metadata.version("reasoning-gym")
+    note = f"made by reasoning-gym {version}; another version may make other questions from the same seed"
+    return Rows(rows, f"{place} (seed {source.seed})", (note,))
+
+
+def verify(answer: str, question: Question) -> bool:
+    """Whether the task's own verifier accepts the extracted answer of a question of this source.
+
+    Runs code of the package on a model's text: call it where a deadline and a memory limit hold.
+    """
+    score = _library().get_score_answer_fn(str(question.metadata["task"]))
+    return float(score(answer, dict(question.metadata["entry"]))) >= RIGHT
+
+
+def _library() -> Any:
+    try:
+        import reasoning_gym
+    except ImportError as error:
+        raise UsageError(
+            "generated questions need the package reasoning-gym: install reasoning-harness[reasoning-gym]"
+        ) from error
+    return reasoning_gym

@@ -1,0 +1,260 @@
+"""Data sets of the Hugging Face hub through `huggingface_hub`: files only, never code of a data set.
+
+A pinned revision that was read once needs no network again. Environment, as everywhere with the hub: HF_ENDPOINT (a
+mirror), HF_HUB_OFFLINE, HF_TOKEN (gated sets), HF_HOME or HF_HUB_CACHE (the cache). All is read at the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import msgspec
+
+from harness.benchmarks.card import HubSource
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.chooser import Rows
+from harness.benchmarks.sources.hub_files import choose
+from harness.benchmarks.sources.tables import Row
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.files import write_atomically
+from harness.core.inert import quoted, visible
+
+METADATA_TIMEOUT_S = 20.0
+"""Wait for the hub's answer about a data set or a file, in seconds."""
+
+_HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
+_REVISION = re.compile(r"[0-9a-f]{40}")
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """What one commit of a data set holds. Kept beside the hub's cache, so that it can be read again offline."""
+
+    revision: str
+    files: list[str]
+    configs: list[dict[str, Any]] = []
+
+
+def from_url(url: str, split: str | None) -> HubSource:
+    """`hf://datasets/OWNER/NAME[@REVISION][/FILE]` as a source. Raises `UsageError`."""
+    found = _HF_URL.fullmatch(url)
+    if not found:
+        raise UsageError(f"{visible(url)} must be of the form hf://datasets/OWNER/NAME[@REVISION][/FILE]")
+    name, revision, file = found.groups()
+    if revision and not _REVISION.fullmatch(revision):
+        raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
+    if file and split:
+        raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
+    return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
+
+
+def read(source: HubSource) -> Rows:
+    """The rows of a hub data set, downloaded where the cache has not got them. Raises `UsageError`."""
+    notes: list[str] = []
+    listing = _saved(source)
+    if listing is None or not (source.revision or _offline()):
+        listing = _current(source, notes)
+    rows: list[Row] = []
+    for file in _wanted(source, listing):
+        path = _file(source, listing, file)
+        rows += tables.read(path, shown=f"{source.id}:{file}")
+    if source.revision is None:
+        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
+    return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
+
+
+def cached(source: HubSource) -> bool:
+    """The rows can be read without the network."""
+    listing = _saved(source)
+    if listing is None:
+        return False
+    try:
+        return all(_cached_file(source, listing, file) for file in _wanted(source, listing))
+    except UsageError:
+        return False
+
+
+def _wanted(source: HubSource, listing: _Listing) -> list[str]:
+    missing = [file for file in source.files if file not in listing.files]
+    if missing:
+        held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
+        raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
+    if source.files:
+        return list(source.files)
+    files = []
+    for config in source.config or (None,):
+        files += choose(listing.files, listing.configs, config, source.split, source.id)
+    return files
+
+
+def _current(source: HubSource, notes: list[str]) -> _Listing:
+    """The listing of the pinned, else of the newest commit, from the hub; kept for later."""
+    hub = _library()
+    saved = _saved(source)
+    try:
+        with _translated(source):
+            info = hub.HfApi(endpoint=_endpoint()).dataset_info(
+                source.id, revision=source.revision, timeout=METADATA_TIMEOUT_S
+            )
+    except _NoNetworkError as error:
+        if saved is None:
+            raise UsageError(str(error)) from error
+        notes.append(f"{error}; the copy of revision {saved.revision} in the cache is used")
+        return saved
+    card_data = info.card_data.to_dict() if info.card_data is not None else {}
+    configs = card_data.get("configs") or []
+    listing = _Listing(
+        revision=str(info.sha),
+        files=[item.rfilename for item in info.siblings or []],
+        configs=[entry for entry in configs if isinstance(entry, dict)],
+    )
+    if not _REVISION.fullmatch(listing.revision):
+        raise UsageError(f"{_host()} answered no commit for {source.id}; is HF_ENDPOINT a hub?")
+    for name in {listing.revision, source.revision or "newest"}:
+        write_atomically(_record(source, name), codec.encode(listing))
+    return listing
+
+
+def _saved(source: HubSource) -> _Listing | None:
+    with contextlib.suppress(OSError, codec.DecodeError):
+        return codec.decode(_record(source, source.revision or "newest").read_bytes(), _Listing)
+    return _from_snapshot(source)
+
+
+def _from_snapshot(source: HubSource) -> _Listing | None:
+    """What another tool has put into the hub's cache; without the data set's own description."""
+    folder = _repository_folder(source)
+    revision = source.revision
+    if revision is None:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            revision = (folder / "refs" / "main").read_text("ascii").strip()
+    if not revision or not _REVISION.fullmatch(revision):
+        return None
+    snapshot = folder / "snapshots" / revision
+    files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
+    complete = source.files and set(source.files) <= set(files)
+    return _Listing(revision, files) if complete or (files and _offline()) else None
+
+
+def _file(source: HubSource, listing: _Listing, file: str) -> Path:
+    hub = _library()
+    found = _cached_file(source, listing, file)
+    if found:
+        return found
+    try:
+        with _translated(source):
+            path = hub.hf_hub_download(
+                source.id,
+                file,
+                repo_type="dataset",
+                revision=listing.revision,
+                cache_dir=_cache(),
+                endpoint=_endpoint(),
+                etag_timeout=METADATA_TIMEOUT_S,
+                local_files_only=_offline(),
+            )
+    except _NoNetworkError as error:
+        raise UsageError(str(error)) from error
+    return Path(path)
+
+
+def _cached_file(source: HubSource, listing: _Listing, file: str) -> Path | None:
+    snapshot = _repository_folder(source) / "snapshots" / listing.revision
+    path = snapshot / file
+    inside = ".." not in Path(file).parts and not Path(file).is_absolute()
+    return path if inside and path.is_file() else None
+
+
+class _NoNetworkError(Exception):
+    """The hub cannot be reached, or must not be."""
+
+
+@contextlib.contextmanager
+def _translated(source: HubSource) -> Iterator[None]:
+    """The library's exceptions as one sentence for the person at the keyboard."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - HTTP clients differ by version; the unknown is raised again
+        _explain(source, error)
+
+
+def _explain(source: HubSource, error: Exception) -> NoReturn:
+    from huggingface_hub import errors
+
+    page = f"{_host()}/datasets/{source.id}"
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(error, errors.GatedRepoError) or status == 403:
+        raise UsageError(
+            f"{source.id} is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
+        ) from error
+    if isinstance(error, errors.RevisionNotFoundError):
+        raise UsageError(
+            f"{source.id} has no revision {source.revision} at {_host()} any more; look at {page} and pin another"
+        ) from error
+    if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
+        raise UsageError(
+            f"{_host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
+        ) from error
+    if isinstance(error, errors.LocalEntryNotFoundError) or _is_connection(error):
+        why = "HF_HUB_OFFLINE is set" if _offline() else f"{_host()} cannot be reached"
+        raise _NoNetworkError(
+            f"{source.id} is not in the cache and {why}; fetch it where there is a network, set HF_ENDPOINT to a "
+            "mirror, or give a local file with --data"
+        ) from error
+    if isinstance(error, errors.EntryNotFoundError):
+        raise UsageError(f"{source.id} has lost a file that its listing names: {quoted(str(error))}") from error
+    if isinstance(error, errors.HfHubHTTPError):
+        raise UsageError(f"{_host()} answered {status or 'an error'} for {source.id}; try again later") from error
+    if isinstance(error, OSError | ValueError):
+        raise UsageError(f"cannot read {source.id} from {_host()}: {quoted(str(error))}") from error
+    raise error
+
+
+def _is_connection(error: BaseException) -> bool:
+    """A refused or timed-out connection; the library hands on those of its HTTP client, which differ by version."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"ConnectionError", "TransportError", "Timeout", "OfflineModeIsEnabled", "TimeoutError"})
+
+
+def _library() -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise UsageError(
+            "data sets of the hub need the package huggingface_hub: install reasoning-harness[hub], or give a local "
+            "file with --data"
+        ) from error
+    return huggingface_hub
+
+
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+
+
+def _host() -> str:
+    """The endpoint without credentials, for messages."""
+    parts = urlsplit(_endpoint())
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _cache() -> Path:
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+
+
+def _repository_folder(source: HubSource) -> Path:
+    return _cache() / ("datasets--" + source.id.replace("/", "--"))
+
+
+def _record(source: HubSource, revision: str) -> Path:
+    return _repository_folder(source) / ".harness" / f"{revision}.json"

@@ -1,0 +1,359 @@
+"""Hosted providers as data: where they are, how a key travels, what a request may hold and how thinking is switched.
+
+One file a provider in `provider_files/*.yaml`; unknown keys are refused. Every fact names the page of documentation it
+was taken from, and whether it was read there (`checked`). An unchecked fact only warns, it never stops a run.
+`generic` stands for everything else, the servers that one runs oneself among them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
+
+from harness.client.address.endpoint import Endpoint
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.core.records import Api
+
+GENERIC = "generic"
+"""The provider of every address that no other one knows."""
+
+Thinking = Literal["on", "off", "low", "medium", "high"]
+LengthField = Literal["max_tokens", "max_completion_tokens"]
+
+MAX_MESSAGE_CHARS = 4000
+"""As much of a server's message is searched for a rejected parameter."""
+
+_FOLDER = Path(__file__).parent / "provider_files"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Fact(_Strict):
+    """page: name of the page (`Provider.pages`) that says so; checked: it was read there."""
+
+    page: str
+    checked: bool
+
+
+class Address(Fact):
+    """base_url: None where each customer has one of their own; path: what such an address ends in.
+
+    hosts: patterns by which an address is recognised. key_header: the key goes as `Authorization: Bearer KEY`, or as
+    it is in a header of that name.
+    """
+
+    base_url: HttpUrl | None
+    hosts: tuple[str, ...]
+    path: str
+    key_variable: str
+    key_header: Literal["Authorization", "api-key"] = "Authorization"
+
+
+class ForModels(Fact):
+    """A fact about models whose names fit a pattern of `models` and none of `but_not`, case ignored."""
+
+    models: tuple[str, ...] = ("*",)
+    but_not: tuple[str, ...] = ()
+
+    def covers(self, model: str) -> bool:
+        """Whether it is about `model`."""
+        return _fits(model, self.models) and not _fits(model, self.but_not)
+
+
+class Length(ForModels):
+    """The field that bounds new tokens, thinking included, of a chat completion."""
+
+    field: LengthField
+
+
+class Seed(Fact):
+    """refused: an error; ignored: taken without effect; undocumented: nothing is said of it."""
+
+    support: Literal["supported", "ignored", "undocumented", "refused"]
+    field: str = "seed"
+
+
+class StreamUsage(Fact):
+    """How a stream comes to state its usage: asked for by `stream_options`, or by itself, the field being refused."""
+
+    how: Literal["stream_options", "by itself"]
+
+
+class ThinkingSwitch(ForModels):
+    """levels: what is merged into the body for a value of `--thinking`; {} where the value needs no field."""
+
+    levels: dict[Thinking, dict[str, Any]]
+
+
+class Reasoning(Fact):
+    """Where the reasoning text is found in a reply; "content": inside the text; "hidden": nowhere."""
+
+    field: Literal["reasoning_content", "reasoning", "content", "hidden"]
+
+
+class ModelList(Fact):
+    """all: `/models` holds every name that can be asked; partly: some other names, or none, work too."""
+
+    lists: Literal["all", "partly"]
+
+
+class Refusal(ForModels):
+    """Parameters that a request had better not hold. thinking: only under these values ("default": no flag given)."""
+
+    parameters: tuple[str, ...] = Field(min_length=1)
+    effect: Literal["refused", "ignored"]
+    thinking: tuple[Thinking | Literal["default"], ...] | None = None
+
+
+class Note(Fact):
+    """Something worth knowing that changes no request."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """What is wrong with a request before it is sent. certain: the provider is known to refuse it."""
+
+    sentence: str
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a request to one model is spelt: arguments for `payload.RequestTemplate`."""
+
+    max_tokens_field: str
+    seed_field: str
+    stream_usage: bool
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    extra_body: dict[str, Any] = field(default_factory=dict)
+
+
+class Provider(_Strict):
+    """One provider; `load` and `recognise` make it."""
+
+    name: str
+    label: str
+    pages: dict[str, HttpUrl]
+    address: Address
+    max_tokens: tuple[Length, ...] = Field(min_length=1)
+    seed: Seed
+    stream_usage: StreamUsage
+    thinking: tuple[ThinkingSwitch, ...] = ()
+    reasoning: Reasoning
+    models_list: ModelList
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @model_validator(mode="after")
+    def _pages_are_known(self) -> Provider:
+        named = {fact.page for fact in self.facts()}
+        if unknown := named - self.pages.keys():
+            raise ValueError(f"pages that are not listed under `pages`: {', '.join(sorted(unknown))}")
+        return self
+
+    @property
+    def hosted(self) -> bool:
+        """Somebody else's servers, of which the file knows more than the protocol."""
+        return self.name != GENERIC
+
+    def facts(self) -> list[Fact]:
+        """Every fact of the file."""
+        single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
+        return [*single, *self.max_tokens, *self.thinking, *self.refused, *self.notes]
+
+    def endpoint(
+        self, url: str | None, key: str | None, headers: tuple[tuple[str, str], ...] = (), weight: float = 1.0
+    ) -> Endpoint:
+        """The endpoint at `url`, or the provider's own; the key where the provider looks for it. Raises `UsageError`.
+
+        An address without a path gets the provider's.
+        """
+        if url is None:
+            if self.address.base_url is None:
+                raise UsageError(
+                    f"--provider {self.name} has no address of its own: give it with --base-url"
+                    + (f" (it ends in {self.address.path})" if self.hosted else "")
+                )
+            url = str(self.address.base_url)
+        parsed = Endpoint.parse(url, key, headers)
+        base_url = parsed.base_url
+        if not urlsplit(url if "://" in url else f"http://{url}").path.strip("/"):
+            base_url = base_url.removesuffix("/v1") + self.address.path
+        api_key = parsed.api_key
+        if api_key and self.address.key_header != "Authorization":
+            headers, api_key = (*headers, (self.address.key_header, api_key)), None
+        return Endpoint(base_url, api_key, headers, weight)
+
+    def shape(self, model: str, *, api: Api = "chat", thinking: Thinking | None = None) -> Shape:
+        """How requests for `model` are spelt. Raises `UsageError` for a thinking value that cannot be expressed."""
+        length = next((one.field for one in self.max_tokens if one.covers(model)), "max_tokens")
+        switched = dict(self._switched(model, api, thinking))
+        template = switched.pop("chat_template_kwargs", {})
+        return Shape(
+            max_tokens_field=length if api == "chat" else "max_tokens",
+            seed_field=self.seed.field,
+            stream_usage=self.stream_usage.how == "stream_options",
+            chat_template_kwargs=template,
+            extra_body=switched,
+        )
+
+    def _switched(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
+        if thinking is None:
+            return {}
+        if api != "chat":
+            raise UsageError("--thinking goes with --api chat: a raw prompt holds its own switch")
+        levels: dict[Thinking, dict[str, Any]] = {}
+        for rule in self.thinking:
+            if rule.covers(model):
+                levels = {**rule.levels, **levels}
+        if thinking in levels:
+            return levels[thinking]
+        known = f"it knows {', '.join(sorted(levels))}" if levels else "no value of it is known there"
+        raise UsageError(
+            f"{self.name} cannot express --thinking {thinking} for {visible(model, 80)}: {known}; "
+            "what it takes otherwise goes into --extra-body"
+        )
+
+    def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
+        """One sentence for each rule that a request with these top-level fields breaks, with what to do."""
+        found = []
+        for rule in self.refused:
+            broken = [name for name in rule.parameters if name in parameters]
+            if not broken or not rule.covers(model):
+                continue
+            if rule.thinking is not None and (thinking or "default") not in rule.thinking:
+                continue
+            whose = f"{self.name}: {visible(model, 80)}"
+            names = ", ".join(broken)
+            page = f"({self.pages[rule.page]}{'' if rule.checked else ', not checked'})"
+            if rule.effect == "refused":
+                sentence = f"{whose} refuses {names} {page}; drop with {_drop(broken)}"
+            else:
+                sentence = f"{whose} takes {names} without effect {page}; keep out with {_drop(broken)}"
+            found.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
+        if self.seed.field in parameters and self.seed.support != "supported":
+            found.append(self._about_seed())
+        return found
+
+    def _about_seed(self) -> Objection:
+        page = f"({self.pages[self.seed.page]})"
+        if self.seed.support == "refused":
+            return Objection(f"{self.name} refuses seeds {page}; drop with --seed none", certain=self.seed.checked)
+        does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
+        return Objection(
+            f"{self.name} {does} {page}: a sample that is asked again comes out otherwise; --seed none sends none",
+            certain=False,
+        )
+
+
+def names() -> list[str]:
+    """The providers there are."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+@cache
+def load(name: str) -> Provider:
+    """The provider of that name. Raises `UsageError` with the near names."""
+    known = names()
+    if name not in known:
+        raise UsageError(
+            f"--provider {visible(name, 60)}: there are {', '.join(known)}.{near_names(name, known)}"
+            " Any other OpenAI-compatible address works with --base-url alone."
+        )
+    path = _FOLDER / f"{name}.yaml"
+    try:
+        return Provider.model_validate({"name": name, **yaml.safe_load(path.read_text("utf-8"))})
+    except (yaml.YAMLError, ValidationError, TypeError) as error:
+        raise UsageError(f"the provider file {path.name} is damaged: {error}") from None
+
+
+def recognise(url: str) -> Provider:
+    """The provider whose address `url` is; `generic` where none claims it. Raises `UsageError` for what is no URL."""
+    try:
+        host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
+    except ValueError as error:
+        raise UsageError(f"--base-url {visible(url, 80)}: {visible(str(error), 80)}") from error
+    if not Endpoint(f"http://{host}").local:
+        for name in names():
+            if _fits(host, load(name).address.hosts):
+                return load(name)
+    return load(GENERIC)
+
+
+_FLAGS: Mapping[str, str] = {
+    "max_completion_tokens": "--max-tokens-field max_tokens",
+    "seed": "--seed none",
+    "random_seed": "--seed none",
+    "stream": "--no-stream",
+    "enable_thinking": "no --thinking",
+    "reasoning_effort": "no --thinking",
+    "chat_template_kwargs": "no --thinking and no --chat-template-kwargs",
+    "thinking": "no --thinking",
+    "reasoning": "no --thinking",
+}
+"""What to change for a field that `--drop` does not reach."""
+
+DROPPABLE = (
+    *("temperature", "top_p", "top_k", "min_p", "max_tokens", "presence_penalty", "frequency_penalty"),
+    *("repetition_penalty", "stop", "stream_options"),
+)
+"""Fields that `--drop` keeps out of a request."""
+
+_REJECTS = re.compile(
+    r"unsupported|not supported|does not support|doesn't support|not permitted|not allowed|unrecogni[sz]ed|unknown"
+    r"|unexpected|extra_forbidden|cannot (both )?be|can't be|invalid|deprecated|must be|must not|only the default",
+    re.IGNORECASE,
+)
+_CLIENT_ERROR = re.compile(r"\bHTTP 4(00|22)\b")
+_ORDINARY_WORDS = frozenset({"stop", "stream", "thinking", "reasoning"})
+"""Fields whose names are words of the language too: they count only where they are marked as names."""
+
+
+def suggestion(message: str) -> str | None:
+    """What to change when a server's refusal (HTTP 400, 422) names a field of the request; None if it names none."""
+    message = message[:MAX_MESSAGE_CHARS]
+    if not _CLIENT_ERROR.search(message) or not _REJECTS.search(message):
+        return None
+    if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
+        first = min(("max_tokens", "max_completion_tokens"), key=message.index)
+        other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
+        return f"the server rejects {first}: try --max-tokens-field {other}"
+    named = [name for name in dict.fromkeys((*DROPPABLE, *_FLAGS)) if _names(message, name)]
+    if not named:
+        return None
+    return f"the server rejects {', '.join(named)}: try another value, or {_drop(named)}"
+
+
+def _names(message: str, name: str) -> bool:
+    if name not in _ORDINARY_WORDS:
+        return re.search(rf"(?<!\w){name}(?!\w)", message) is not None
+    return (
+        re.search(rf"['\"`.]{name}['\"`]|\.{name}\b|(argument|parameter|field)s?( supplied)?: {name}\b", message)
+        is not None
+    )
+
+
+def _drop(parameters: Collection[str]) -> str:
+    """The flags that keep `parameters` out of a request."""
+    flags = dict.fromkeys(
+        f"--drop {name}" if name in DROPPABLE else _FLAGS.get(name, f"no {name} in --extra-body") for name in parameters
+    )
+    return " ".join(flags) if all(flag.startswith("--") for flag in flags) else ", ".join(flags)
+
+
+def _fits(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)

@@ -1,0 +1,59 @@
+"""Which transport carries a request: the fast one for plain http, aiohttp for the rest, the SDK if asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.proxies import proxy_for
+from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines, Transport
+from harness.client.protocol.reply import Reply
+
+TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
+
+
+def open_transport(name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False) -> Transport:
+    """The transport of that name; for its full speed run it on `streams.new_event_loop`.
+
+    ca_file: PEM file of certificate authorities; insecure: certificates are not checked. Raises `UsageError`.
+    """
+    if name == "fast":
+        return FastTransport()
+    if name == "aiohttp":
+        from harness.client.libraries.aio import AiohttpTransport
+
+        return AiohttpTransport(ca_file=ca_file, insecure=insecure)
+    if name == "sdk":
+        from harness.client.libraries.sdk import SdkTransport
+
+        return SdkTransport(ca_file=ca_file, insecure=insecure)
+    return _AutoTransport(ca_file, insecure)
+
+
+class _AutoTransport:
+    """Fast for plain http without a proxy, aiohttp (imported when first needed) for everything else."""
+
+    def __init__(self, ca_file: Path | None, insecure: bool) -> None:
+        self._fast = FastTransport()
+        self._general: Transport | None = None
+        self._ca_file = ca_file
+        self._insecure = insecure
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """See `Transport.complete`."""
+        chosen: Transport = self._fast
+        if not endpoint.base_url.startswith("http://") or (not endpoint.local and proxy_for(endpoint)):
+            if self._general is None:
+                self._general = open_transport("aiohttp", ca_file=self._ca_file, insecure=self._insecure)
+            chosen = self._general
+        return await chosen.complete(endpoint, path, body, deadlines, max_body_bytes)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._fast.close()
+        if self._general is not None:
+            await self._general.close()

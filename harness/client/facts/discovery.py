@@ -1,0 +1,191 @@
+"""What a server says of itself before the first sample: is it up, which models, how long a context, how many at once.
+
+All calls block for at most `timeout` seconds each; from a running loop use `asyncio.to_thread`. Whatever a server
+does not state is None, never guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.redact import redacted, secrets_of
+from harness.client.facts import page
+from harness.client.protocol.failures import error_words
+from harness.core import codec
+from harness.core.errors import ServerError, near_names
+from harness.core.inert import quoted
+
+_CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_SHOWN_MODELS = 8
+_ANONYMOUS = "unknown"
+"""SGLang's router lists this instead of its workers' models."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """id: as the server lists it. context_tokens: prompt and completion together, for one request."""
+
+    id: str
+    context_tokens: int | None = None
+
+
+class NoList(ServerError):
+    """The server answers but fails to list its models, as that of transformers does without a hub cache."""
+
+
+def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
+    """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
+    status, body = page.get(endpoint, endpoint.base_url + "/models", timeout=timeout, ca_file=ca_file)
+    if status in (404, 405, 501) and not endpoint.local:
+        return []
+    if status != 200:
+        kind = NoList if status == 500 else ServerError
+        raise kind(_refusal(endpoint, "/models", status, body))
+    listed = _object(body).get("data")
+    if not isinstance(listed, list):
+        raise ServerError(
+            f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
+            f"{_quoted(endpoint, body)}; check the port and path of --base-url"
+        )
+    models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, ca_file)) for entry in models]
+
+
+def find_model(
+    endpoint: Endpoint, model: str | None, *, timeout: float = 10.0, ca_file: Path | None = None
+) -> ModelInfo | None:
+    """The listed model of that name; the only one if `model` is None.
+
+    None when the server's list cannot tell (no list, one that fails, or a router that lists "unknown"). Raises
+    `ServerError` with what the server has when the name is not among it.
+    """
+    try:
+        models = list_models(endpoint, timeout=timeout, ca_file=ca_file)
+    except NoList:
+        if model is None:
+            raise
+        return None
+    known = {info.id: info for info in models}
+    if model is not None and model in known:
+        return known[model]
+    if not models or _ANONYMOUS in known:
+        return None
+    shown = ", ".join(quoted(name) for name in list(known)[:_SHOWN_MODELS])
+    if len(known) > _SHOWN_MODELS:
+        shown += f" and {len(known) - _SHOWN_MODELS} more"
+    if model is None:
+        if len(models) == 1:
+            return models[0]
+        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with --model")
+    near = near_names(model, known)
+    raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
+
+
+def stated_concurrency(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> int | None:
+    """Requests that the server says it runs at once: llama.cpp's slots, SGLang's max_running_requests."""
+    slots = _description(endpoint, "/props", timeout, ca_file).get("total_slots")
+    if type(slots) is int and slots > 0:
+        return slots
+    for path in ("/get_server_info", "/server_info"):
+        described = _description(endpoint, path, timeout, ca_file)
+        states = described.get("internal_states")
+        for place in (described, *(states if isinstance(states, list) else ())):
+            running = place.get("max_running_requests") if isinstance(place, dict) else None
+            if type(running) is int and running > 0:
+                return running
+    return None
+
+
+def is_up(endpoint: Endpoint, *, timeout: float = 5.0, ca_file: Path | None = None) -> bool:
+    """The server can take requests: its health page says so, or without one, its model list answers."""
+    for url in (_root(endpoint) + "/health", endpoint.base_url + "/models"):
+        try:
+            status, _ = page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
+        except ServerError:
+            return False
+        if status == 200:
+            return True
+        if status >= 500:
+            return False
+    return status in (401, 403, 404, 405)
+
+
+def wait_until_up(
+    endpoint: Endpoint,
+    seconds: float,
+    *,
+    ca_file: Path | None = None,
+    interval: float = 1.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once the server is up; `ServerError` after `seconds`."""
+    due = clock() + seconds
+    while not is_up(endpoint, ca_file=ca_file):
+        if clock() + interval > due:
+            raise ServerError(
+                f"no server was ready at {endpoint.base_url} within {seconds:g} s; "
+                "is it still loading, or is the port wrong?"
+            )
+        sleep(interval)
+
+
+def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
+    words = _quoted(endpoint, body)
+    if status in (401, 403):
+        cure = "the key was not accepted" if endpoint.api_key else "no key was sent: set OPENAI_API_KEY"
+        return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
+    if status == 404:
+        return f"{endpoint.base_url}{path} does not exist (HTTP 404); --base-url usually ends in /v1"
+    if status == 503:
+        return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
+    return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"
+
+
+def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None) -> int | None:
+    for name in _CONTEXT_FIELDS:
+        stated = entry.get(name)
+        if type(stated) is int and stated > 0:
+            return stated
+    if not endpoint.local:
+        return None
+    if isinstance(entry.get("meta"), dict):
+        # llama.cpp splits its context over the slots: /props states a slot's share.
+        settings = _description(endpoint, "/props", timeout, ca_file).get("default_generation_settings")
+        stated = settings.get("n_ctx") if isinstance(settings, dict) else None
+        return stated if type(stated) is int and stated > 0 else None
+    stated = _description(endpoint, "/get_server_info", timeout, ca_file).get("context_length")
+    return stated if type(stated) is int and stated > 0 else None
+
+
+def _description(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None) -> dict[str, Any]:
+    """A page of the server's own beside the OpenAI paths; empty if it has none."""
+    with contextlib.suppress(ServerError):
+        status, body = page.get(endpoint, _root(endpoint) + path, timeout=timeout, ca_file=ca_file)
+        if status == 200:
+            return _object(body)
+    return {}
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value: Any = codec.decode(body)
+    except codec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _root(endpoint: Endpoint) -> str:
+    parts = urlsplit(endpoint.base_url)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1"), "", ""))
+
+
+def _quoted(endpoint: Endpoint, body: bytes) -> str:
+    return quoted(redacted(error_words(body), secrets_of(endpoint))) or "no explanation"

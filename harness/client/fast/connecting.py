@@ -1,0 +1,167 @@
+"""From a host's name to a connected socket that does not block.
+
+Many connects at once neither hold up the reading (a few are made in a turn of the loop, then sockets are read) nor
+look a name up twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import time
+from collections import deque
+from functools import partial
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.inert import quoted
+
+RESOLVE_S = 60.0
+"""How long a host's addresses are remembered."""
+
+CONNECTS_A_TURN = 32
+"""So many connections are begun, then what came meanwhile is read: a connect takes some 40 µs of the loop."""
+
+Place = tuple[str, int]
+"""Host and port."""
+
+_Address = tuple[int, tuple[str | int | bytes, ...]]
+_NOT_BLOCKING = getattr(socket, "SOCK_NONBLOCK", 0)
+
+
+class Connector:
+    """Connects to the hosts of a run. Lives on one loop."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[Place, tuple[float, list[_Address]]] = {}
+        self._lookups: dict[Place, asyncio.Task[list[_Address]]] = {}
+        self._left = CONNECTS_A_TURN
+        self._turned = False  # the end of this turn is awaited
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def connect(self, place: Place, seconds: float) -> socket.socket:
+        """A socket connected to `place`. Raises `RequestFailed`, after `seconds` at the latest."""
+        if not self._left or self._waiting:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._left -= 1
+            if not self._turned:
+                self._turned = True
+                asyncio.get_running_loop().call_soon(self._next_turn)
+        try:
+            return await self._connected(place, seconds)
+        except TimeoutError:
+            raise RequestFailed("timeout", f"no connection to {_shown(place)} within {seconds:g} s") from None
+        except OSError as error:
+            cause = error.strerror or str(error)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                cause += "; lower the concurrency or raise `ulimit -n`"
+                message = f"cannot connect to {_shown(place)}: {quoted(cause)}"
+                raise RequestFailed("out_of_files", message) from None
+            raise RequestFailed("connect", f"cannot connect to {_shown(place)}: {quoted(cause)}") from None
+
+    def close(self) -> None:
+        """End the lookups under way."""
+        for lookup in self._lookups.values():
+            lookup.cancel()
+
+    def _next_turn(self) -> None:
+        """The loop has read what had come: so many more may connect."""
+        self._left = CONNECTS_A_TURN
+        while self._left and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._left -= 1
+        self._turned = self._left < CONNECTS_A_TURN
+        if self._turned:
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    async def _connected(self, place: Place, seconds: float) -> socket.socket:
+        until, addresses = self._addresses.get(place, (0.0, []))
+        if time.monotonic() >= until:
+            async with asyncio.timeout(seconds):
+                addresses = await self._resolve(place)
+        for n, address in enumerate(addresses):
+            try:
+                # A dead first address (::1 of localhost, say) must not use up the whole deadline.
+                sock = await _connected_to(address, seconds / len(addresses))
+            except OSError:
+                if n + 1 == len(addresses):
+                    raise
+            else:
+                if n:
+                    addresses.insert(0, addresses.pop(n))
+                return sock
+        raise OSError("the name has no address")
+
+    async def _resolve(self, place: Place) -> list[_Address]:
+        """The addresses of a host; all who ask meanwhile wait for one lookup."""
+        lookup = self._lookups.get(place)
+        if lookup is None:
+            lookup = self._lookups[place] = asyncio.ensure_future(_lookup(place))
+            lookup.add_done_callback(lambda _: self._lookups.pop(place, None))
+        addresses = await asyncio.shield(lookup)
+        self._addresses[place] = (time.monotonic() + RESOLVE_S, addresses)
+        return addresses
+
+
+async def _lookup(place: Place) -> list[_Address]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = socket.getaddrinfo(*place, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(*place, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in found))
+
+
+async def _connected_to(address: _Address, seconds: float) -> socket.socket:
+    """Raises `OSError` (`TimeoutError` after `seconds`)."""
+    sock = socket.socket(address[0], socket.SOCK_STREAM | _NOT_BLOCKING)
+    try:
+        if not _NOT_BLOCKING:
+            sock.setblocking(False)
+        code = sock.connect_ex(address[1])
+        if code == errno.EINPROGRESS and not _stands(sock):
+            async with asyncio.timeout(seconds):
+                await _writable(sock)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code not in (0, errno.EINPROGRESS):
+            raise OSError(code, os.strerror(code))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _stands(sock: socket.socket) -> bool:
+    """Over loopback a connection stands before the call that asks for it returns."""
+    try:
+        sock.getpeername()
+    except OSError:
+        return False
+    return True
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    fd = sock.fileno()
+    loop.add_writer(fd, partial(_set, ready))
+    try:
+        await ready
+    finally:
+        loop.remove_writer(fd)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(asyncio.InvalidStateError):
+        future.set_result(None)
+
+
+def _shown(place: Place) -> str:
+    return f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"

@@ -1,0 +1,132 @@
+"""The transport for plain http: sockets of its own, no task switch and no parse per token.
+
+On the loop of `streams` reads happen inside its selector; on any other loop by its readers. Stamps are the kernel's
+receive stamps where the system gives them ("kernel"), so that timing is true when Python is late; else the loop's
+clock at the read ("user").
+Not covered: https and proxies (see `aio`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.fast.connecting import Connector, Place
+from harness.client.fast.connection import Connection
+from harness.client.fast.stamps import ClockOffset
+from harness.client.interface import Deadlines, request_headers
+from harness.client.protocol.event_templates import Templates
+from harness.client.protocol.http1 import request_head
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.core.inert import quoted
+
+LOOK_S = 0.25
+"""How often deadlines are looked at."""
+
+
+class _Route(NamedTuple):
+    """What all requests to one path of an endpoint share. head: up to the value of Content-Length."""
+
+    place: Place
+    head: bytes
+    secrets: tuple[str, ...]
+
+
+class FastTransport:
+    """See `harness.client.interface.Transport`. kernel_stamps: use the kernel's receive stamps where there are any."""
+
+    def __init__(self, *, kernel_stamps: bool = True) -> None:
+        self.kernel_stamps = kernel_stamps and sys.platform == "linux" and sys.maxsize > 2**32
+        self.clock_offset = ClockOffset()
+        self._connector = Connector()
+        self._active: set[Connection] = set()
+        self._idle: dict[Place, list[Connection]] = {}
+        self._routes: dict[tuple[Endpoint, str], _Route] = {}
+        self._templates: dict[Place, Templates] = {}
+        self._looking: asyncio.TimerHandle | None = None
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
+        request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
+        while True:
+            idle = self._idle.get(route.place)
+            kept = idle.pop() if idle else None
+            connection = kept or await self._connected(route.place, deadlines.connect)
+            parser = ReplyParser(
+                started=time.monotonic(),
+                started_utc=time.time(),
+                max_body_bytes=max_body_bytes,
+                clock="kernel" if self.kernel_stamps else "user",
+                secrets=route.secrets,
+            )
+            self._begun(connection)
+            try:
+                return await connection.ask(request, parser, deadlines)
+            except RequestFailed as failure:
+                if not (kept and failure.unanswered):
+                    raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in [*self._active, *(one for idle in self._idle.values() for one in idle)]:
+            connection.close()
+        self._idle.clear()
+        self._connector.close()
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    def freed(self, connection: Connection) -> None:
+        """See `connection.Owner`."""
+        self._idle.setdefault(connection.place, []).append(connection)
+
+    def ended(self, connection: Connection) -> None:
+        """See `connection.Owner`."""
+        self._active.discard(connection)
+
+    def dropped(self, connection: Connection) -> None:
+        """See `connection.Owner`."""
+        self._active.discard(connection)
+        idle = self._idle.get(connection.place)
+        if idle and connection in idle:
+            idle.remove(connection)
+
+    def _begun(self, connection: Connection) -> None:
+        """`connection` carries a request: its deadlines are looked at."""
+        self._active.add(connection)
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for connection in [one for one in self._active if one.look_at <= now]:
+            connection.look(now)
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(LOOK_S, self._look) if self._active else None
+
+    def _route(self, endpoint: Endpoint, path: str) -> _Route:
+        parts = urlsplit(endpoint.base_url)
+        if parts.scheme != "http":
+            raise RequestFailed("refused", f"{host_and_port(endpoint.base_url)}: this transport speaks plain http only")
+        secrets = secrets_of(endpoint)
+        try:
+            head = request_head(endpoint.base_url + path, request_headers(endpoint))
+        except ValueError as error:
+            message = quoted(redacted(str(error), secrets))
+            raise RequestFailed("refused", f"the request cannot be made: {message}") from None
+        route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
+        return route
+
+    async def _connected(self, place: Place, seconds: float) -> Connection:
+        sock = await self._connector.connect(place, seconds)
+        templates = self._templates.setdefault(place, Templates())
+        return Connection(self, place, sock, templates, kernel_stamps=self.kernel_stamps)

@@ -1,0 +1,53 @@
+"""The one interface of all transports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """Seconds. `idle` counts from the last token, not from the last byte: pings do not extend it.
+
+    There is no total deadline: a 32k-token answer may take an hour; a stall may not.
+    """
+
+    connect: float = 10.0
+    first_token: float = 600.0
+    idle: float = 120.0
+
+
+class Transport(Protocol):
+    """Sends one request and reads its whole reply. Lives on one asyncio loop; safe for many calls at once."""
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """POST `body` (JSON, already encoded) to `path` ("/chat/completions" or "/completions").
+
+        Streaming or not is read off the reply's content type. Raises `RequestFailed`; on cancellation closes the
+        connection and raises `asyncio.CancelledError`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+def request_headers(endpoint: Endpoint) -> dict[str, str]:
+    """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream, application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "reasoning-harness",
+    }
+    if endpoint.api_key:
+        headers["Authorization"] = f"Bearer {endpoint.api_key}"
+    headers.update(endpoint.headers)
+    return headers

@@ -1,0 +1,216 @@
+"""The transport on aiohttp: https, private certificate authorities, IPv6, proxies, unix sockets.
+
+Guarantees: no redirect is followed; the key goes to the endpoint's own host only; loopback and private hosts bypass
+proxies; every wait has a deadline, and the idle one counts from the last token, not the last byte.
+Stamps are the loop's clock at the read ("user"): TLS hides the kernel's receive stamps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.proxies import proxy_for
+from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.interface import Deadlines, request_headers
+from harness.client.libraries.watch import Watch
+from harness.client.protocol.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+
+ERROR_BODY_S = 10.0
+"""How long the body of an error is read."""
+
+
+class AiohttpTransport:
+    """See `harness.client.interface.Transport`. Made on any thread, used on one loop.
+
+    ca_file: PEM file of the certificate authorities to trust instead of the system's. insecure: certificates are
+    not checked; the caller says so loudly and records it.
+    """
+
+    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
+        self._ssl: ssl.SSLContext | bool = not insecure
+        if ca_file is not None:
+            try:
+                self._ssl = ssl.create_default_context(cafile=str(ca_file))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
+        self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        while True:
+            kept = _Kept()
+            try:
+                return await self._ask(endpoint, path, body, deadlines, max_body_bytes, kept)
+            except RequestFailed as failure:
+                if not (kept.reused and failure.unanswered):
+                    raise
+
+    async def _ask(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int, kept: _Kept
+    ) -> Reply:
+        session = self._session(endpoint.socket_path)
+        proxy = proxy_for(endpoint)
+        clock = asyncio.get_running_loop().time
+        secrets = secrets_of(endpoint)
+        parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
+        watch = Watch(parser, deadlines)
+        try:
+            async with (
+                watch,
+                session.post(
+                    endpoint.over_http(endpoint.base_url + path),
+                    data=body,
+                    headers=request_headers(endpoint),
+                    proxy=proxy,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
+                    trace_request_ctx=kept,
+                ) as response,
+            ):
+                if response.status != 200:
+                    raise await _refusal(response, secrets)
+                encoding = response.headers.get("Content-Encoding", "identity").lower()
+                if encoding != "identity":
+                    raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                parser.request_id = response.headers.get("x-request-id")
+                watch.is_closed = partial(_is_closed, response)
+                cut = await _read(response, parser, watch, clock)
+                return parser.finish(clock(), cut)
+        except TimeoutError as error:
+            if parser.finished:  # a complete reply is not lost because its last bytes are late
+                return parser.finish(clock(), cut="" if parser.done else "no end of the body")
+            if watch.lost:
+                return parser.finish(clock(), cut="the connection was lost over broken framing")
+            if watch.expired:
+                raise parser.failed("timeout", watch.why()) from None
+            raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
+        except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+            raise _connection_failure(error, endpoint, proxy, secrets) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in self._sessions.values():
+            await session.close()
+        self._sessions.clear()
+
+    def _session(self, socket_path: str | None) -> aiohttp.ClientSession:
+        session = self._sessions.get(socket_path)
+        if session is None:
+            connector: aiohttp.BaseConnector
+            if socket_path is None:
+                connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl)
+            else:
+                connector = aiohttp.UnixConnector(socket_path, limit=0)
+            session = self._sessions[socket_path] = aiohttp.ClientSession(
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trace_configs=[_reuse_trace()],
+            )
+        return session
+
+
+class _Kept:
+    """Whether a request went out on a connection that had carried another one before."""
+
+    reused = False
+
+
+def _reuse_trace() -> aiohttp.TraceConfig:
+    async def reused(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        context.trace_request_ctx.reused = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(reused)
+    return trace
+
+
+async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:
+    """Feed the body to `parser`; returns why the body ended, if not cleanly."""
+    try:
+        async for data in response.content.iter_any():
+            parser.feed(data, clock())
+            if parser.done:
+                watch.drain()
+    except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
+        if isinstance(error, TimeoutError):
+            raise
+        return _cause(error)
+    return ""
+
+
+def _is_closed(response: aiohttp.ClientResponse) -> bool:
+    """aiohttp (3.14) closes a connection over broken framing without telling the reader of the body."""
+    connection = response.connection
+    return connection is not None and (connection.transport is None or connection.transport.is_closing())
+
+
+async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -> RequestFailed:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(ERROR_BODY_S):
+            while len(body) < MAX_ERROR_BODY_BYTES and (data := await response.content.readany()):
+                body += data
+    except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError):
+        pass  # what came is explanation enough
+    headers = response.headers
+    return failed_status(
+        response.status,
+        bytes(body[:MAX_ERROR_BODY_BYTES]),
+        content_encoding=headers.get("Content-Encoding", ""),
+        retry_after=headers.get("Retry-After"),
+        retry_after_ms=headers.get("retry-after-ms"),
+        location=headers.get("Location"),
+        secrets=secrets,
+    )
+
+
+def _connection_failure(
+    error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[str, ...]
+) -> RequestFailed:
+    place = host_and_port(endpoint.base_url)
+    if proxy:
+        place += f" through the proxy {host_and_port(proxy)}"
+    cause = quoted(redacted(_cause(error), secrets))
+    if isinstance(error, aiohttp.ClientSSLError):
+        return RequestFailed(
+            "refused", f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
+        )
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return RequestFailed("refused", f"{place}: the proxy answered HTTP {error.status}", status=error.status)
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return RequestFailed("connect", f"{place} closed the connection before replying", unanswered=True)
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return RequestFailed("out_of_files", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return RequestFailed("connect", f"cannot connect to {place}: {cause}")
+    if isinstance(error, HttpProcessingError | aiohttp.ClientResponseError):
+        return RequestFailed("malformed", f"{place} does not answer in HTTP: {cause}")
+    if isinstance(error, ValueError) and not isinstance(error, aiohttp.ClientError):
+        return RequestFailed("refused", f"the request to {place} cannot be made: {cause}")
+    return RequestFailed("connect", f"the connection to {place} broke before the reply: {cause}")
+
+
+def _cause(error: Exception) -> str:
+    """The reason in an exception, without the library's decoration."""
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, OSError) and inner.strerror:
+        return inner.strerror
+    return str(inner) or type(inner).__name__

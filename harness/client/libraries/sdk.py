@@ -1,0 +1,149 @@
+"""The transport on the openai SDK, for endpoints that need its ways of addressing and signing.
+
+The SDK sends and receives; the bytes are read by `events` like everybody's, so that samples are the same. Its own
+retries are off and no redirect is followed. Slow: 0.1 ms a token, and its pool is quadratic in the connections.
+Not covered: an error body without end is bounded by the first-token deadline only, for the SDK reads it whole.
+Works with openai 2.8 (httpx) to 3.x (an HTTP library of its own).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.proxies import proxy_for
+from harness.client.address.redact import host_and_port, secrets_of
+from harness.client.interface import Deadlines
+from harness.client.libraries.watch import Watch
+from harness.client.protocol.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.core import codec
+from harness.core.errors import UsageError
+
+_BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
+"""Packages whose exceptions are the network's doing; SDK 2.x lets those of its HTTP library through."""
+
+_NO_KEY = "EMPTY"
+"""The SDK insists on a key; servers without one ignore it."""
+
+
+class SdkTransport:
+    """See `harness.client.interface.Transport`. ca_file, insecure: as in `AiohttpTransport`."""
+
+    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
+        self._verify: ssl.SSLContext | bool = not insecure
+        if ca_file is not None:
+            try:
+                self._verify = ssl.create_default_context(cafile=str(ca_file))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
+        self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
+
+    async def complete(
+        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+    ) -> Reply:
+        """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
+        create, arguments = _call(client, path, body)
+        clock = asyncio.get_running_loop().time
+        secrets = secrets_of(endpoint)
+        parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
+        watch = Watch(parser, deadlines)
+        place = host_and_port(endpoint.base_url)
+        try:
+            async with watch, create(**arguments) as response:
+                encoding = response.headers.get("content-encoding", "identity").lower()
+                if encoding != "identity":
+                    raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
+                parser.request_id = response.headers.get("x-request-id")
+                cut = ""
+                try:
+                    async for data in response.iter_bytes():
+                        parser.feed(data, clock())
+                        if parser.done:
+                            watch.drain()
+                except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
+                    cut = _network_cause(error)
+                return parser.finish(clock(), cut)
+        except RequestFailed:
+            raise
+        except TimeoutError:
+            if parser.finished:
+                return parser.finish(clock(), cut="" if parser.done else "no end of the body")
+            raise parser.failed("timeout", watch.why()) from None
+        except openai.APIStatusError as error:
+            headers = error.response.headers
+            raise failed_status(
+                error.status_code,
+                error.response.content[:MAX_ERROR_BODY_BYTES],
+                retry_after=headers.get("retry-after"),
+                retry_after_ms=headers.get("retry-after-ms"),
+                location=headers.get("location"),
+                secrets=secrets,
+            ) from None
+        except openai.APITimeoutError:
+            raise parser.failed("timeout", f"no connection to {place} within {deadlines.connect:g} s") from None
+        except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
+            cause = _network_cause(error)
+            if "certificate" in cause.lower() or "SSL" in cause:
+                message = f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
+                raise parser.failed("refused", message) from None
+            if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
+                message = f"cannot connect to {place}: {cause}; lower the concurrency or raise `ulimit -n`"
+                raise parser.failed("out_of_files", message) from None
+            raise parser.failed("connect", f"cannot connect to {place}: {cause}") from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
+        if endpoint.socket_path is not None:
+            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use --transport aiohttp"
+            raise RequestFailed("refused", message)
+        client = self._clients[endpoint] = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key or _NO_KEY,
+            max_retries=0,
+            default_headers={"Accept-Encoding": "identity", **dict(endpoint.headers)},
+            # One number for connecting and between bytes; `Watch` counts tokens.
+            timeout=openai.Timeout(None, connect=deadlines.connect),
+            http_client=openai.DefaultAsyncHttpxClient(
+                follow_redirects=False,
+                trust_env=False,
+                proxy=proxy_for(endpoint),
+                verify=self._verify,
+            ),
+        )
+        return client
+
+
+def _call(client: openai.AsyncOpenAI, path: str, body: bytes) -> tuple[Any, dict[str, Any]]:
+    """The SDK's method for `path`, and its arguments: all but the required ones go as they are."""
+    fields: dict[str, Any] = codec.decode(body, dict)
+    resource: Any = client.chat.completions if path == "/chat/completions" else client.completions
+    named: dict[str, Any] = {
+        name: fields.pop(name) for name in ("model", "messages", "prompt", "stream") if name in fields
+    }
+    return resource.with_streaming_response.create, {**named, "extra_body": fields}
+
+
+def _network_cause(error: Exception) -> str:
+    """The innermost reason in an exception of the network; any other exception is raised again."""
+    if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _BENEATH:
+        raise error
+    inner: BaseException = error
+    while inner.__cause__ is not None or inner.__context__ is not None:
+        inner = inner.__cause__ or inner.__context__ or inner
+    return str(inner) or str(error) or type(inner).__name__

@@ -1,0 +1,190 @@
+"""What a server's refusal means: HTTP status and error body → `RequestFailed` of the right kind, in its own words.
+
+Error bodies differ: `{"error": {"message", "type", "code"}}` (OpenAI, vLLM, llama.cpp, LiteLLM), `{"error": "text"}`
+(vLLM without a key), `{"object": "error", "message"}` (SGLang), `{"detail": …}` (FastAPI), a list around any of
+them (Gemini). The words are foreign: they are redacted first, then bounded and made harmless.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from harness.client.address.redact import redacted
+from harness.client.protocol.reply import FailureKind, RequestFailed
+from harness.core import codec
+from harness.core.inert import quoted
+
+MAX_ERROR_BODY_BYTES = 64 * 1024
+"""As much of an error body is read; servers echo whole prompts."""
+
+MAX_RETRY_AFTER_S = 3600.0
+"""Longest pause that a Retry-After can ask for; what it asked beyond that is said in the message."""
+
+_TOO_LONG = re.compile(
+    r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"
+    r"|maximum context length|max_model_len"  # vLLM
+    r"|exceed_context_size_error|exceeds the available context size"  # llama.cpp
+    r"|longer than the model's context length|requested token count exceeds"  # SGLang
+    r"|ContextWindowExceeded"  # LiteLLM
+    r"|(prompt|input) is too long|range of input length should be"  # Anthropic, DashScope
+    r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
+    r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)",
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(
+    r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
+)
+_MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
+_NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+
+
+def failed_status(
+    status: int,
+    body: bytes,
+    *,
+    content_encoding: str = "",
+    retry_after: str | None = None,
+    retry_after_ms: str | None = None,
+    location: str | None = None,
+    secrets: Iterable[str] = (),
+    now: float | None = None,
+) -> RequestFailed:
+    """The failure that an HTTP response other than 200 stands for. `now`: Unix time, for Retry-After dates."""
+    if 300 <= status < 400:
+        target = quoted(redacted(location or "", secrets)) or "an unnamed place"
+        return RequestFailed(
+            "refused", f"HTTP {status}: redirects to {target}; not followed, give that address itself", status=status
+        )
+    words = error_words(_decoded(body, content_encoding))
+    kind = classify(status, words)
+    asked = _stated_seconds(retry_after, retry_after_ms, now)
+    message = f"HTTP {status}: {quoted(redacted(words, secrets)) or 'no explanation'}"
+    if asked is not None and asked > MAX_RETRY_AFTER_S:
+        message += f" (asks to wait {asked:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
+        asked = MAX_RETRY_AFTER_S
+    return RequestFailed(kind, message, status=status, retry_after=asked)
+
+
+def failed_event(error: Any, secrets: Iterable[str] = (), partial_text: str = "") -> RequestFailed:
+    """The failure that an error event inside a stream (or an error object in a 200) stands for."""
+    words = _words(error) or "no explanation"
+    status = _stated_status(error)
+    kind = "server" if status is None else classify(status, words)
+    if status is None and _TOO_LONG.search(words):
+        kind = "too_long"
+    message = f"error in the stream: {quoted(redacted(words, secrets))}"
+    return RequestFailed(kind, message, status=status, partial_text=redacted(partial_text, secrets))
+
+
+def classify(status: int, words: str) -> FailureKind:
+    """The kind of failure of an error status, given the server's words."""
+    if status == 429:
+        return "refused" if _NO_QUOTA.search(words) else "rate_limited"
+    if status in (400, 413, 422) and _TOO_LONG.search(words):
+        return "too_long"
+    if status in (401, 402, 403, 404, 405, 407, 410):
+        return "refused"
+    if status == 400 and _UNKNOWN_MODEL.search(words):
+        return "refused"
+    if status in (408, 409, 423, 425) or status >= 500:
+        return "server"
+    return "rejected"
+
+
+def error_words(body: bytes) -> str:
+    """The server's own explanation in an error body of any known shape; the body itself if it is none of them."""
+    try:
+        value: Any = codec.decode(body)
+    except codec.DecodeError:
+        return _plain(body)
+    return _words(value) or _plain(body)
+
+
+def retry_after_seconds(value: str, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for (a number, or an HTTP date after `now`, Unix time).
+
+    Nonsense (negative, NaN, infinite, a date in the past, prose) is None. Not capped.
+    """
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _stated_seconds(retry_after: str | None, retry_after_ms: str | None, now: float | None) -> float | None:
+    now = datetime.now(UTC).timestamp() if now is None else now
+    if retry_after_ms is not None:
+        stated = retry_after_seconds(retry_after_ms, now)
+        if stated is not None:
+            return stated / 1000
+    return None if retry_after is None else retry_after_seconds(retry_after.strip(), now)
+
+
+def _stated_status(error: Any) -> int | None:
+    """The HTTP status that an error object names in its `code` or `status`."""
+    for value in (error, error.get("error") if isinstance(error, dict) else None):
+        if isinstance(value, dict):
+            for key in ("code", "status", "status_code"):
+                stated = value.get(key)
+                if isinstance(stated, str) and stated.isascii() and stated.isdigit() and len(stated) == 3:
+                    stated = int(stated)
+                if type(stated) is int and 400 <= stated <= 599:
+                    return stated
+    return None
+
+
+def _words(error: Any) -> str:
+    """The message in a decoded error of any known shape; empty if there is none."""
+    value: Any = error
+    for _ in range(4):  # list → object → error → message is the deepest shape seen
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value:
+            if all(isinstance(item, dict) and "msg" in item for item in value):  # FastAPI's validation errors
+                return "; ".join(map(_validation_error, value[:5]))
+            value = value[0]
+        elif isinstance(value, dict):
+            kind = value.get("type") if isinstance(value.get("type"), str) else value.get("code")
+            message = value.get("message")
+            if isinstance(message, str) and message:
+                known = isinstance(kind, str) and kind and not kind.isdigit() and kind not in message
+                return f"{message} ({kind})" if known else message
+            value = value.get("error") or value.get("detail") or value.get("errors") or message
+        else:
+            return ""
+    return ""
+
+
+def _validation_error(item: dict[str, Any]) -> str:
+    place = item.get("loc")
+    names = [str(name) for name in place if isinstance(name, str | int)] if isinstance(place, list) else []
+    message = item["msg"] if isinstance(item["msg"], str) else "invalid"
+    return f"{'.'.join(names)}: {message}" if names else message
+
+
+def _decoded(body: bytes, content_encoding: str) -> bytes:
+    """An error body as text bytes: gzip and deflate are undone within the bound, whatever was asked for."""
+    if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        return body
+    try:
+        return zlib.decompressobj(wbits=47).decompress(body, MAX_ERROR_BODY_BYTES)
+    except zlib.error:
+        return b"(an unreadable compressed body)"
+
+
+def _plain(body: bytes) -> str:
+    text = body[:2000].decode("utf-8", "replace").strip()
+    if text[:1] == "<":  # a page of a proxy or a web server: its words without the markup
+        text = " ".join(_MARKUP.sub(" ", text).split())
+    return text

@@ -1,0 +1,350 @@
+"""What other tools write, row by row: one adapter a format, each from source rows to `Asked` records.
+
+An adapter does not judge and does not group; it says which question was asked, what the reference is, and what came
+back. Formats: llmeval (`prompt`, `gen`, `answer`), limo (`question`, `generated_responses`, `gold_answer`), lm_eval
+(sample logs), inspect (`.eval` logs), openai_batch (needs the questions), sglang (the state dump of its reasoning
+benchmark; needs the questions), columns (any file, by column names).
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.benchmarks.card import ANSWER_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.limits import MAX_DATA_BYTES
+from harness.benchmarks.prompts import without_instruction
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import quoted, visible
+from harness.core.records import Question
+
+RESPONSE_COLUMNS = (
+    "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
+    "completion", "completions", "generated_text", "model_output", "prediction", "code",
+)  # fmt: skip
+REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
+GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
+ID_COLUMNS = ("question_id", "doc_id", "problem_id", "unique_id", "id", "idx")
+
+MAX_MEMBER_BYTES = 256 * 1024 * 1024
+"""Longest sample of an `.eval` log, in bytes after decompression."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """One completion as a tool stored it. None = it stored nothing."""
+
+    text: str | None
+    reasoning: str | None = None
+    finish_reason: str = "unknown"
+    completion_tokens: int | None = None
+    prompt_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as a tool stored it, with what came back. `known`: the question itself, where a card has it."""
+
+    place: str
+    responses: list[Response]
+    question: str | None = None
+    answer: Any = None
+    question_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    known: Question | None = None
+
+
+def by_columns(
+    rows: Sequence[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
+) -> Iterator[Asked]:
+    """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
+    first = rows[0]
+    response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "--response-key")
+    answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "--answer-key")
+    question_column = _column(first, question, QUESTION_COLUMNS, "the question")
+    id_column = _column(first, question_id, (), "the id")
+    for row in rows:
+        for column in (response_column, answer_column):
+            if column not in row.value:
+                raise UsageError(f"{row.place} has no column {visible(column)!r}, which earlier rows have")
+        text = row.value.get(question_column) if question_column else None
+        yield Asked(
+            row.place,
+            _responses(row, row.value[response_column], response_column),
+            question=_flat(text),
+            answer=row.value[answer_column],
+            question_id=_id(row.value.get(id_column)) if id_column else None,
+        )
+
+
+def llmeval(rows: Sequence[Row]) -> Iterator[Asked]:
+    """LLMEval: `gen` is a text or a list; newer files tell a question by `doc_id`."""
+    for row in rows:
+        _need(row, ("prompt", "gen", "answer"), "LLMEval")
+        yield Asked(
+            row.place,
+            _responses(row, row.value["gen"], "gen"),
+            question=_flat(row.value["prompt"]),
+            answer=row.value["answer"],
+            question_id=_id(row.value.get("doc_id")),
+        )
+
+
+def limo(rows: Sequence[Row]) -> Iterator[Asked]:
+    """LIMO's evaluation (and its descendants): all samples of a question in one row."""
+    for row in rows:
+        _need(row, ("generated_responses",), "LIMO")
+        gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
+        if gold is None:
+            raise UsageError(f"{row.place} has no reference answer; LIMO's files have one as gold_answer")
+        yield Asked(
+            row.place,
+            _responses(row, row.value["generated_responses"], "generated_responses"),
+            question=_flat(row.value.get("question", row.value.get("problem"))),
+            answer=row.value[gold],
+            question_id=_id(row.value.get("id")),
+        )
+
+
+def lm_eval(rows: Sequence[Row]) -> Iterator[Asked]:
+    """lm-evaluation-harness `samples_*.jsonl`: `resps` holds the texts before its own filters.
+
+    It writes a line for each of its filters, all with the same responses: the first line of a `doc_id` counts.
+    """
+    seen: set[str] = set()
+    for row in rows:
+        _need(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
+        doc_id = str(row.value["doc_id"])
+        if doc_id in seen:
+            continue
+        seen.add(doc_id)
+        responses = []
+        for resp in row.value["resps"] if isinstance(row.value["resps"], list) else []:
+            responses += _responses(row, resp, "resps")
+        doc = row.value["doc"] if isinstance(row.value["doc"], dict) else {}
+        question = next((doc[name] for name in QUESTION_COLUMNS if isinstance(doc.get(name), str)), None)
+        gold = row.value["target"]
+        if isinstance(gold, str) and "####" in gold:
+            gold = gold.rpartition("####")[2].strip()
+        yield Asked(row.place, responses, question=question, answer=gold, question_id=doc_id)
+
+
+def inspect(path: Path) -> Iterator[Asked]:
+    """Inspect's `.eval` log: a zip with one JSON file for each sample and epoch."""
+    shown = visible(str(path))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
+            if not names:
+                raise UsageError(f"{shown} holds no samples; it may be an interrupted log")
+            for name in sorted(dict.fromkeys(names)):
+                info = archive.getinfo(name)
+                if info.file_size > MAX_MEMBER_BYTES:
+                    raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; at most {MAX_MEMBER_BYTES}")
+                place = f"{shown}:{visible(name)}"
+                with archive.open(info) as file:
+                    data = file.read(MAX_MEMBER_BYTES + 1)
+                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), place, constants=True), place)
+    except NotImplementedError as error:
+        raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
+        raise UsageError(f"{shown} is damaged or no Inspect log: {quoted(str(error))}") from error
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {shown}") from error
+
+
+def _inspect_sample(sample: Any, place: str) -> Asked:
+    if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
+        raise UsageError(f"{place} is no sample of an Inspect log")
+    output = _mapping(sample["output"])
+    usage = _mapping(output.get("usage"))
+    choices = output.get("choices")
+    responses = []
+    for choice in map(_mapping, choices if isinstance(choices, list) else []):
+        text, reasoning = _parts(_mapping(choice.get("message")).get("content"))
+        reason = str(choice.get("stop_reason", "unknown"))
+        responses.append(
+            Response(
+                text,
+                reasoning,
+                "length" if reason in ("max_tokens", "model_length") else reason,
+                _count(usage.get("output_tokens")),
+                _count(usage.get("input_tokens")),
+            )
+        )
+    target = sample["target"]
+    if isinstance(target, list) and len(target) == 1:
+        target = target[0]
+    return Asked(
+        place,
+        responses or [Response(None)],
+        question=_flat(sample.get("input")),
+        answer=target,
+        question_id=_id(sample.get("id")),
+        metadata={k: v for k, v in _mapping(sample.get("metadata")).items() if isinstance(v, str | int)},
+    )
+
+
+def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[Asked]:
+    """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
+    by_id = {question.question_id: question for question in questions}
+    for row in rows:
+        _need(row, ("custom_id", "response"), "an OpenAI batch")
+        custom = str(row.value["custom_id"])
+        numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
+        known = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
+        if known is None:
+            raise UsageError(
+                f"{row.place}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
+            )
+        body = _mapping(_mapping(row.value["response"]).get("body"))
+        if not isinstance(body.get("choices"), list):
+            continue  # a failed request is no sample
+        usage = _mapping(body.get("usage"))
+        for choice in map(_mapping, body["choices"]):
+            message = _mapping(choice.get("message"))
+            text, parts = _parts(message.get("content", choice.get("text")))
+            reasoning = message.get("reasoning_content")
+            yield Asked(
+                row.place,
+                [
+                    Response(
+                        text,
+                        reasoning if isinstance(reasoning, str) else parts,
+                        str(choice.get("finish_reason") or "unknown"),
+                        _count(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
+                        _count(usage.get("prompt_tokens")),
+                    )
+                ],
+                known=known,
+            )
+
+
+_STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
+
+
+def sglang(path: Path, questions: Sequence[Question]) -> Iterator[Asked]:
+    """The text dump of SGLang's reasoning benchmark (`tmp_output_*.txt`): prompt and answer in one text a state.
+
+    A state is matched to its question by the question's text, the longest that occurs in it.
+    """
+    shown = visible(str(path))
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror}") from error
+    if len(data) > MAX_DATA_BYTES:
+        raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
+    parts = _STATE.split(data.decode("utf-8", "replace"))
+    if len(parts) < 3:
+        raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
+    texts = sorted(((_asked_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
+    for number, block in zip(parts[1::2], parts[2::2], strict=True):
+        found = next(((text, q) for text, q in texts if text in block), None)
+        if found is None:
+            raise UsageError(f"{shown}: state {number} holds none of the questions; is it another data set's?")
+        text, question = found
+        answer = block[block.index(text) + len(text) :].rstrip("\n")
+        answer = answer.removesuffix("=" * 80).rstrip("\n")
+        instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
+        yield Asked(f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], known=question)
+
+
+def _asked_text(question: Question) -> str:
+    text = question.messages[-1].content if question.messages else question.prompt
+    return without_instruction(text)[0].strip()
+
+
+def _responses(row: Row, value: Any, column: str) -> list[Response]:
+    """A cell with one response or a list of them; finish reason and counts of the row belong to a single one."""
+    items = value if isinstance(value, list) else [value]
+    if not items:
+        raise UsageError(f"{row.place}: the column {column!r} is an empty list of responses")
+    found = []
+    for item in items:
+        if isinstance(item, dict) and (item.keys() & {"content", "text"}):
+            item = item.get("content", item.get("text"))
+        if item is not None and not isinstance(item, str):
+            shown = quoted(repr(item))
+            raise UsageError(f"{row.place}: the column {column!r} must be text or a list of texts, found {shown}")
+        found.append(item)
+    if len(found) > 1:
+        return [Response(text) for text in found]
+    reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
+    reason = row.value.get("finish_reason")
+    usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
+    return [
+        Response(
+            found[0],
+            reasoning,
+            reason if isinstance(reason, str) else "unknown",
+            _count(usage.get("completion_tokens")),
+            _count(usage.get("prompt_tokens")),
+        )
+    ]
+
+
+def _column(row: Row, wanted: str | None, usual: Iterable[str], role: str) -> str | None:
+    """The column of that name, else the first of the usual names that is there."""
+    if wanted is not None:
+        if wanted in row.value:
+            return wanted
+        have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+        near = near_names(wanted, row.value)
+        raise UsageError(f"{row.place} has no column {visible(wanted)!r} for {role}; it has {have}.{near}")
+    return next((name for name in usual if name in row.value), None)
+
+
+def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, flag: str) -> str:
+    found = _column(row, wanted, usual, role)
+    if found is None:
+        have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
+        raise UsageError(f"{row.place} has no usual column for {role}; name one with {flag}. It has {have}")
+    return found
+
+
+def _need(row: Row, names: Iterable[str], tool: str) -> None:
+    missing = [name for name in names if name not in row.value]
+    if missing:
+        raise UsageError(f"{row.place} is no row of {tool}: it has no {missing[0]!r}")
+
+
+def _flat(value: Any) -> str | None:
+    """A question as one text: chat messages are joined."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        texts = [_parts(m.get("content"))[0] for m in value if isinstance(m, dict)]
+        return "\n\n".join(text for text in texts if text) or None
+    return None
+
+
+def _parts(content: Any) -> tuple[str | None, str | None]:
+    """(text, reasoning) of a message's content: a text, or a list of typed parts."""
+    if isinstance(content, str):
+        return content, None
+    if not isinstance(content, list):
+        return None, None
+    parts = [part for part in content if isinstance(part, dict)]
+    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    reasoning = "".join(str(part.get("reasoning", "")) for part in parts if part.get("type") == "reasoning")
+    return text, reasoning or None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _id(value: Any) -> str | None:
+    return None if value is None or isinstance(value, bool | dict | list) else str(value)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,304 @@
+"""The endpoints of a run as the network thread sees them: who has room, who must be left alone, for how long. No I/O.
+
+Two signals, two answers: 429 means "slow down" (`dispatch.too_many_requests`); other failures mean "it may be
+down": after several in a row the endpoint is set aside and probed by single requests at growing intervals. Work goes to
+the endpoint with the least outstanding by weight. The share of an endpoint set aside goes to the others, at most
+doubling theirs.
+
+Endpoints may join and leave while the run goes on. Each keeps its place (a number from 0) for good; one that left is
+sent nothing more, and its requests in flight end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import RequestFailed
+from harness.generation.dispatch.too_many_requests import Pace, Ticket
+from harness.generation.progress import EndpointProgress, EndpointState
+from harness.generation.settings import Patience
+
+SET_ASIDE_AFTER = 5
+"""Failures in a row after which an endpoint is set aside; a quarter of its share if that is more."""
+
+MOST_OF_OTHERS = 2.0
+"""An endpoint is given at most so many times its own share while others are down."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One endpoint. share: requests in flight it gets when all are well; pace: what it gets at present.
+
+    waits: times it was held since the last answer. joined_late: it was added while the run went on.
+    until: monotonic second before which nothing is sent. asked_until: the same, as far as the server asked for it.
+    down_at: when it was set aside; requests sent before that tell nothing new.
+    """
+
+    endpoint: Endpoint
+    pace: Pace
+    share: int = 1
+    joined_late: bool = False
+    left: bool = False
+    failures_in_row: int = 0
+    waits: int = 0
+    until: float = float("-inf")
+    asked_until: float = float("-inf")
+    set_aside: bool = False
+    down_at: float = float("-inf")
+    n_done: int = 0
+    n_failed: int = 0
+    last_failure: RequestFailed | None = field(default=None, repr=False)
+
+    @property
+    def in_flight(self) -> int:
+        return self.pace.in_flight
+
+    @property
+    def limit(self) -> int:
+        """Requests in flight that it is given at present."""
+        return 0 if self.left else 1 if self.set_aside else self.pace.limit
+
+    def has_room(self, now: float) -> bool:
+        if self.left:
+            return False
+        if self.pace.wants_opinion and not self.set_aside and now >= self.asked_until:
+            return True
+        return self.in_flight < self.limit and self.pause(now) <= 0
+
+    def pause(self, now: float) -> float:
+        """Seconds until a request may be sent; 0 or less: now."""
+        return self.until - now
+
+    def state(self, now: float) -> EndpointState:
+        if self.left:
+            return "left"
+        return "set aside" if self.set_aside else "paused" if self.pause(now) > 0 else "open"
+
+
+class Lanes:
+    """All endpoints of a run. `clock`: monotonic seconds; `jitter`: a random number between two bounds."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        concurrency: int,
+        patience: Patience,
+        clock: Callable[[], float],
+        jitter: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._jitter = jitter
+        self._down_since: float | None = None
+        self._concurrency = concurrency
+        self._lanes = [Lane(endpoint, Pace(concurrency, clock)) for endpoint in endpoints]
+        self.answered = False
+        """Whether any request of this session was answered."""
+        self._share_out(at_once=True)
+
+    def __getitem__(self, place: int) -> Lane:
+        return self._lanes[place]
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    # ---- changes while the run goes on
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Share out another number of requests in flight."""
+        self._concurrency = concurrency
+        self._share_out(at_once=True)
+
+    def replace(self, endpoints: Sequence[Endpoint]) -> tuple[list[str], list[str]]:
+        """From now on these endpoints, at least one. Returns the base URLs that (joined, left).
+
+        One that is known by its base URL keeps its history; one that comes back starts afresh.
+        """
+        wanted = {endpoint.base_url: endpoint for endpoint in endpoints}
+        joined, left = dict(wanted), []
+        for lane in self._lanes:
+            url = lane.endpoint.base_url
+            if lane.left:
+                continue
+            if url in wanted:
+                lane.endpoint = joined.pop(url)
+            else:
+                lane.left = True
+                left.append(url)
+        for endpoint in joined.values():
+            self._lanes.append(Lane(endpoint, Pace(1, self._clock), joined_late=True))
+        self._share_out(at_once=True)
+        self._look_whether_down()
+        return list(joined), left
+
+    def dismiss(self, place: int) -> None:
+        """Send nothing more to this endpoint."""
+        self._lanes[place].left = True
+        self._share_out()
+        self._look_whether_down()
+
+    def rested(self) -> None:
+        """The run was paused: nobody could answer meanwhile."""
+        self._down_since = None
+        self._look_whether_down()
+
+    @property
+    def n_present(self) -> int:
+        """Endpoints that have not left."""
+        return sum(not lane.left for lane in self._lanes)
+
+    # ---- sending
+
+    @property
+    def in_flight(self) -> int:
+        """Requests on their way, of all endpoints."""
+        return sum(lane.in_flight for lane in self._lanes)
+
+    def with_room(self) -> list[int]:
+        """Places of the endpoints that may be sent a request now, least outstanding by weight first."""
+        now = self._clock()
+        free = [i for i, lane in enumerate(self._lanes) if lane.has_room(now)]
+        return sorted(free, key=lambda i: (self._lanes[i].in_flight + 1) / self._lanes[i].endpoint.weight)
+
+    def advance(self) -> None:
+        """Let time pass for everybody's pace."""
+        for lane in self._lanes:
+            lane.pace.advance()
+
+    def available(self, place: int) -> bool:
+        """Whether the endpoint is working off the queue, as far as one knows."""
+        return self._lanes[place].state(self._clock()) == "open"
+
+    def sent(self, place: int) -> Ticket:
+        """A request goes to the endpoint at `place`; the ticket goes to one of the three below, once."""
+        return self._lanes[place].pace.sent(place)
+
+    def cancelled(self, ticket: Ticket) -> None:
+        """A request was ended by us: it says nothing about the endpoint."""
+        self._lanes[ticket.place].pace.ended(ticket)
+
+    def answered_by(self, ticket: Ticket) -> None:
+        """The endpoint answered, be it with a refusal of one payload."""
+        lane = self._lanes[ticket.place]
+        lane.pace.answered(ticket)
+        lane.n_done += 1
+        lane.failures_in_row = lane.waits = 0
+        self._down_since = None
+        self.answered = True
+        if lane.set_aside:
+            lane.set_aside = False
+            self._share_out()
+
+    def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
+        """The request came to nothing for a reason that lies with the endpoint or the way to it.
+
+        Whether that is a sign to slow down or to wait; refusals that come at random are none.
+        """
+        now, lane = self._clock(), self._lanes[ticket.place]
+        lane.n_failed += 1
+        lane.last_failure = failure
+        asked = failure.retry_after
+        if asked is not None:  # and a little more, so that not all clients come back at once
+            asked += self._jitter(0.0, min(1.0, 0.1 * asked))
+            lane.asked_until = max(lane.asked_until, now + asked)
+            lane.until = max(lane.until, lane.asked_until)
+        told = True
+        if failure.kind == "rate_limited":
+            slowest = lane.pace.limit == 1  # slower is impossible: an endpoint that says no for ever is down
+            told = lane.pace.refused(ticket, told_when=asked is not None)
+            lane.failures_in_row += slowest
+            if told and asked is None:
+                lane.until = max(lane.until, now + self._unasked_pause(lane))
+        else:
+            lane.pace.ended(ticket)
+            lane.failures_in_row += 1
+        if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and ticket.sent_at >= lane.down_at:
+            lane.set_aside = True
+            lane.down_at = now
+            self.hold(ticket.place)
+            self._share_out()
+        self._look_whether_down()
+        return told
+
+    def hold(self, place: int) -> None:
+        """Leave the endpoint alone for a while, longer each time until it answers."""
+        lane = self._lanes[place]
+        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.waits, 30))
+        lane.waits += 1
+        lane.until = max(lane.until, self._clock() + self._jitter(ceiling / 2, ceiling))
+
+    # ---- hope
+
+    def gave_up(self) -> str | None:
+        """Why no more is to be hoped for: every endpoint has been set aside for longer than the patience lasts."""
+        now = self._clock()
+        present = self._present()
+        if self._down_since is None or any(now < lane.asked_until for lane in present):
+            return None
+        if now - self._down_since < self.patience:
+            return None
+        last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
+        return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
+
+    @property
+    def unreachable(self) -> bool:
+        """Nothing was ever answered, and every endpoint's last failure was that it could not be reached at all."""
+        failures = [lane.last_failure for lane in self._present()]
+        return not self.answered and all(one is not None and one.kind == "connect" for one in failures)
+
+    def next_change(self) -> float | None:
+        """Seconds until an endpoint may be sent something again, or the patience ends; None if nothing is pending."""
+        now = self._clock()
+        times = [pause for lane in self._present() if (pause := lane.pause(now)) > 0]
+        if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
+            times.append(left)
+        return min(times) if times else None
+
+    @property
+    def patience(self) -> float:
+        """Seconds that nobody may answer."""
+        return self._patience.outage if self.answered else self._patience.start_up
+
+    def progress(self) -> tuple[EndpointProgress, ...]:
+        now = self._clock()
+        return tuple(
+            EndpointProgress(
+                base_url=lane.endpoint.base_url,
+                state=lane.state(now),
+                in_flight=lane.in_flight,
+                limit=lane.limit,
+                done=lane.n_done,
+                failed=lane.n_failed,
+            )
+            for lane in self._lanes
+        )
+
+    def _present(self) -> list[Lane]:
+        return [lane for lane in self._lanes if not lane.left]
+
+    def _share_out(self, *, at_once: bool = False) -> None:
+        """at_once: the user changed something; otherwise an endpoint went down or came back, and the rest go easy."""
+        present = self._present()
+        total = sum(lane.endpoint.weight for lane in present)
+        up = sum(lane.endpoint.weight for lane in present if not lane.set_aside)
+        for lane in present:
+            share = self._concurrency * lane.endpoint.weight / total
+            lane.share = max(1, round(share))
+            most = lane.share
+            if not lane.set_aside and up < total:
+                most = max(most, round(min(MOST_OF_OTHERS * share, self._concurrency * lane.endpoint.weight / up)))
+            lane.pace.set_ceiling(most, at_once=at_once)
+
+    def _look_whether_down(self) -> None:
+        if not all(lane.set_aside for lane in self._present()):
+            self._down_since = None
+        elif self._down_since is None:
+            self._down_since = self._clock()
+
+    def _unasked_pause(self, lane: Lane) -> float:
+        """Seconds to wait after a 429 that names no time: short at first, since one may be an accident."""
+        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** (lane.pace.waits - 2))
+        return self._jitter(ceiling / 2, ceiling)

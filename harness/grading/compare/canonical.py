@@ -1,0 +1,98 @@
+"""The vote form of an answer: equal answers vote alike, by a canonical form and not by pairs.
+
+Equality is not transitive (50% equals 50 and 0.5), so groups cannot be built from pairs. The form is the exact value
+where there is a rational one, else twelve digits, without sign of unit, percent or degree; a list of several is sorted;
+the rest is squeezed text.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from harness.core.records import Question
+from harness.grading.compare.equations import is_equation, statement
+from harness.grading.compare.exact import NotExact, exact, freeze, rational
+from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.realsets import NotASet, Piece, real_set
+from harness.grading.compare.words import is_words, squeezed, words_of
+from harness.grading.find.choice import letter_of
+from harness.grading.read.parse import parse
+from harness.grading.read.tokens import Unreadable
+from harness.grading.read.tree import Node, symbols
+
+_DIGITS = 30
+_LARGEST_NUMBER = 10**12
+_LARGEST_DENOMINATOR = 1_000_000
+
+
+def canonical(answer: str, question: Question) -> str | None:
+    """The form by which `answer` votes; None for an empty one."""
+    if not answer.strip():
+        return None
+    if question.kind == "choice":
+        letter = letter_of(answer)
+        return letter or words_of(answer)[:200]
+    if is_words(answer):
+        return words_of(answer)[:200]
+    try:
+        return _form(parse(answer, list_commas=question.kind == "multiple"), ordered=question.rules.ordered)[:2_000]
+    except (Unreadable, RecursionError):
+        return squeezed(answer)[:200]
+
+
+def _form(node: Node, *, ordered: bool = False) -> str:
+    op, args = node
+    if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
+        return _form(parts.values[-1], ordered=ordered)
+    if op in ("quantity", "pct", "deg"):
+        return _form(args[0], ordered=ordered)
+    if op in ("list", "set", "bracket"):
+        items = [_form(item) for item in args]
+        return ", ".join(items if ordered and op == "list" else sorted(items))
+    if op == "tuple":
+        return f"({', '.join(_form(item) for item in args)})"
+    if op == "matrix":
+        return f"[{'; '.join(', '.join(_form(cell) for cell in row) for row in args)}]"
+    if op == "text":
+        return words_of(args[0])
+    if op in ("interval", "union", "inter", "minus", "builder", "rel", "member"):
+        try:
+            pieces = real_set(node)
+        except NotASet:
+            return repr(node)
+        return " ∪ ".join(_written(piece) for piece in pieces)
+    try:
+        value = exact(node)
+        if rational(value) is not None:
+            return freeze(value)
+    except NotExact:
+        pass
+    if not symbols(node) and (digits := _digits(node)) is not None:
+        return digits
+    try:
+        return f"expression {Residues().value(node):x}"
+    except NotModular:
+        return repr(node)
+
+
+def _digits(node: Node) -> str | None:
+    """An irrational number by its digits; as a fraction when it is one after all (`(π + 1)/(π + 1)`)."""
+    from harness.grading.compare.numeric import NotNumeric, number_of
+
+    try:
+        number = number_of(node, _DIGITS)
+    except NotNumeric:
+        return None
+    shown = []
+    for part in (number.real, number.imag):
+        if abs(part) > _LARGEST_NUMBER:
+            return str(number)
+        scaled = Fraction(int(part * 10**_DIGITS), 10**_DIGITS)
+        near = scaled.limit_denominator(_LARGEST_DENOMINATOR)
+        shown.append(str(near) if abs(near - scaled) < Fraction(1, 10 ** (_DIGITS - 5)) else f"{float(scaled):.12g}")
+    return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"
+
+
+def _written(piece: Piece) -> str:
+    opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
+    return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

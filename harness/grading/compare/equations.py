@@ -1,0 +1,172 @@
+"""Equations: the name before the answer, chains of equal values, and equations as such.
+
+`x = 5`, `f(x) = 2x`, `AB : CD = 3`, `Minimum = 1` name a value; `x^2 + y^2 = 25` states a curve. A name may be dropped,
+a curve not: it equals another equation with the same solutions (left − right proportional by a constant) or, when it
+is linear in a variable that stands alone, the expression that it gives for it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.core.records import GradeRules
+from harness.grading.compare.conventions import allows
+from harness.grading.compare.exact import NotExact, exact, substitute
+from harness.grading.read.tree import Node, is_scalar, neg, num, sym, symbols
+
+_EQUALITY = frozenset(("=", "≈"))
+_GEOMETRY = frozenset("xyz")
+
+
+class Statement(NamedTuple):
+    """`labels` = `values`: what is named, and the ways its value is written (`2 = 4/2 ≈ 2.0`)."""
+
+    labels: tuple[Node, ...]
+    values: tuple[Node, ...]
+
+
+def is_equation(node: Node) -> bool:
+    """Only = and ≈ between the parts."""
+    return node.op == "rel" and all(sign in _EQUALITY for sign in node.args[1])
+
+
+def is_label(node: Node) -> bool:
+    """A name of a quantity: a letter, a product or quotient of letters, f(x), a word, a tuple or ratio of names."""
+    op, args = node
+    if op in ("sym", "text"):
+        return True
+    if op == "const":
+        return args[0] in ("e", "i")
+    if op == "apply":
+        return True
+    if op == "mul":
+        return _applied_letter(node) or all(part.op in ("sym", "text") or _is_letter(part) for part in args)
+    if op in ("tuple", "ratio", "div"):
+        return all(is_label(part) for part in args)
+    if op == "fn" and args[0] in ("abs", "bar", "prime", "det"):
+        return all(is_label(part) for part in args[1:])
+    return False
+
+
+def _is_letter(node: Node) -> bool:
+    return node.op == "const" and node.args[0] in ("e", "i")
+
+
+def _applied_letter(node: Node) -> bool:
+    """`P(x)`, `S(n+1)`: read as a product, meant as a function."""
+    name = node.args[0].args[0] if node.args[0].op == "pow" else node.args[0]  # f^{-1}(x), f'(x)
+    return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
+
+
+def statement(node: Node) -> Statement | None:
+    """Split a chain into names and values; None when it is a proper equation (its left side is no name)."""
+    operands = node.args[0]
+    if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
+        operands = (operands[1], operands[0])  # 5 = x
+    names = 0
+    while names < len(operands) - 1 and is_label(operands[names]):
+        names += 1
+    labels, values = operands[:names], operands[names:]
+    if names and len(values) == 1 and _mentions(labels, values[0]):
+        return None
+    if not names and any(symbols(value) for value in values) and not _same_everywhere(values):
+        return None
+    return Statement(labels, values)
+
+
+def _mentions(labels: tuple[Node, ...], value: Node) -> bool:
+    """The name occurs in its own value: `x = 2 - x` is an equation to solve, not an answer."""
+    return any(label.op == "sym" and label.args[0] in symbols(value) for label in labels)
+
+
+def _same_everywhere(values: tuple[Node, ...]) -> bool:
+    """All parts are one expression written in several ways: `(x+1)^2 = x^2 + 2x + 1`."""
+    from harness.grading.compare.numeric import identical
+
+    if not all(is_scalar(value) for value in values):
+        return False
+    return all(identical(values[0], value) is True for value in values[1:])
+
+
+def difference(node: Node) -> Node | None:
+    """left − right of a proper equation with two sides."""
+    operands = node.args[0]
+    if len(operands) != 2 or not all(is_scalar(operand) for operand in operands):
+        return None
+    return Node("add", (operands[0], neg(operands[1])))
+
+
+def same_equations(reference: Node, answer: Node) -> bool:
+    """The same solutions: the differences of the sides are proportional."""
+    one, other = difference(reference), difference(answer)
+    if one is None or other is None or symbols(one) != symbols(other) or not symbols(one):
+        return False
+    from harness.grading.compare.numeric import proportional
+
+    return proportional(one, other) is not None
+
+
+def same_when_solved(equation: Node, solved: Statement) -> bool:
+    """`xy = 6` is `y = 6/x`: the equation solved for the name that the other one gives."""
+    label, value = solved.labels[-1], solved.values[-1]
+    zero = difference(equation)
+    if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
+        return False
+    from harness.grading.compare.numeric import identical
+
+    solution = solved_for(equation, value)
+    return solution is not None and identical(solution, value) is True
+
+
+def solved_for(equation: Node, expression: Node) -> Node | None:
+    """The expression that `equation` gives for its one variable that `expression` lacks, when it is linear in it."""
+    zero = difference(equation)
+    if zero is None:
+        return None
+    extra = symbols(zero) - symbols(expression)
+    if len(extra) != 1 or not symbols(expression):
+        return None
+    variable = sym(*extra)
+    at0, at1, at2 = (substitute(zero, variable, num(value)) for value in (0, 1, 2))
+    slope = Node("add", (at1, neg(at0)))
+    from harness.grading.compare.numeric import identical
+
+    if identical(slope, Node("add", (at2, neg(at1)))) is not True or _vanishes(slope):
+        return None
+    return neg(Node("div", (at0, slope)))
+
+
+def _vanishes(node: Node) -> bool:
+    try:
+        return not exact(node)
+    except NotExact:
+        return False
+
+
+def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:
+    """Two names for the answer: coordinates must be the same; other letters were the writer's choice."""
+    if not reference.labels or not answer.labels:
+        return True
+    one, other = reference.labels[-1], answer.labels[-1]
+    if one == other or not allows(rules, "labels_dropped"):
+        return one == other
+    if one.op == other.op == "sym":
+        return not (one.args[0] in _GEOMETRY and other.args[0] in _GEOMETRY)
+    if one.op == other.op == "tuple":
+        return sorted(map(repr, one.args)) != sorted(map(repr, other.args))
+    return True
+
+
+def renamed(reference: Statement, answer: Statement, rules: GradeRules) -> Statement:
+    """The answer with the variable of its function named as in the reference: f(x) = x for f(z) = z."""
+    if not reference.labels or not answer.labels or not allows(rules, "bound_variables"):
+        return answer
+    one, other = _argument(reference.labels[-1]), _argument(answer.labels[-1])
+    if one is None or other is None or one == other or one.args[0] in {n for v in answer.values for n in symbols(v)}:
+        return answer
+    return Statement(answer.labels, tuple(substitute(value, other, one) for value in answer.values))
+
+
+def _argument(label: Node) -> Node | None:
+    inner = label.args[1] if label.op in ("apply", "mul") and len(label.args) == 2 else None
+    return inner if isinstance(inner, Node) and inner.op == "sym" else None

@@ -1,0 +1,89 @@
+"""Arithmetic of matrices and vectors, so that a result left as a sum or a multiple can be compared."""
+
+from __future__ import annotations
+
+from harness.grading.read.tree import Node, is_scalar, neg
+
+_MAX_ENTRIES = 400
+
+
+class NotAMatrix(ValueError):
+    """The node is no combination of matrices of fitting sizes."""
+
+
+def computed(node: Node) -> Node:
+    """`k·A + B`, `A·B`, `-A`, `A/k` as one matrix; a tuple of coordinates likewise. Other nodes stay as they are."""
+    if node.op not in ("add", "mul", "neg", "div") or is_scalar(node):
+        return node
+    try:
+        return _value(node)
+    except NotAMatrix:
+        return node
+
+
+def _value(node: Node) -> Node:
+    op, args = node
+    if op in ("matrix", "tuple") or is_scalar(node):
+        return node
+    if op == "neg":
+        return _map(_value(args[0]), neg)
+    if op == "div" and is_scalar(args[1]):
+        return _map(_value(args[0]), lambda cell: Node("div", (cell, args[1])))
+    if op == "add":
+        total = _value(args[0])
+        for term in args[1:]:
+            total = _sum(total, _value(term))
+        return total
+    if op == "mul":
+        product = _value(args[0])
+        for factor in args[1:]:
+            product = _product(product, _value(factor))
+        return product
+    raise NotAMatrix(op)
+
+
+def _map(node: Node, change: object) -> Node:
+    assert callable(change)
+    if node.op == "matrix":
+        return Node("matrix", tuple(tuple(change(cell) for cell in row) for row in node.args))
+    if node.op == "tuple":
+        return Node("tuple", tuple(change(cell) for cell in node.args))
+    raise NotAMatrix(node.op)
+
+
+def _sum(left: Node, right: Node) -> Node:
+    if left.op != right.op or left.op not in ("matrix", "tuple") or len(left.args) != len(right.args):
+        raise NotAMatrix("a sum")
+    if left.op == "tuple":
+        return Node("tuple", tuple(Node("add", pair) for pair in zip(left.args, right.args, strict=True)))
+    if len(left.args[0]) != len(right.args[0]):
+        raise NotAMatrix("a sum")
+    rows = (
+        tuple(Node("add", pair) for pair in zip(one, other, strict=True))
+        for one, other in zip(left.args, right.args, strict=True)
+    )
+    return Node("matrix", tuple(rows))
+
+
+def _product(left: Node, right: Node) -> Node:
+    if is_scalar(left) and is_scalar(right):
+        return Node("mul", (left, right))
+    if is_scalar(left):
+        return _map(right, lambda cell: Node("mul", (left, cell)))
+    if is_scalar(right):
+        return _map(left, lambda cell: Node("mul", (cell, right)))
+    if left.op == right.op == "matrix" and len(left.args[0]) == len(right.args):
+        columns = list(zip(*right.args, strict=True))
+        if len(left.args) * len(columns) * len(right.args) > _MAX_ENTRIES:
+            raise NotAMatrix("too large")
+        return Node(
+            "matrix",
+            tuple(
+                tuple(
+                    Node("add", tuple(Node("mul", pair) for pair in zip(row, column, strict=True)))
+                    for column in columns
+                )
+                for row in left.args
+            ),
+        )
+    raise NotAMatrix("a product")

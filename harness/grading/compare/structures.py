@@ -1,0 +1,492 @@
+"""Equality of structured answers: lists, tuples, sets, intervals, matrices, relations, ratios, times, words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+from harness.core.records import GradeRules
+from harness.grading.bounds import MAX_ALTERNATIVES
+from harness.grading.compare.conventions import allows
+from harness.grading.compare.equations import (
+    Statement,
+    is_equation,
+    labels_agree,
+    renamed,
+    same_equations,
+    same_when_solved,
+    solved_for,
+    statement,
+)
+from harness.grading.compare.exact import NotExact, digits_in_base, exact
+from harness.grading.compare.matrices import computed
+from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets
+from harness.grading.compare.scalars import Answer, same_scalar
+from harness.grading.compare.words import same_words
+from harness.grading.read.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
+
+_NO = Answer(False, "structure")
+_FLIP = {">": "<", ">=": "<="}
+
+
+def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    """Compare two answers of any kind. The first rule that applies to the two kinds decides."""
+    if reference.op not in STRUCTURES and answer.op not in STRUCTURES and not _signs(reference) and not _signs(answer):
+        if reference.op == "base" or answer.op == "base":
+            return _same_base(reference, answer, rules)
+        return same_scalar(reference, answer, rules)
+    if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
+        return Answer(True, "identical")
+    if _signs(reference) or _signs(answer):
+        return _with_alternatives(reference, answer, rules)
+    reference, answer = computed(_flattened(_unnamed(reference))), computed(_flattened(_unnamed(answer)))
+    if is_equation(reference) or is_equation(answer):
+        return _same_statements(reference, answer, rules)
+    if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
+        return same(_member_set(reference), _member_set(answer), rules)
+    if reference.op == "list" or answer.op == "list":
+        return _same_lists(reference, answer, rules)
+    if reference.op == "member" or answer.op == "member":
+        return same(_member_set(reference), _member_set(answer), rules)
+    if reference.op == "text" and answer.op == "text":
+        return Answer(same_words(reference.args[0], answer.args[0], rules), "text")
+    if "matrix" in (reference.op, answer.op):
+        return _same_matrices(reference, answer, rules)
+    if reference.op == answer.op == "cases":
+        return _in_order(reference.args, answer.args, rules, "cases")
+    if "ratio" in (reference.op, answer.op) or "time" in (reference.op, answer.op):
+        return _same_ratios(reference, answer, rules)
+    if _set_like(reference) or _set_like(answer):
+        return _same_sets(reference, answer, rules)
+    if reference.op == answer.op == "rel":
+        return _same_relations(reference, answer, rules)
+    if reference.op == answer.op and reference.op in ("tuple", "bracket"):
+        return _in_order(reference.args, answer.args, rules, "tuple")
+    return _NO
+
+
+def items_of(node: Node) -> tuple[Node, ...]:
+    """The parts of a list; anything else is a list of one."""
+    return node.args if node.op == "list" else (node,)
+
+
+# --- several values in one ---
+def _signs(node: Node) -> bool:
+    return any(here.op in ("pm", "mp") for here in walk(node))
+
+
+def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    """± stands for both signs; each answer is the list of what it stands for. `(±a, ±b)` are four pairs, or two."""
+    for independent in (True, False):
+        one, other = _expanded(reference, independent), _expanded(answer, independent)
+        if one is None or other is None:
+            return Answer(None, "bounds")
+        result = same(one, other, rules)
+        if result.equal:
+            return result
+    return result
+
+
+def _expanded(node: Node, independent: bool) -> Node | None:
+    items: list[Node] = []
+    for item in items_of(node):
+        signs = [here for here in walk(item) if here.op in ("pm", "mp")]
+        if not signs:
+            items.append(item)
+            continue
+        free = independent and item.op in ("tuple", "set", "list", "bracket") and not any(s.op == "mp" for s in signs)
+        choices: Iterable[tuple[int, ...]]
+        if free:
+            if 2 ** len(signs) > MAX_ALTERNATIVES:
+                return None
+            choices = product((1, -1), repeat=len(signs))
+        else:
+            choices = ((1,) * len(signs), (-1,) * len(signs))
+        if item.op == "set":
+            inner = _expanded(Node("list", item.args), False)
+            assert inner is not None
+            items.append(Node("set", items_of(inner)))
+            continue
+        items.extend(_chosen(item, list(choice)) for choice in choices)
+    return items[0] if len(items) == 1 else Node("list", tuple(items))
+
+
+def _chosen(node: Node, signs: list[int]) -> Node:
+    if node.op in ("pm", "mp"):
+        sign = signs.pop(0) * (1 if node.op == "pm" else -1)
+        left, right = _chosen(node.args[0], signs), _chosen(node.args[1], signs)
+        if sign < 0:
+            right = neg(right)
+        return right if left == num(0) else Node("add", (left, right))
+    parts = tuple(
+        _chosen(part, signs)
+        if isinstance(part, Node)
+        else tuple(_chosen(p, signs) if isinstance(p, Node) else p for p in part)
+        if isinstance(part, tuple)
+        else part
+        for part in node.args
+    )
+    return Node(node.op, parts)
+
+
+# --- lists ---
+def _unnamed(node: Node) -> Node:
+    """`P(3, 4)` is the point (3, 4)."""
+    if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
+        return node.args[1] if node.args[0].args[0][:1].isupper() else node
+    return node
+
+
+def _flattened(node: Node) -> Node:
+    """Lists inside lists are one list: `p = 5, q = 2; p = 7, q = 2`."""
+    if node.op != "list" or not any(item.op == "list" for item in node.args):
+        return node
+    flat: list[Node] = []
+    for item in node.args:
+        flat.extend(_flattened(item).args if item.op == "list" else (item,))
+    return Node("list", tuple(flat))
+
+
+def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    one, other = items_of(reference), items_of(answer)
+    if all(is_inequality(item) or item.op in ("member", "rel") for item in (*one, *other)) or _set_like_pair(
+        reference, answer
+    ):
+        result = _as_real_sets(reference, answer, rules)
+        if result is not None and result.equal:
+            return result
+    for here, there, swapped in ((reference, answer, False), (answer, reference, True)):
+        if here.op == "list" and there.op != "list":
+            result = _list_and_other(here, there, rules, swapped)
+            if result is not None:
+                return result
+    if len(one) != len(other):
+        return Answer(False, "list")
+    if rules.ordered or not allows(rules, "lists_unordered"):
+        return _in_order(one, other, rules, "list")
+    return _in_any_order(one, other, rules, "list")
+
+
+def _set_like_pair(reference: Node, answer: Node) -> bool:
+    return any(node.op == "list" and any(is_inequality(i) for i in node.args) for node in (reference, answer))
+
+
+def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool) -> Answer | None:
+    if other.op == "set" and allows(rules, "list_as_set"):
+        return _in_any_order(_distinct(listed.args), _distinct(other.args), rules, "set")
+    if other.op == "bracket":
+        return _in_any_order(listed.args, other.args, rules, "list")
+    if other.op == "tuple" and allows(rules, "list_as_tuple"):
+        if statements := _named_values(listed):
+            names, values = statements
+            del names
+            return _in_order(values, other.args, rules, "tuple")
+        return _in_order(listed.args, other.args, rules, "tuple")
+    if other.op == "rel" and is_equation(other):  # (x, y) = (3, 4) against x = 3, y = 4
+        parts = statement(other)
+        if parts is not None and parts.labels:
+            return same(listed, parts.values[-1], rules) if not swapped else same(parts.values[-1], listed, rules)
+    if other.op == "matrix" and (entries := _vector(other)) is not None:
+        return _in_order(listed.args, entries, rules, "vector")
+    return None
+
+
+def _named_values(listed: Node) -> tuple[list[Node], list[Node]] | None:
+    names, values = [], []
+    for item in listed.args:
+        if not is_equation(item) or (parts := statement(item)) is None or not parts.labels:
+            return None
+        names.append(parts.labels[-1])
+        values.append(parts.values[-1])
+    return names, values
+
+
+def _in_order(one: Sequence[Node], other: Sequence[Node], rules: GradeRules, rule: str) -> Answer:
+    if len(one) != len(other):
+        return Answer(False, rule)
+    for left, right in zip(one, other, strict=True):
+        result = same(left, right, rules)
+        if not result.equal:
+            return Answer(result.equal, rule)
+    return Answer(True, rule)
+
+
+def _in_any_order(one: Sequence[Node], other: Sequence[Node], rules: GradeRules, rule: str) -> Answer:
+    if len(one) != len(other):
+        return Answer(False, rule)
+    # The same place is tried first: most lists come in the reference's order.
+    left_over = list(other)
+    unsure = False
+    for place, item in enumerate(one):
+        order = sorted(range(len(left_over)), key=lambda at: abs(at - (place - (len(other) - len(left_over)))))
+        for at in order:
+            result = same(item, left_over[at], rules)
+            unsure = unsure or result.equal is None
+            if result.equal:
+                left_over.pop(at)
+                break
+        else:
+            return Answer(None if unsure else False, rule)
+    return Answer(True, rule)
+
+
+def _distinct(items: Sequence[Node]) -> list[Node]:
+    kept: list[Node] = []
+    values: list[object] = []
+    for item in items:
+        try:
+            value: object = exact(item)
+        except NotExact:
+            value = item
+        if value not in values:
+            values.append(value)
+            kept.append(item)
+    return kept
+
+
+# --- names and equations ---
+def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    if reference.op == "list" or answer.op == "list":
+        return _same_lists(reference, answer, rules)
+    one = statement(reference) if is_equation(reference) else None
+    other = statement(answer) if is_equation(answer) else None
+    if is_equation(reference) and is_equation(answer):
+        if one is not None and other is not None and labels_agree(one, other, rules):
+            result = _any_value(one, renamed(one, other, rules), rules)
+            if result.equal:
+                return result
+        if same_equations(reference, answer):
+            return Answer(True, "equation")
+        for equation, solved in ((reference, other), (answer, one)):
+            if solved is not None and solved.labels and same_when_solved(equation, solved):
+                return Answer(True, "equation")
+        return Answer(False, "equation")
+    if not allows(rules, "labels_dropped"):
+        return Answer(False, "label")
+    if is_equation(reference):
+        if one is not None and one.labels:
+            return _any_value(one, Statement((), (answer,)), rules)
+        if one is not None:
+            return _any_value(one, Statement((), (answer,)), rules)
+        return _solved(reference, answer, rules)
+    if other is not None:
+        return _any_value(Statement((), (reference,)), other, rules)
+    result = _solved(answer, reference, rules)
+    if result.equal:
+        return result
+    # The answer states what it computed: `a + b = 12` for "what is a + b".
+    operands = answer.args[0]
+    if _closed(operands[-1]) and not _closed(operands[0]):
+        return same(reference, operands[-1], rules)
+    return result
+
+
+def _closed(node: Node) -> bool:
+    return not any(here.op in ("sym", "apply") for here in walk(node))
+
+
+def _solved(equation: Node, expression: Node, rules: GradeRules) -> Answer:
+    if allows(rules, "equations_solved") and is_scalar(expression):
+        solution = solved_for(equation, expression)
+        if solution is not None:
+            return same_scalar(solution, expression, rules)
+    return Answer(False, "equation")
+
+
+def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Answer:
+    """The last values are compared; in a chain such as `√2 ≈ 1.414` every exact part counts if the rest agrees."""
+    result = same(reference.values[-1], answer.values[-1], rules)
+    if len(reference.values) == 1 and len(answer.values) == 1:
+        return result
+    if result.equal:
+        return result if _consistent(reference) and _consistent(answer) else Answer(False, "chain")
+    for one in reference.values:
+        for other in answer.values:
+            if same(one, other, rules).equal and _consistent(reference) and _consistent(answer):
+                return Answer(True, "chain")
+    return result
+
+
+def _consistent(chain: Statement) -> bool:
+    """The parts of a chain agree to about two per cent, so that it is one value and no choice of several."""
+    if len(chain.values) == 1:
+        return True
+    from harness.grading.compare.numeric import NotNumeric, number_of
+
+    numbers = []
+    for value in chain.values:
+        with contextlib.suppress(NotNumeric):
+            numbers.append(number_of(value))
+    return all(abs(number - numbers[-1]) <= 0.02 * abs(numbers[-1]) for number in numbers)
+
+
+# --- sets ---
+def _member_set(node: Node) -> Node:
+    return node.args[1] if node.op == "member" else node
+
+
+def _set_like(node: Node) -> bool:
+    return (
+        node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
+    )
+
+
+def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    ops = reference.op, answer.op
+    if ops == ("set", "set"):
+        return _in_any_order(_distinct(reference.args), _distinct(answer.args), rules, "set")
+    if "set" in ops and (is_scalar(reference) or is_scalar(answer)):
+        single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
+        if len(single.args) == 1:
+            return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
+        return Answer(False, "set")
+    if ops == ("bracket", "bracket"):
+        return _in_order(reference.args, answer.args, rules, "list")
+    if "bracket" in ops and "set" in ops and len(reference.args) != 2:
+        return _in_any_order(reference.args, answer.args, rules, "list")
+    if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
+        return Answer(False, "set")
+    if is_inequality(reference) and is_inequality(answer):
+        result = _same_relations(reference, answer, rules)
+        if result.equal:
+            return result
+        if _variable_names(reference) != _variable_names(answer):
+            return Answer(False, "relation")
+    result_of_sets = _as_real_sets(reference, answer, rules)
+    if result_of_sets is not None:
+        return result_of_sets
+    if ops[0] == ops[1] and ops[0] in ("union", "inter"):
+        return _in_any_order(reference.args, answer.args, rules, "set")
+    if ops[0] == ops[1] == "interval" and reference.args[2:] == answer.args[2:]:
+        return _in_order(reference.args[:2], answer.args[:2], rules, "interval")
+    if ops[0] == ops[1] == "minus":
+        return _in_order(reference.args, answer.args, rules, "set")
+    return Answer(False, "set")
+
+
+def _variable_names(node: Node) -> frozenset[str]:
+    return frozenset(name for operand in node.args[0] for name in symbols(operand))
+
+
+def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
+    try:
+        one, other = real_set(reference), real_set(answer)
+    except NotASet:
+        return None
+    return Answer(same_sets(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal)), "interval")
+
+
+# --- relations ---
+def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    """The same chain, read from either end; or one inequality whose sides differ by a positive factor."""
+    one, other = _oriented(reference), _oriented(answer)
+    if one.args[1] == other.args[1] and _in_order(one.args[0], other.args[0], rules, "relation").equal:
+        return Answer(True, "relation")
+    if one.args[1] == other.args[1] and len(one.args[1]) == 1:
+        left, right = (_gap(node) for node in (one, other))
+        if left is not None and right is not None and symbols(left) and symbols(right):
+            from harness.grading.compare.numeric import proportional
+
+            ratio = proportional(left, right)
+            if ratio is not None and (one.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
+                return Answer(True, "relation")
+    return Answer(False, "relation")
+
+
+def _gap(node: Node) -> Node | None:
+    left, right = node.args[0]
+    return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
+
+
+def _oriented(node: Node) -> Node:
+    operands, signs = node.args
+    if any(sign in _FLIP for sign in signs) and all(sign in _FLIP or sign == "=" for sign in signs):
+        return Node("rel", (tuple(reversed(operands)), tuple(_FLIP.get(sign, sign) for sign in reversed(signs))))
+    return node
+
+
+# --- the rest ---
+def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    if reference.op == answer.op == "matrix":
+        if len(reference.args) != len(answer.args) or len(reference.args[0]) != len(answer.args[0]):
+            return Answer(False, "matrix")
+        one = [cell for row in reference.args for cell in row]
+        other = [cell for row in answer.args for cell in row]
+        return _in_order(one, other, rules, "matrix")
+    matrix, vector = (reference, answer) if reference.op == "matrix" else (answer, reference)
+    entries = _vector(matrix)
+    if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
+        return Answer(False, "matrix")
+    return _in_order(entries, vector.args, rules, "vector")
+
+
+def _vector(matrix: Node) -> list[Node] | None:
+    if len(matrix.args) == 1:
+        return list(matrix.args[0])
+    if len(matrix.args[0]) == 1:
+        return [row[0] for row in matrix.args]
+    return None
+
+
+def _same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
+        return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
+    if reference.op == answer.op == "ratio":
+        if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
+            return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
+        if len(reference.args) != len(answer.args) or len(reference.args) == 2:
+            return _in_order(reference.args, answer.args, rules, "ratio")
+        first = [Node("mul", (part, answer.args[0])) for part in reference.args]
+        second = [Node("mul", (part, reference.args[0])) for part in answer.args]
+        return _in_order(first, second, rules, "ratio")
+    ratio, other = (reference, answer) if reference.op == "ratio" else (answer, reference)
+    if len(ratio.args) == 2 and is_scalar(other) and allows(rules, "ratio_as_quotient"):
+        quotient = Node("div", ratio.args)
+        return same_scalar(quotient, other, rules) if ratio is reference else same_scalar(other, quotient, rules)
+    return Answer(False, "ratio")
+
+
+def _is_clock(node: Node) -> bool:
+    """`3:05`, `12:00`: minutes are written with two digits, and below 60; a ratio would be reduced."""
+    clock = _clock(node)
+    return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
+
+
+def _clock(node: Node) -> tuple[int, int, str] | None:
+    parts = node.args[0] if node.op == "time" else node.args
+    half = node.args[1] if node.op == "time" else ""
+    if node.op == "quantity" and node.args[1] in ("am", "pm") and node.args[0].op == "num":
+        parts, half = (node.args[0],), node.args[1]
+    elif node.op not in ("time", "ratio"):
+        return None
+    if not all(part.op == "num" and part.args[0].denominator == 1 for part in parts) or len(parts) > 2:
+        return None
+    hours = int(parts[0].args[0])
+    return hours, int(parts[1].args[0]) if len(parts) > 1 else 0, half
+
+
+def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
+    one, other = _clock(reference), _clock(answer)
+    if one is None or other is None or one[1] != other[1]:
+        return False
+    if one[2] and other[2]:
+        return one[2] == other[2] and one[0] == other[0]
+    if one[0] == other[0]:
+        return True  # a.m. or p.m. left out
+    return allows(rules, "clock_24") and _hour(one) == _hour(other)
+
+
+def _hour(clock: tuple[int, int, str]) -> int:
+    hours, _, half = clock
+    return hours % 12 + (12 if half == "pm" else 0) if half else hours
+
+
+def _same_base(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    if reference.op == answer.op == "base":
+        one, other = digits_in_base(*reference.args), digits_in_base(*answer.args)
+        return Answer(reference.args == answer.args or (one is not None and one == other), "base")
+    based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
+    if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
+        return Answer(True, "base")
+    return Answer(False, "base")

@@ -1,0 +1,285 @@
+"""Grading many samples: extraction here, comparison in worker processes that can be killed.
+
+The parent only scans text in linear time and never parses an answer. Each distinct (question, answer) is decided
+once, however many samples gave it, so the same input gives the same verdict with any number of workers and in any
+order. A worker that exceeds the deadline of one answer, dies or says something unexpected is killed with its whole
+group; that one answer is "undecided" (rule "time", "memory" or "crash") and the rest of its batch goes to a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import selectors
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.records import Grade, Question, Sample
+from harness.grading import verifier
+from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
+from harness.grading.find.extract import Found
+from harness.grading.grader import Decision, assemble, find, find_in_reasoning, others
+from harness.grading.processes.worker import READY, WARMING, Reply, Task, frame
+
+DEADLINE_SECONDS = 2.0
+"""Default wall time for one answer."""
+
+_WINDOW = 4_096
+"""Samples that may wait for a verdict before the parent stops reading more."""
+
+
+class _Job(NamedTuple):
+    """One answer to one question."""
+
+    question: Question
+    answer: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.question.question_id, self.answer
+
+
+_NO_ANSWER = Decision("no_answer", "no answer", None)
+
+
+def grade_all(
+    questions: Mapping[str, Question],
+    samples: Iterable[Sample],
+    *,
+    workers: int = 1,
+    deadline_s: float = DEADLINE_SECONDS,
+    answer_from_reasoning: bool = False,
+) -> Iterator[Grade]:
+    """Grades in the order of `samples`; answer_from_reasoning as for `grade`.
+
+    Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
+    """
+    verifier.require_trusted(questions.values())
+    with _Pool(workers, deadline_s) as pool:
+        waiting: deque[tuple[Sample, Found | None, list[_Job]]] = deque()
+        for sample in samples:
+            question = questions.get(sample.question_id)
+            if question is None:
+                raise UsageError(
+                    f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
+                    "questions of this benchmark; grade it with the questions that it was generated from"
+                )
+            found = find(question, sample)
+            if found is None and answer_from_reasoning:
+                found = find_in_reasoning(question, sample)
+            # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
+            jobs = [_Job(question, found.answer)] if found is not None else []
+            jobs += [_Job(question, other) for other in others(sample, found)]
+            for job in jobs:
+                pool.ask(job)
+            # The text is not kept while a verdict is awaited.
+            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), found, jobs))
+            while waiting and (pool.settled(waiting[0][2]) or len(waiting) > _WINDOW):
+                yield _graded(pool, *waiting.popleft())
+        while waiting:
+            yield _graded(pool, *waiting.popleft())
+
+
+def _graded(pool: _Pool, sample: Sample, found: Found | None, jobs: list[_Job]) -> Grade:
+    decision = pool.decision(jobs[0]) if found is not None else _NO_ANSWER
+    rest = jobs[1:] if found is not None else jobs
+    unextracted = decision.verdict != "correct" and any(pool.decision(job).verdict == "correct" for job in rest)
+    return assemble(sample, found, decision, unextracted)
+
+
+class _Worker:
+    """One process and the tasks that it still owes, oldest first."""
+
+    def __init__(self, deadline: float) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "harness.grading.processes.worker", str(deadline)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        os.set_blocking(self.stdout.fileno(), False)
+        self.owed: deque[tuple[str, _Job]] = deque()
+        self.buffer = bytearray()
+        self.deadline_at = 0.0
+        self.ready = False
+
+    def kill(self) -> None:
+        """End the process and whatever it started; wait for it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.stdin.close()
+        self.stdout.close()
+
+
+class _Pool:
+    def __init__(self, workers: int, deadline: float) -> None:
+        if workers < 1:
+            raise UsageError(f"--workers {workers}: at least one worker is needed")
+        if deadline <= 0:
+            raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
+        self.size = workers
+        self.deadline = deadline
+        self.workers: list[_Worker] = []
+        self.queue: deque[_Job] = deque()
+        self.decisions: dict[tuple[str, str], Decision] = {}
+        self.known: set[tuple[str, str]] = set()
+        self.selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.kill()
+        self.selector.close()
+
+    def ask(self, job: _Job) -> None:
+        """Have `job` decided, once."""
+        if job.key in self.known:
+            return
+        self.known.add(job.key)
+        self.queue.append(job)
+        if len(self.queue) >= BATCH_ITEMS:
+            self.dispatch()
+            self.pump(0.0)
+
+    def settled(self, jobs: list[_Job]) -> bool:
+        """All of `jobs` are decided."""
+        return all(job.key in self.decisions for job in jobs)
+
+    def decision(self, job: _Job) -> Decision:
+        """The decision on `job`, waited for; it was asked for before."""
+        while job.key not in self.decisions:
+            self.dispatch()
+            self.pump(0.25)
+        return self.decisions[job.key]
+
+    # --- sending ---
+    def dispatch(self) -> None:
+        while self.queue:
+            idle = next((worker for worker in self.workers if not worker.owed), None)
+            if idle is None:
+                if len(self.workers) >= self.size:
+                    return
+                idle = self.start()
+            batch = [self.queue.popleft() for _ in range(min(BATCH_ITEMS, len(self.queue)))]
+            self.send(idle, batch)
+
+    def start(self) -> _Worker:
+        worker = _Worker(self.deadline)
+        self.workers.append(worker)
+        self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        return worker
+
+    def send(self, worker: _Worker, jobs: list[_Job]) -> None:
+        tasks, before = [], None
+        for job in jobs:
+            item = secrets.token_hex(8)  # a forged reply cannot know it
+            worker.owed.append((item, job))
+            tasks.append(Task(item, None if job.question is before else job.question, job.answer))
+            before = job.question
+        # While the process is importing, the clock of its first answer does not run.
+        worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
+        try:
+            message = frame(tasks)
+            if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
+                worker.owed.clear()
+                for job in jobs[1:]:
+                    self.queue.appendleft(job)
+                self.send(worker, jobs[:1])
+                return
+            worker.stdin.write(message)
+            worker.stdin.flush()
+        except OSError:
+            self.replace(worker, "crash")
+
+    # --- receiving ---
+    def pump(self, timeout: float) -> None:
+        now = time.monotonic()
+        busy = [worker.deadline_at for worker in self.workers if worker.owed]
+        wait = min([timeout, *(max(at - now, 0.0) for at in busy)])
+        for key, _ in self.selector.select(wait):
+            self.receive(key.data)
+        now = time.monotonic()
+        for worker in list(self.workers):
+            if worker.owed and now >= worker.deadline_at:
+                self.receive(worker)  # a reply that arrived just now still counts
+                if worker in self.workers and worker.owed and now >= worker.deadline_at:
+                    self.replace(worker, "time")
+
+    def receive(self, worker: _Worker) -> None:
+        if worker not in self.workers:
+            return
+        try:
+            data = os.read(worker.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            self.replace(worker, "crash")
+            return
+        worker.buffer += data
+        while len(worker.buffer) >= 4:
+            (size,) = struct.unpack_from(">I", worker.buffer)
+            if size > MAX_FRAME_BYTES:
+                self.replace(worker, "crash")
+                return
+            if len(worker.buffer) < 4 + size:
+                return
+            body = bytes(worker.buffer[4 : 4 + size])
+            del worker.buffer[: 4 + size]
+            if not self.accept(worker, body):
+                return
+
+    def accept(self, worker: _Worker, body: bytes) -> bool:
+        """Take one reply; False when it was not the one that is owed and the worker was replaced."""
+        try:
+            reply = codec.decode(body, Reply)
+        except codec.DecodeError:
+            self.replace(worker, "crash")
+            return False
+        if reply.item == "" and reply.verdict in (WARMING, READY):
+            worker.ready = reply.verdict == READY
+            worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
+            return True
+        if not worker.owed or worker.owed[0][0] != reply.item or reply.verdict not in _VERDICTS:
+            self.replace(worker, "crash")
+            return False
+        _, job = worker.owed.popleft()
+        worker.deadline_at = time.monotonic() + self.deadline
+        self.decisions[job.key] = Decision(reply.verdict, reply.rule, reply.vote)  # type: ignore[arg-type]
+        if reply.rule == "memory":
+            self.replace(worker, None)  # start clean after memory ran out
+            return False
+        return True
+
+    def replace(self, worker: _Worker, rule: str | None) -> None:
+        """Kill a worker. The answer that it was working on is undecided by `rule`; the others are asked again."""
+        self.workers.remove(worker)
+        self.selector.unregister(worker.stdout)
+        worker.kill()
+        owed = [job for _, job in worker.owed]
+        worker.owed.clear()
+        if rule is not None and owed:
+            job = owed.pop(0)
+            self.decisions[job.key] = Decision("undecided", rule, job.answer[:200] or None)
+        self.queue.extendleft(reversed(owed))
+
+
+_VERDICTS = frozenset(("correct", "wrong", "no_answer", "undecided"))

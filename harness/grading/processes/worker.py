@@ -1,0 +1,152 @@
+"""A worker: reads framed tasks on one pipe, writes framed verdicts on another, under limits of the operating system.
+
+Promised: at most 1 GB of address space, no file written, no lasting effect of one answer on the next verdict, an end
+when the parent dies. Not promised here: an end of each answer. The parent holds the deadline and kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import msgspec
+
+from harness.core import codec
+from harness.core.records import Question
+from harness.grading import verifier
+from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
+from harness.grading.grader import Decision, decide
+
+_HEADER = struct.Struct(">I")
+
+
+WARMING = "warming"
+"""The answer under way needs a library that is being imported: the parent waits longer."""
+
+READY = "ready"
+"""Imports are done: from here on the deadline of the answer runs."""
+
+
+class Task(msgspec.Struct, array_like=True):
+    """One answer to decide. question: None when it is the question of the task before."""
+
+    item: str
+    question: Question | None
+    answer: str
+
+
+class Reply(msgspec.Struct, array_like=True):
+    """What was decided. item "": no verdict but a note to the parent, `WARMING` or `READY`."""
+
+    item: str
+    verdict: str
+    rule: str
+    vote: str | None
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """The next message, or None at the end."""
+    header = stream.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        return None
+    (size,) = _HEADER.unpack(header)
+    if size > MAX_FRAME_BYTES:
+        return None
+    body = stream.read(size)
+    return body if len(body) == size else None
+
+
+def frame(message: Any) -> bytes:
+    """A message with its length before it."""
+    body = codec.encode(message)
+    return _HEADER.pack(len(body)) + body
+
+
+def main(deadline: float) -> None:
+    """Serve until the parent closes the pipe."""
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    # Whatever prints by accident must not reach the parent as a verdict.
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 0)
+    os.dup2(quiet, 1)
+    _limit()
+    _permit_sympy(replies)
+    replies.write(frame(Reply("", READY, "", None)))
+    question: Question | None = None
+    while (body := read_frame(requests)) is not None:
+        for task in codec.decode(body, list[Task]):
+            question = task.question or question
+            assert question is not None
+            _limit_time(deadline)
+            replies.write(frame(_serve(question, task)))
+
+
+def _serve(question: Question, task: Task) -> Reply:
+    try:
+        by_rules = question.rules.grader == verifier.RULES
+        decision = decide(question, task.answer) if by_rules else _own_verifier(question, task.answer)
+        return Reply(task.item, decision.verdict, decision.rule, decision.vote)
+    except MemoryError:
+        return Reply(task.item, "undecided", "memory", None)
+    except RecursionError:
+        return Reply(task.item, "undecided", "depth", None)
+
+
+def _own_verifier(question: Question, answer: str) -> Decision:
+    """A benchmark's own `package.module:function(answer, question) -> bool`, named by its card.
+
+    A verifier that raises has not judged: undecided, with the kind of its error as the rule.
+    """
+    try:
+        correct = bool(verifier.load(question.rules.grader)(answer, question))
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade
+        return Decision("undecided", f"verifier raised {type(error).__name__}", answer[:200])
+    return Decision("correct" if correct else "wrong", "verifier", answer[:200])
+
+
+def _limit() -> None:
+    sys.set_int_max_str_digits(30_000)
+    sys.setrecursionlimit(6_000)
+    sys.dont_write_bytecode = True
+    for kind, soft in (
+        (resource.RLIMIT_AS, WORKER_MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # a stricter limit is already in force
+            resource.setrlimit(kind, (soft, soft))
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            library.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL: no worker outlives its parent
+            library.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+
+
+def _limit_time(deadline: float) -> None:
+    """A second net under the parent's deadline: processor time of this answer."""
+    used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    with contextlib.suppress(ValueError, OSError):
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used + deadline) + 60, hard))
+
+
+def _permit_sympy(replies: Any) -> None:
+    from harness.grading.compare import symbolic
+
+    def announce(warm: bool) -> None:
+        replies.write(frame(Reply("", READY if warm else WARMING, "", None)))
+
+    symbolic.permit(announce)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

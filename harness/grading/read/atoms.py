@@ -1,0 +1,234 @@
+"""Atoms: numbers, letters, words, and everything between brackets."""
+
+from __future__ import annotations
+
+from harness.grading.read.cursor import HEDGES
+from harness.grading.read.latex_commands import Commands
+from harness.grading.read.tokens import Token, Unreadable, places_of
+from harness.grading.read.tree import E, I, Node, num, sym
+
+_COPULAS = (":", " is", " are", " equals", " was", "为", "是")
+
+
+class Atoms(Commands):
+    """The rules for the smallest wholes of an answer."""
+
+    def atom(self) -> Node:
+        token = self.take()
+        if token.kind == "num":
+            if self.peek().kind == "sym" and self.is_digit_run():
+                return self.long_digits(token)
+            return Node("num", (token.value, places_of(token.text)))
+        if token.kind == "sym":
+            return self.symbol(token)
+        if token.kind == "cmd":
+            return self.command(token.text)
+        if token.kind == "text":
+            return self.words(token)
+        if token.kind == "begin":
+            return self.environment(token.text)
+        if token.kind == "op":
+            return self.bracketed(token.text)
+        raise Unreadable(f"unexpected {token.text!r}")
+
+    def words(self, token: Token) -> Node:
+        text = token.text
+        if len(text) == 1 and text.isascii():
+            return self.symbol(token)
+        if text.lower() in ("dollar", "euro", "sterling", "yuan"):
+            if not (self.starts_atom() or self.is_op("-", "+")):
+                raise Unreadable("a currency sign alone")
+            value = self.signed_power()
+            if value.op == "quantity":
+                return value
+            return Node("quantity", (value, text))
+        if (text.lower() in HEDGES or text.lower().endswith(_COPULAS)) and (self.starts_atom() or self.is_op("-", "+")):
+            return self.signed_power()
+        return Node("text", (text,))
+
+    def is_digit_run(self) -> bool:
+        """`1A3_{16}`: letters and digits that end in a base."""
+        place = self.at
+        while place < len(self.tokens):
+            token = self.tokens[place]
+            if token.spaced or token.kind not in ("num", "sym") or len(token.text) > 12:
+                break
+            if token.kind == "sym" and not (len(token.text) == 1 and token.text.isupper()):
+                return False
+            place += 1
+        after = self.tokens[place : place + 1]
+        return bool(after) and after[0].kind == "op" and after[0].text == "_"
+
+    def long_digits(self, first: Token) -> Node:
+        digits = first.text
+        while self.peek().kind in ("num", "sym"):
+            digits += self.take().text
+        self.expect("_")
+        base = self.argument(whole_number=True)
+        if base.op != "num" or base.args[0].denominator != 1:
+            raise Unreadable("a base")
+        return Node("base", (digits, int(base.args[0])))
+
+    def symbol(self, token: Token) -> Node:
+        name = token.text
+        if name == "i" and not self.is_op("_"):
+            return I
+        if name == "e" and not self.is_op("_"):
+            return E
+        if token.kind == "sym" and name.isupper() and self.peek().kind in ("num", "sym") and self.is_digit_run():
+            return self.long_digits(token)
+        if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
+            return node
+        if self.is_op("(") and not self.peek().spaced and self.applied(name):
+            self.at += 1
+            arguments = self.answer()
+            self.expect(")")
+            return Node("apply", (name, arguments))
+        return sym(name)
+
+    def applied(self, name: str) -> bool:
+        """`f(x)` applies a function; so does any letter before a bracket that holds one number, as in `I(0)`."""
+        if name in ("f", "g", "h"):
+            return not (self.peek(1).kind == "sym" and self.peek(1).text == name)
+        return self.peek(1).kind == "num" and self.peek(2).text == ")" and name not in ("x", "y", "z")
+
+    def combinations(self, name: str) -> Node | None:
+        r"""`C_{10}^{3}`, `C(10,3)`: combinations; `A`, `P`: arrangements."""
+        start = self.at
+        node: Node | None = None
+        if self.accept("_"):
+            below = self.argument(whole_number=True)
+            above = self.argument(whole_number=True) if self.accept("^") else None
+            if above is not None and below.op == above.op == "num":
+                node = Node("fn", ("binom" if name == "C" else "arrangements", below, above))
+        elif name == "C" and self.is_op("(") and self.peek(2).text == "," and self.peek(4).text == ")":
+            upper, lower = self.peek(1).value, self.peek(3).value
+            if upper is not None and lower is not None:
+                self.at += 5
+                node = Node("fn", ("binom", num(upper), num(lower)))
+        if node is None:
+            self.at = start
+        return node
+
+    def bracketed(self, sign: str) -> Node:
+        if sign in ("(", "["):
+            return self.round_or_square(sign)
+        if sign == "{":
+            return self.group()
+        if sign == "lset":
+            return self.braces()
+        if sign in ("lfloor", "lceil"):
+            inner = self.setwise()
+            if not self.accept("rfloor", "rceil"):
+                raise Unreadable("an open floor or ceiling")
+            return Node("fn", ("floor" if sign == "lfloor" else "ceil", inner))
+        if sign == "|":
+            self.bars += 1
+            inner = self.setwise()
+            self.bars -= 1
+            self.expect("|")
+            return Node("det", (inner,)) if inner.op == "matrix" else Node("fn", ("abs", inner))
+        if sign == "∅":
+            return Node("set", ())
+        if sign == "…":
+            return sym("…")
+        raise Unreadable(f"unexpected {sign!r}")
+
+    def round_or_square(self, sign: str) -> Node:
+        self.deeper()
+        bars, self.bars = self.bars, 0
+        if self.accept(")", "]"):
+            raise Unreadable("empty brackets")
+        node = self.answer()
+        self.bars = bars
+        trailing = self.peek(-1).text == ","
+        closer = self.take().text
+        if closer not in (")", "]"):
+            raise Unreadable("an open bracket")
+        self.depth -= 1
+        if node.op != "list":
+            if trailing:
+                return Node("tuple", (node,))
+            return node
+        items = node.args
+        if sign == "(" and closer == ")":
+            return Node("tuple", items)
+        if len(items) == 2 and (sign, closer) != ("[", "]"):
+            return Node("interval", (items[0], items[1], sign == "[", closer == "]"))
+        if (sign, closer) == ("[", "]"):
+            return Node("bracket", items)
+        raise Unreadable("brackets of two kinds")
+
+    def group(self) -> Node:
+        """Braces of LaTeX. With commas inside they were meant as a set."""
+        self.deeper()
+        if self.accept("}"):
+            return self.atom() if self.starts_atom() else Node("empty", ())
+        if self.is_op("°") and self.peek(1).text == "}":
+            self.at += 2
+            self.depth -= 1
+            return Node("degree sign", ())
+        if self.is_op("'"):
+            while self.accept("'"):
+                pass
+            self.expect("}")
+            self.depth -= 1
+            return Node("prime sign", ())
+        bars, self.bars = self.bars, 0
+        node = self.answer()
+        if self.accept("over"):
+            bottom = self.answer()
+            node = Node("div", (node, bottom))
+        elif self.accept("choose"):
+            bottom = self.answer()
+            node = Node("fn", ("binom", node, bottom))
+        elif self.is_op("|"):
+            node = self.condition(node, "}")
+            self.bars = bars
+            self.depth -= 1
+            return node
+        self.bars = bars
+        self.expect("}")
+        self.depth -= 1
+        return Node("set", node.args) if node.op == "list" else node
+
+    def braces(self) -> Node:
+        self.deeper()
+        bars, self.bars = self.bars, 1
+        if self.accept("rset"):
+            self.bars = bars
+            self.depth -= 1
+            return Node("set", ())
+        start = self.at
+        node = self.answer()
+        if self.is_op("|"):
+            node = self.condition(node, "rset")
+        elif node.op == "ratio" and len(node.args) == 2 and node.args[1].op in ("rel", "member"):
+            node = Node("builder", (node.args[0], node.args[1]))
+            self.expect("rset")
+        elif node.op == "rel" and any(token.text == ":" for token in self.tokens[start : self.at]):
+            node = self.builder_of_colon(node)
+            self.expect("rset")
+        else:
+            node = Node("set", node.args if node.op == "list" else (node,))
+            self.expect("rset")
+        self.bars = bars
+        self.depth -= 1
+        return node
+
+    def builder_of_colon(self, node: Node) -> Node:
+        operands, signs = node.args
+        first = operands[0]
+        if first.op == "ratio" and len(first.args) == 2:
+            return Node("builder", (first.args[0], Node("rel", ((first.args[1], *operands[1:]), signs))))
+        if first.op == "sym" and signs == ("=",):
+            return Node("builder", (first, operands[1]))
+        return Node("set", (node,))
+
+    def condition(self, variable: Node, closer: str) -> Node:
+        self.expect("|")
+        condition = self.answer()
+        self.expect(closer)
+        if variable.op == "member":
+            variable = variable.args[0]
+        return Node("builder", (variable, condition))

@@ -1,0 +1,449 @@
+r"""The grammar: tokens of an answer to a tree, by recursive descent, bounded in depth and length.
+
+answer    = item { ("," | ";" | "and" | "or") item }
+item      = [label ":"] chain
+chain     = setwise { relation setwise }
+setwise   = sum { ("∪" | "∩" | "∖") sum }
+sum       = ["+" | "-" | "±"] product { ("+" | "-" | "±") product }
+product   = power { ["*" | "/" | "mod"] power }            side by side is a product
+power     = atom { "^" … | "_" … | "!" | "°" | "%" | "'" | unit }
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from harness.grading.bounds import MAX_ANSWER_CHARS
+from harness.grading.read.atoms import Atoms
+from harness.grading.read.characters import plain_latex
+from harness.grading.read.cursor import CLOSING, OPENING, QUALIFIERS, times
+from harness.grading.read.tokens import Unreadable, tokenize
+from harness.grading.read.tree import SETS, Node, neg, num, sym
+
+_NUMERALS = {
+    name: place
+    for place, name in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
+}
+
+
+_OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
+"""Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
+
+
+def parse(source: str, *, list_commas: bool = False) -> Node:
+    """The tree of an answer. Raises `Unreadable` when it is no mathematics of this grammar or breaks a bound."""
+    return _parse(source, list_commas)
+
+
+@lru_cache(maxsize=4_096)
+def _parse(source: str, list_commas: bool) -> Node:
+    if len(source) > MAX_ANSWER_CHARS:
+        raise Unreadable("too long")
+    if source.strip() == "{}":
+        return Node("set", ())
+    outward = _OUTWARD.fullmatch(source)
+    if outward is not None and outward.group(1, 3) != ("[", "]"):
+        source = f"{'[' if outward[1] == '[' else '('}{outward[2]}{']' if outward[3] == ']' else ')'}"
+    tokens = tokenize(plain_latex(source).strip(), list_commas=list_commas)
+    while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
+        tokens.pop()
+    if not tokens:
+        raise Unreadable("empty")
+    parser = _Parser(tokens)
+    node = parser.answer()
+    if parser.at < len(tokens):
+        raise Unreadable(f"unexpected {parser.peek().text!r}")
+    return node
+
+
+class _Parser(Atoms):
+    """The rules from a whole answer down to a factor."""
+
+    def answer(self) -> Node:
+        """Items between commas; inequalities joined by "and" hold together."""
+        start = self.at
+        node = self.items()
+        if node.op == "list" and all(item.op in ("rel", "member") for item in node.args):
+            words = {token.text for token in self.tokens[start : self.at] if token.kind == "sep"}
+            if words == {"and"} and all(_is_inequality(item) for item in node.args):
+                return Node("inter", node.args)
+        return node
+
+    def items(self) -> Node:
+        groups: list[Node] = []
+        items: list[Node] = []
+        while True:
+            while self.peek().kind == "sep" or self.is_op(",", ";"):
+                self.at += 1
+            if (
+                self.at >= len(self.tokens)
+                or self.is_op(")", "]", "}", "rset", "row", "&")
+                or self.peek().kind == "end"
+            ):
+                break
+            items.append(self.item())
+            if self.peek().kind == "sep" or self.is_op(","):
+                continue
+            if self.is_op(";"):
+                groups.append(items[0] if len(items) == 1 else Node("list", tuple(items)))
+                items = []
+                continue
+            break
+        if groups:
+            if items:
+                groups.append(items[0] if len(items) == 1 else Node("list", tuple(items)))
+            items = groups
+        if not items:
+            raise Unreadable("empty")
+        return items[0] if len(items) == 1 else Node("list", tuple(items))
+
+    def item(self) -> Node:
+        """One answer, without its label in words and the qualification behind it."""
+        self.deeper()
+        if self.peek().kind == "rel" and self.peek().text in "=≈∼":
+            self.at += 1  # "= 5", "≈ 5"
+        node = self.chain()
+        if self.is_op(":"):
+            parts = [node]
+            while self.accept(":"):
+                if not self.starts_atom() and not self.is_op("-", "+"):
+                    break
+                parts.append(self.chain())
+            node = parts[0] if len(parts) == 1 else self.colon(parts)
+        self.skip_qualifier()
+        self.depth -= 1
+        return node
+
+    def skip_qualifier(self) -> None:
+        token = self.peek()
+        if token.kind == "text" and token.text.lower().startswith(QUALIFIERS):
+            brackets = 0
+            while self.at < len(self.tokens):
+                if brackets == 0:
+                    if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.at + 1)):
+                        return
+                    if self.peek().kind == "sep" and self.labelled(self.at + 1):
+                        return
+                    if self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end":
+                        return
+                brackets += self.is_op(*OPENING) - self.is_op(*CLOSING)
+                self.at += 1
+
+    def labelled(self, place: int) -> bool:
+        """A new "f(x) = …" begins at `place`, close by."""
+        return any(token.kind == "rel" and token.text == "=" for token in self.tokens[place : place + 6])
+
+    def colon(self, parts: list[Node]) -> Node:
+        if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op in ("rel",)):
+            return Node("rel", ((parts[0], parts[-1]), ("=",)))
+        last = parts[-1]
+        if len(parts) == 2 and parts[1].op == "rel":  # 11:21 = V1:V2 written the other way round
+            operands, signs = parts[1].args
+            return Node("rel", ((Node("ratio", (parts[0], operands[0])), *operands[1:]), signs))
+        half = ""
+        if last.op == "quantity" and last.args[1] in ("am", "pm"):
+            half, parts = last.args[1], [*parts[:-1], last.args[0]]
+        clock = [part.args[0] for part in parts if part.op == "num" and part.args[0].denominator == 1]
+        if half and len(clock) == len(parts) and len(parts) <= 3:
+            return Node("time", (tuple(parts), half))
+        if parts[0].op == "rel":  # V1:V2 = 11:21
+            operands, signs = parts[0].args
+            return Node("rel", ((*operands[:-1], Node("ratio", (operands[-1], *parts[1:]))), signs))
+        return Node("ratio", tuple(parts))
+
+    # --- relations and sets ---
+    def chain(self) -> Node:
+        operands = [self.setwise()]
+        signs: list[str] = []
+        while self.peek().kind == "rel":
+            sign = self.take().text
+            signs.append(sign)
+            if self.at >= len(self.tokens):
+                raise Unreadable("a relation without a right side")
+            operands.append(self.ratio_or_setwise() if sign in "=≈" else self.setwise())
+        if not signs:
+            return operands[0]
+        if len(signs) == 1 and signs[0] == "∈":
+            return Node("member", (operands[0], operands[1]))
+        return Node("rel", (tuple(operands), tuple(signs)))
+
+    def ratio_or_setwise(self) -> Node:
+        node = self.setwise()
+        if self.is_op(":") and self.depth < 6:
+            parts = [node]
+            while self.accept(":"):
+                parts.append(self.setwise())
+            return self.colon(parts)
+        return node
+
+    def setwise(self) -> Node:
+        node = self.sum()
+        while True:
+            if self.accept("∪") or self.written_union():
+                right = self.sum()
+                node = Node("union", (*node.args, right) if node.op == "union" else (node, right))
+            elif self.accept("∩"):
+                node = Node("inter", (node, self.sum()))
+            elif self.accept("∖"):
+                node = Node("minus", (node, self.sum()))
+            else:
+                return node
+
+    def written_union(self) -> bool:
+        """The letter U between two intervals."""
+        token, before, after = self.peek(), self.peek(-1), self.peek(1)
+        if (
+            token.kind == "sym"
+            and token.text in "Uu"
+            and before.text in (")", "]", "rset")
+            and after.text in ("(", "[", "lset")
+        ):
+            self.at += 1
+            return True
+        return False
+
+    # --- sums and products ---
+    def sum(self) -> Node:
+        self.deeper()
+        terms: list[Node] = []
+        if self.accept("-"):
+            terms.append(_opposite(self.product()))
+        elif self.accept("±"):
+            terms.append(Node("pm", (num(0), self.product())))
+        elif self.accept("∓"):
+            terms.append(Node("mp", (num(0), self.product())))
+        else:
+            self.accept("+")
+            terms.append(self.product())
+        while self.peek().kind == "op":
+            if self.accept("+"):
+                terms.append(self.product())
+            elif self.accept("-"):
+                right = self.product()
+                if right.op in SETS or terms[-1].op in SETS:
+                    terms[-1] = Node("minus", (terms[-1], right))
+                else:
+                    terms.append(neg(right))
+            elif self.is_op("±", "∓"):
+                op = "pm" if self.take().text == "±" else "mp"
+                left = terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+                terms = [Node(op, (left, self.product()))]
+            else:
+                break
+        self.depth -= 1
+        return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
+
+    def product(self) -> Node:
+        node = self.signed_power()
+        while True:
+            token = self.peek()
+            if token.kind == "op" and token.text == "*":
+                self.at += 1
+                node = times(node, self.signed_power())
+            elif token.kind == "op" and token.text == "/":
+                self.at += 1
+                right = self.signed_power()
+                if right.op == "pct" and node.op == "num":
+                    node = Node("pct", (Node("div", (node, right.args[0])),))  # 1/2 %
+                else:
+                    node = Node("div", (node, right))
+            elif token.kind == "op" and token.text in ("mod", "pmod"):
+                self.at += 1
+                node = Node("fn", ("mod", node, self.signed_power()))
+            elif token.kind == "op" and token.text == "(" and self.congruence():
+                continue
+            elif self.starts_atom():
+                before = self.peek(-1)
+                if token.kind == "num" and before.kind == "num":
+                    node = self.spaced_mixed(node)
+                    continue
+                node = self.juxtaposed(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
+            else:
+                return node
+
+    def congruence(self) -> bool:
+        """Skip "(mod 7)"."""
+        if self.peek(1).text == "mod" and self.peek(1).kind == "op":
+            while self.at < len(self.tokens) and not self.accept(")"):
+                self.at += 1
+            return True
+        return False
+
+    def signed_power(self) -> Node:
+        if self.accept("-"):
+            return _opposite(self.signed_power_of())
+        if self.accept("+"):
+            return self.signed_power_of()
+        if self.is_op("±", "∓"):
+            op = "pm" if self.take().text == "±" else "mp"
+            return Node(op, (num(0), self.power()))
+        return self.power()
+
+    def signed_power_of(self) -> Node:
+        self.deeper()
+        node = self.signed_power()
+        self.depth -= 1
+        return node
+
+    def spaced_mixed(self, whole: Node) -> Node:
+        """`7 3/11`: an integer, a space, a proper fraction."""
+        top = self.take()
+        if (
+            whole.op == "num" and whole.args[1] == -1 and top.spaced and top.value is not None
+            and self.is_op("/") and self.peek(1).kind == "num" and not self.peek().spaced
+        ):  # fmt: skip
+            self.at += 1
+            bottom = self.take()
+            if bottom.value and top.value < bottom.value and top.value.denominator == bottom.value.denominator == 1:
+                return num(whole.args[0] + top.value / bottom.value)
+        raise Unreadable("two numbers side by side")
+
+    def juxtaposed(self, left: Node, right: Node, *, mixed: bool) -> Node:
+        """A product; an integer literal before a proper fraction is a mixed number. A unit belongs to the whole."""
+        if right.op == "quantity" or (right.op in ("pct", "deg") and (mixed or right.op == "deg")):
+            inner = self.juxtaposed(left, right.args[0], mixed=mixed)
+            return Node(right.op, (inner, *right.args[1:]))
+        if mixed and right.op == "div" and left.op == "num" and left.args[1] == -1:
+            top, bottom = right.args
+            if (
+                top.op == bottom.op == "num"
+                and top.args[1] == bottom.args[1] == -1
+                and 0 < top.args[0] < bottom.args[0]
+            ):
+                return num(left.args[0] + top.args[0] / bottom.args[0])
+        return times(left, right)
+
+    # --- powers and what stands behind an atom ---
+    def power(self) -> Node:
+        self.deeper()
+        node = self.postfix(self.atom())
+        self.depth -= 1
+        return node
+
+    def postfix(self, node: Node) -> Node:
+        while True:
+            token = self.peek()
+            if token.kind == "text" and not token.text.lower().startswith(QUALIFIERS) and node.op != "text":
+                node = self.unit(node)
+            elif token.kind == "text" and node.op == "text":
+                self.at += 1
+                node = Node("text", (f"{node.args[0]} {token.text}",))
+            elif token.kind != "op":
+                return node
+            elif token.text == "^":
+                self.at += 1
+                node = self.raised(node)
+            elif token.text == "_":
+                self.at += 1
+                node = self.subscripted(node)
+            elif token.text == "!":
+                self.at += 1
+                node = Node("fn", ("factorial", node))
+            elif token.text == "°":
+                self.at += 1
+                node = Node("deg", (node,))
+                if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
+                    self.at += 1
+            elif token.text == "%":
+                self.at += 1
+                node = Node("pct", (node,))
+            elif token.text == "'":
+                self.at += 1
+                node = sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
+            else:
+                return node
+
+    def starts_function(self) -> bool:
+        return self.peek(1).kind == "op" and self.peek(1).text in ("(", "_", "^")
+
+    def unit(self, node: Node) -> Node:
+        words = [self.take().text]
+        while True:
+            if self.accept("^"):
+                exponent = self.argument()
+                value = exponent.args[0] if exponent.op == "num" else None
+                if value is None or value.denominator != 1:
+                    return Node("quantity", (node, words[0]))  # 12^{\text{th}} and the like
+                words.append(f"^{value}")
+            elif self.peek().kind == "text" and not self.peek().text.lower().startswith(QUALIFIERS):
+                words.append(" " + self.take().text)
+            elif self.is_op("/", "*") and self.peek(1).kind == "text":
+                words.append(self.take().text + self.take().text)
+            else:
+                break
+        joined = "".join(words)
+        lower = joined.lower().strip(" .")
+        if lower.replace(".", "").replace(" ", "") in ("am", "pm"):
+            return Node("quantity", (node, lower.replace(".", "").replace(" ", "")))
+        if lower in ("percent", "percentage", "pct", "per cent", "percents"):
+            return Node("pct", (node,))
+        if lower in ("degrees", "degree", "度"):
+            return Node("deg", (node,))
+        if lower in ("th", "st", "nd", "rd"):
+            return node
+        if node.op == "quantity":
+            return Node("quantity", (node.args[0], f"{node.args[1]} {joined}"))
+        return Node("quantity", (node, joined.strip()))
+
+    def raised(self, base: Node) -> Node:
+        if self.accept("°"):
+            node = Node("deg", (base,))
+            if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
+                self.at += 1
+            return node
+        if self.is_op("'"):
+            primes = 0
+            while self.accept("'"):
+                primes += 1
+            return sym(f"{base.args[0]}" + "'" * primes) if base.op == "sym" else Node("fn", ("prime", base))
+        exponent = self.argument(whole_number=True)
+        if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
+            self.at += 1
+            exponent = self.raised(exponent)
+        if exponent.op == "empty":
+            return base
+        if exponent.op == "degree sign":
+            node = Node("deg", (base,))
+            if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
+                self.at += 1
+            return node
+        if exponent.op == "prime sign":
+            return sym(f"{base.args[0]}'") if base.op == "sym" else Node("fn", ("prime", base))
+        if exponent.op == "text":
+            if exponent.args[0].lower() in ("th", "st", "nd", "rd"):
+                return base
+            return Node("quantity", (base, exponent.args[0]))
+        if base.op == "fn" and len(base.args) == 1:
+            return Node("fn", (base.args[0], exponent))
+        return Node("pow", (base, exponent))
+
+    def subscripted(self, base: Node) -> Node:
+        start = self.at
+        index = self.argument(whole_number=True)
+        if index.op == "text" and index.args[0].lower() in _NUMERALS:
+            index = num(_NUMERALS[index.args[0].lower()])
+        if base.op == "text" and base.args[0].isalnum() and base.args[0].isupper() and index.op == "num":
+            return Node("base", (base.args[0], int(index.args[0])))
+        if base.op in ("num", "digits") or (base.op == "quantity" and base.args[0].op == "num"):
+            before = self.tokens[start - 2]
+            if index.op == "num" and index.args[0].denominator == 1 and before.kind == "num":
+                return Node("base", (before.text, int(index.args[0])))
+            raise Unreadable("a subscript of a number that is no base")
+        label = "".join(token.text for token in self.tokens[start : self.at] if token.text not in ("{", "}"))
+        if base.op == "sym":
+            return sym(f"{base.args[0]}_{label}")
+        if base.op == "pow" and base.args[0].op == "sym":
+            return Node("pow", (sym(f"{base.args[0].args[0]}_{label}"), base.args[1]))
+        if base.op == "text":
+            return Node("text", (f"{base.args[0]}_{label}",))
+        raise Unreadable("a subscript")
+
+
+def _opposite(node: Node) -> Node:
+    """The opposite of a quantity is a quantity."""
+    return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in ("quantity", "pct", "deg") else neg(node)
+
+
+def _is_inequality(node: Node) -> bool:
+    return node.op == "member" or any(sign in ("<", ">", "<=", ">=", "!=") for sign in node.args[1])

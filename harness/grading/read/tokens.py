@@ -1,0 +1,484 @@
+r"""Tokens of an answer: LaTeX and plain notation alike, one pass, no pattern that can backtrack far.
+
+Decided here, because it depends on the characters: what is one number (thousands separators, e-notation, repeating
+decimals), which letters are a function's name, a word or a product of variables, what is only layout.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from harness.grading.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS, MAX_TOKENS
+from harness.grading.read.tree import names
+from harness.grading.read.units import unit_of
+
+Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
+
+
+class Unreadable(ValueError):
+    """The answer is not of the grammar, or exceeds one of its bounds."""
+
+
+class Token(NamedTuple):
+    """kind, its text (a name, a sign, words), the exact value of a number, and whether a space stood before it."""
+
+    kind: Kind
+    text: str
+    value: Fraction | None = None
+    spaced: bool = False
+
+
+FUNCTIONS = names(
+    "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
+    "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
+    "Eq Ne Rational frac"
+)
+ALIASES = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
+    "arctg": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "sqrt": "sqrt", "dbinom": "binom",
+    "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
+    "sign": "sgn", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
+}  # fmt: skip
+GREEK = names(
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
+    "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar "
+    "aleph nabla partial mho Re Im wp imath jmath"
+)
+_CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
+_RELATIONS = {
+    "=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "=<": "<=", "=>": ">=", "!=": "!=", "<>": "!=",
+    "le": "<=", "leq": "<=", "leqslant": "<=", "leqq": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "geqq": ">=",
+    "lt": "<", "gt": ">", "ne": "!=", "neq": "!=", "approx": "≈", "approxeq": "≈", "simeq": "≈", "cong": "≈",
+    "doteq": "≈", "equiv": "≡", "sim": "∼", "in": "∈", "notin": "∉", "subset": "⊂", "subseteq": "⊂", "perp": "⊥",
+    "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
+    "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
+}  # fmt: skip
+_IGNORED = names(
+    "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
+    "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
+    "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
+    "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
+    "phantom strut normalsize large small color vphantom ensuremath cline not"
+) - {"not"}
+_TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
+_OPERATORS = {
+    "cdot": "*", "times": "*", "ast": "*", "star": "*", "bullet": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
+    "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖",
+    "backslash": "∖",
+    "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "lbrace": "lset", "rbrace": "rset", "langle": "(",
+    "rangle": ")",
+    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "colon": ":", "prime": "'", "lfloor": "lfloor",
+    "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over",
+    "choose": "choose",
+    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "sep", "wedge": "sep", "lor": "or", "vee": "or",
+    "dots": "…", "ldots": "…", "cdots": "…", "dotsc": "…", "bmod": "mod", "mod": "mod", "pmod": "pmod", "%": "%",
+    "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
+    "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
+}  # fmt: skip
+_MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
+          "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
+
+_LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
+_COMMA_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
+_SPACE_GROUPED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d/]| *\\d?frac)(?:\.\d+)?")
+_REPEATING = re.compile(
+    r"(\d*)\.(\d*)\s?(?:\\(?:overline|bar|dot|overset\{\\?\.\})\s?(?:\{(\d+)\}|(\d))(?:(\d*)\\dot\s?\{?(\d)\}?)?|\((\d+)\))"
+)
+_CONTINUED = re.compile(r"(\d*)\.(\d{2,})\s?(?:\.{2,}|\\[lc]?dots(?![a-zA-Z]))")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z]+")
+_CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
+_SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
+_ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
+_CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
+_MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
+_FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|sqrt|pi)([a-zA-Z])")
+_AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
+_COMMA = re.compile(r",\s*")
+_NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
+_BASED = re.compile(r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)")
+"""Digits beyond nine, known by their base: 1AAA0_11."""
+
+_REMARK = re.compile(r"\([A-Za-z][A-Za-z ]+\)")
+_TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
+_SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
+_CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
+_BARE_UNITS = names("cm mm km kg ft hr mph kph yd ml mg")
+_PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
+_RADIX_POINT = "."
+
+
+def tokenize(source: str, *, list_commas: bool = False) -> list[Token]:
+    """Tokens of `source`, which is `plain_latex` already. With `list_commas` a plain comma never groups digits.
+
+    Raises `Unreadable` on characters that no answer has, and beyond the bounds.
+    """
+    return _Lexer(source, list_commas).run()
+
+
+class _Lexer:
+    def __init__(self, source: str, list_commas: bool) -> None:
+        self.source = source
+        self.at = 0
+        self.brackets = 1 if list_commas else 0
+        self.tokens: list[Token] = []
+        self.spaced = False
+
+    def run(self) -> list[Token]:
+        source, size = self.source, len(self.source)
+        while self.at < size:
+            if len(self.tokens) > MAX_TOKENS:
+                raise Unreadable("too many signs")
+            space = _SPACE.match(source, self.at)
+            if space is not None:
+                self.at, self.spaced = space.end(), True
+                if self.at >= size:
+                    break
+            mark = source[self.at]
+            if (based := _BASED.match(source, self.at)) is not None:
+                self.at = based.end()
+                self.put("text", based.group())
+            elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
+                self.number()
+            elif mark == ".":
+                self.point()
+            elif mark == "\\":
+                self.command()
+            elif mark.isascii() and mark.isalpha():
+                self.word()
+            elif (sign := _SIGN.match(source, self.at)) is not None:
+                self.sign(sign)
+            elif (run := _CJK.match(source, self.at)) is not None:
+                self.at = run.end()
+                self.words(run.group())
+            else:
+                raise Unreadable(f"unknown character U+{ord(mark):04X}")
+            self.spaced = False
+        return self.tokens
+
+    def put(self, kind: Kind, text: str, value: Fraction | None = None) -> None:
+        self.tokens.append(Token(kind, text, value, self.spaced))
+
+    # --- numbers ---
+    def number(self) -> None:
+        source, at = self.source, self.at
+        match = _LATEX_GROUPED.match(source, at)
+        if match is None and not self.brackets and not self.follows_listed_number():
+            match = _COMMA_GROUPED.match(source, at) or _SPACE_GROUPED.match(source, at)
+        if match is not None:
+            self.at = match.end()
+            self.literal(re.sub(r"[^\d.]", "", match.group()))
+            return
+        if (match := _REPEATING.match(source, at)) is not None:
+            whole, fixed, one, two, middle, closing, three = match.groups()
+            block = (one or two or three) + ((middle or "") + closing if closing else "")
+            self.at = match.end()
+            self.put("num", "repeating", _repeating(whole, fixed, block))
+            return
+        if (match := _CONTINUED.match(source, at)) is not None and (found := _repeated_block(match[2])) is not None:
+            self.at = match.end()
+            self.put("num", "repeating", _repeating(match[1], *found))
+            return
+        match = _NUMBER.match(source, at)
+        if match is None:
+            raise Unreadable("not a number")
+        self.at = match.end()
+        self.literal(match.group())
+
+    def follows_listed_number(self) -> bool:
+        """A digit group behind "27," is the next item of a list, not its thousands."""
+        before = self.source[: self.at].rstrip()
+        return before.endswith(",") and before[-2:-1].isdigit() and before[-1:] == self.source[self.at - 1 : self.at]
+
+    def literal(self, digits: str) -> None:
+        self.put("num", digits, number_value(digits))
+
+    def point(self) -> None:
+        end = self.at
+        while end < len(self.source) and self.source[end] == ".":
+            end += 1
+        if end - self.at > 1:
+            self.put("op", "…")
+        elif self.source[end:].strip(" $.\\)]}"):
+            raise Unreadable("a full stop inside the answer")
+        self.at = end
+
+    # --- commands ---
+    def command(self) -> None:
+        match = _COMMAND.match(self.source, self.at)
+        if match is None:
+            self.at += 1  # a backslash at the very end
+            return
+        name, self.at = match[1], match.end()
+        if name in _IGNORED:
+            if name in ("left", "right") and self.source[self.at : self.at + 1] == ".":
+                self.at += 1
+            elif name in ("hspace", "color", "phantom", "vphantom"):
+                self.braced()
+        elif name in _TEXTS:
+            self.text(self.braced(), name)
+        elif name in ("begin", "end"):
+            environment = _ENVIRONMENT.match(self.source, self.at)
+            if environment is None:
+                raise Unreadable("an environment without a name")
+            self.at = environment.end()
+            self.put("begin" if name == "begin" else "end", environment[1].rstrip("*"))
+        elif name in _RELATIONS:
+            self.put("rel", _RELATIONS[name])
+        elif name in _OPERATORS:
+            self.operator(_OPERATORS[name])
+        elif name in _MONEY:
+            self.put("text", _MONEY[name])
+        elif name in _CONSTANTS:
+            self.put("cmd", _CONSTANTS[name])
+        elif name == "not":
+            self.negated()
+        elif name in ("{", "}"):
+            self.operator("lset" if name == "{" else "rset")
+        elif name == "\\":
+            self.put("op", "row")
+        elif name == "|":
+            self.put("op", "|")
+        elif name in ("(", ")", "[", "]"):
+            pass  # delimiters of a formula
+        elif name == "&":
+            self.put("sep", "and")
+        elif name in ("#", "_"):
+            raise Unreadable("an escaped sign")
+        elif name in ALIASES or name in FUNCTIONS:
+            self.put("cmd", ALIASES.get(name, name))
+        elif name in GREEK:
+            self.put("sym", name.removeprefix("var") if name != "varrho" else "rho")
+        else:
+            self.put("cmd", name)
+
+    def operator(self, sign: str) -> None:
+        if sign in ("sep", "or"):
+            self.put("sep", "and" if sign == "sep" else "or")
+            return
+        if sign in ("(", "[", "lset"):
+            self.brackets += 1
+        elif sign in (")", "]", "rset"):
+            self.brackets -= 1
+        self.put("op", sign)
+
+    def negated(self) -> None:
+        rest = self.source[self.at :].lstrip()
+        if rest.startswith("="):
+            self.at = self.source.index("=", self.at) + 1
+            self.put("rel", "!=")
+        elif rest.startswith("\\in"):
+            self.at = self.source.index("\\in", self.at) + 3
+            self.put("rel", "∉")
+        else:
+            raise Unreadable("a negated relation")
+
+    def braced(self) -> str:
+        """The text of the group that follows, its braces removed."""
+        space = _SPACE.match(self.source, self.at)
+        start = space.end() if space else self.at
+        if self.source[start : start + 1] != "{":
+            self.at = min(start + 1, len(self.source))
+            return self.source[start : self.at]
+        depth, end = 0, start
+        while end < len(self.source):
+            mark = self.source[end]
+            if mark == "\\":
+                end += 1
+            elif mark == "{":
+                depth += 1
+            elif mark == "}":
+                depth -= 1
+                if depth == 0:
+                    break
+            end += 1
+        self.at = end + 1
+        return self.source[start + 1 : end]
+
+    # --- words ---
+    def text(self, content: str, command: str) -> None:
+        r"""`\text{…}`: mathematics inside is read as such, words stay words."""
+        content = content.strip("~ \t\n") if command != "text" else content
+        plain = content.strip()
+        if not plain:
+            return
+        bare = plain.replace("\\,", "").replace("\\ ", "")
+        if plain in ("\\$", "$"):
+            self.put("text", "dollar")
+        elif plain in (":", ",", ";"):
+            self.operator(plain)
+        elif plain in ("\\%", "%"):
+            self.put("op", "%")
+        elif bare in FUNCTIONS or bare in ALIASES:
+            self.put("cmd", ALIASES.get(bare, bare))
+        elif len(bare) == 1 and bare.isalpha():
+            self.put("text", bare)
+        elif bare in _CONSTANTS or bare.lower() in ("infinity", "nan"):
+            self.put("cmd", _CONSTANTS.get(bare) or _CONSTANTS[bare.lower()])
+        elif unit_of(bare.replace("\\cdot", "*").replace("{", "").replace("}", "")) is not None:
+            self.put("text", bare.replace("\\cdot", "*").replace("{", "").replace("}", ""))
+        elif _REMARK.fullmatch(plain):
+            self.put("text", plain.strip("()"))
+        elif re.search(r"[\d\\$(]", plain):
+            inner = _Lexer(plain, bool(self.brackets))
+            inner.spaced = self.spaced
+            self.tokens.extend(inner.run())
+        else:
+            self.words(plain)
+
+    def words(self, content: str) -> None:
+        """Words, with "and" and "or" taken out as separators."""
+        at = 0
+        for match in _CONNECTIVES.finditer(content):
+            self.phrase(content[at : match.start()])
+            word = (match[1] or match[2]).lower()
+            self.put("sep", "or" if word in ("or", "或") else "and")
+            at = match.end()
+        self.phrase(content[at:])
+
+    def phrase(self, content: str) -> None:
+        content = content.strip(" ,;\t\n")
+        if content == "to":
+            self.put("op", ":")  # 3 to 2
+        elif content:
+            for place, part in enumerate(_COMMA.split(content) if _NAMES.fullmatch(content) else [content]):
+                if place:
+                    self.put("op", ",")
+                self.put("text", part)
+
+    def word(self) -> None:
+        source = self.source
+        if (module := _MODULE.match(source, self.at)) is not None:
+            self.at = module.end()
+        previous = self.tokens[-1] if self.tokens else None
+        if previous is not None and previous.kind == "num":
+            clock = _CLOCK.match(source, self.at)
+            if clock is not None:
+                self.at = clock.end()
+                self.put("text", clock[1].lower() + "m")
+                return
+        match = _WORD.match(source, self.at)
+        if match is None:
+            raise Unreadable("not a word")
+        word = match.group()
+        if len(word) == 1:
+            self.at = match.end()
+            if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.at):
+                self.put("op", "*")  # 4.5 x 10^{33}
+                return
+            self.put("sym", word)
+            return
+        if word in ALIASES or word in FUNCTIONS:
+            self.at = match.end()
+            self.put("cmd", ALIASES.get(word, word))
+            return
+        lower = word.lower()
+        if word in _CONSTANTS or lower in ("infinity", "nan"):
+            self.at = match.end()
+            self.put("cmd", _CONSTANTS.get(word) or _CONSTANTS[lower])
+        elif lower in ("and", "or"):
+            self.at = match.end()
+            self.put("sep", lower)
+        elif word in GREEK:
+            self.at = match.end()
+            self.put("sym", word.removeprefix("var"))
+        elif (fused := _FUSED.fullmatch(word)) is not None and fused[1] != "pi":
+            self.at += len(fused[1])
+            self.put("cmd", fused[1])
+        elif (self.is_unit(word, previous) or self.is_word(word)) and not self.is_digits(word, match.end()):
+            self.at = self.end_of_words(match.end())
+            self.words(source[match.start() : self.at])
+        else:
+            self.at = match.end()
+            for place, letter in enumerate(word):
+                self.put("sym", letter)
+                if place == 0:
+                    self.spaced = False
+
+    def is_unit(self, word: str, previous: Token | None) -> bool:
+        return (
+            previous is not None
+            and (previous.kind == "num" or previous.text in (")", "}", "rset"))
+            and (word in _BARE_UNITS or (len(word) >= 3 and (word in ("pct", "percent") or unit_of(word) is not None)))
+        )
+
+    def is_digits(self, word: str, end: int) -> bool:
+        """Letters as digits of a number with a base: the BBA of 2BBA_14."""
+        return word.isupper() and self.source.startswith("_", end)
+
+    def is_word(self, word: str) -> bool:
+        """English, or a product of variables? Three letters or more that are not all usual variables are a word."""
+        if len(word) == 2:
+            return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to", "st", "nd", "rd")
+        return not (len(word) <= 6 and _PRODUCT_LETTERS.issuperset(word))
+
+    def end_of_words(self, at: int) -> int:
+        """Words that follow with spaces between belong to the same phrase."""
+        source = self.source
+        while (space := re.compile(r"[ '’-]+").match(source, at)) is not None:
+            more = _WORD.match(source, space.end())
+            if more is None or more.group() in FUNCTIONS or (len(more.group()) == 1 and more.group() not in "aA"):
+                break
+            at = more.end()
+        return at
+
+    def sign(self, match: re.Match[str]) -> None:
+        sign, self.at = match.group(), match.end()
+        if sign == "<" and self.source.startswith("=", self.at):
+            sign, self.at = "<=", self.at + 1
+        if sign == '"':
+            return
+        if sign == "**":
+            self.put("op", "^")
+        elif sign in _RELATIONS:
+            self.put("rel", _RELATIONS[sign])
+        elif sign.startswith(".."):
+            self.put("op", "…")
+        else:
+            self.operator(sign)
+
+
+def number_value(digits: str) -> Fraction:
+    """The exact value of a literal such as `10080`, `.5`, `1.2e5`. Raises `Unreadable` beyond the bounds."""
+    mantissa, _, exponent = digits.lower().partition("e")
+    if len(mantissa) > MAX_LITERAL_DIGITS:
+        raise Unreadable("too many digits")
+    whole, _, fraction = mantissa.partition(_RADIX_POINT)
+    value = Fraction(int((whole or "0") + fraction), 10 ** len(fraction)) if fraction else Fraction(int(whole or "0"))
+    if exponent:
+        if len(exponent) > 6 or abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
+            raise Unreadable("too large an exponent")
+        value *= Fraction(10) ** int(exponent)
+    return value
+
+
+def places_of(digits: str) -> int:
+    """Digits after the decimal point as written, less the exponent; -1 without a point."""
+    mantissa, _, exponent = digits.lower().partition("e")
+    if digits == "repeating":
+        return -1
+    if _RADIX_POINT not in mantissa and not exponent:
+        return -1
+    return len(mantissa.partition(_RADIX_POINT)[2]) - (int(exponent) if exponent else 0)
+
+
+def _repeating(whole: str, fixed: str, block: str) -> Fraction:
+    if len(whole) + len(fixed) + len(block) > MAX_LITERAL_DIGITS:
+        raise Unreadable("too many digits")
+    head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
+    return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(fixed))
+
+
+def _repeated_block(digits: str) -> tuple[str, str] | None:
+    """(fixed, block) when the digits end in a block that is plainly repeating: `333`, `1666`, `142857142857`."""
+    for size in range(1, min(len(digits) // 2, 20) + 1):
+        block = digits[-size:]
+        times = 1
+        while digits.endswith(block * (times + 1)):
+            times += 1
+        if times >= (3 if size == 1 else 2):
+            return digits[: len(digits) - size * times], block
+    return None

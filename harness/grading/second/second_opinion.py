@@ -1,0 +1,203 @@
+"""A second grader beside ours: Math-Verify, in a process of its own and, if its versions clash, its own environment.
+
+It never changes a verdict. What it is for: a list of the samples on which two independent graders disagree, the ones
+that move the score most first.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+from harness.core.records import Grade, Key, Question, Sample
+from harness.grading.find.reasoning import final_part
+
+DEADLINE_SECONDS = 15.0
+"""Wall time for one answer; Math-Verify gives itself 5 s a step."""
+
+_START_SECONDS = 60.0
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """Samples of one question on which the graders differ. effect: by how much they move the accuracy (a fraction)."""
+
+    question_id: str
+    extracted: str | None
+    ours: str
+    theirs: bool | None
+    n_samples: int
+    effect: float
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """matrix: (our verdict, their verdict) → samples. Accuracies are means over questions, as fractions."""
+
+    matrix: dict[tuple[str, str], int]
+    accuracy_ours: float
+    accuracy_theirs: float
+    disagreements: list[Disagreement]
+
+
+def math_verify(
+    questions: Mapping[str, Question],
+    samples: Iterable[Sample],
+    *,
+    python: str = sys.executable,
+    deadline_s: float = DEADLINE_SECONDS,
+) -> dict[Key, bool | None]:
+    """Math-Verify's verdicts by key; None = it could not tell or ran out of time. `python`: the interpreter to ask.
+
+    Raises `UsageError` when that interpreter has no math-verify.
+    """
+    verdicts: dict[Key, bool | None] = {}
+    known: dict[tuple[str, str], bool | None] = {}
+    with _Child(python) as child:
+        for sample in samples:
+            part = final_part(sample.text) if sample.text else None
+            text = "" if part is None or sample.text is None else sample.text[slice(*part)]
+            pair = (sample.question_id, text)
+            if pair not in known:
+                known[pair] = text != "" and child.any_correct(
+                    questions[sample.question_id].references, text, deadline_s
+                )
+            verdicts[sample.key] = known[pair]
+    return verdicts
+
+
+def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agreement:
+    """Compare our grades with a second grader's verdicts on the same samples."""
+    matrix: Counter[tuple[str, str]] = Counter()
+    of_question: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    differing: Counter[tuple[str, str | None, str, bool | None]] = Counter()
+    for grade in grades:
+        if grade.key not in theirs:
+            continue
+        other = theirs[grade.key]
+        matrix[grade.verdict, _NAMES[other]] += 1
+        correct = grade.verdict == "correct"
+        of_question[grade.question_id].append((correct, other is True))
+        if correct != (other is True):
+            differing[grade.question_id, grade.extracted, grade.verdict, other] += 1
+    total = max(len(of_question), 1)
+    disagreements = [
+        Disagreement(
+            question_id=question, extracted=extracted, ours=ours, theirs=other, n_samples=count,
+            effect=count / len(of_question[question]) / total,
+        )
+        for (question, extracted, ours, other), count in differing.items()
+    ]  # fmt: skip
+    disagreements.sort(key=lambda found: (-found.effect, found.question_id))
+    return Agreement(
+        matrix=dict(matrix),
+        accuracy_ours=sum(_share(pairs, 0) for pairs in of_question.values()) / total,
+        accuracy_theirs=sum(_share(pairs, 1) for pairs in of_question.values()) / total,
+        disagreements=disagreements,
+    )
+
+
+_NAMES = {True: "correct", False: "wrong", None: "no opinion"}
+
+
+def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
+    return sum(pair[which] for pair in pairs) / len(pairs)
+
+
+class _Child:
+    """The process, started again when an answer takes too long."""
+
+    def __init__(self, python: str) -> None:
+        self.python = python
+        self.process: subprocess.Popen[bytes] | None = None
+        self.buffer = b""
+
+    def __enter__(self) -> _Child:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        script = str(Path(__file__).with_name("math_verify_child.py"))
+        try:
+            self.process = subprocess.Popen(
+                [self.python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise UsageError(f"the interpreter {quoted(self.python)} cannot be started: {error.strerror}") from error
+        self.buffer = b""
+        hello = self.line(_START_SECONDS)
+        if hello is None or hello.get("ready") is not True:
+            self.stop()
+            reason = quoted(str(hello.get("reason", ""))) if hello else "it did not answer"
+            raise UsageError(
+                f"math-verify is not usable from {quoted(self.python)} ({reason}). Install it there with "
+                "`pip install math-verify`, or name an interpreter of an environment that has it."
+            )
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout):
+                if stream is not None:
+                    stream.close()
+            self.process = None
+
+    def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
+        verdicts = [self.ask(reference, response, deadline) for reference in references]
+        return True if True in verdicts else None if None in verdicts else False
+
+    def ask(self, reference: str, response: str, deadline: float) -> bool | None:
+        if self.process is None:
+            self.start()
+        assert self.process is not None
+        assert self.process.stdin is not None
+        message = json.dumps({"id": 0, "reference": reference, "response": response}) + "\n"
+        try:
+            self.process.stdin.write(message.encode())
+            self.process.stdin.flush()
+        except OSError:
+            self.stop()
+            return None
+        reply = self.line(deadline)
+        if reply is None:
+            self.stop()
+            return None
+        correct = reply.get("correct")
+        return correct if isinstance(correct, bool) else None
+
+    def line(self, deadline: float) -> dict[str, Any] | None:
+        """The next message, or None when the time is over or the process ended."""
+        assert self.process is not None
+        stream: IO[bytes] | None = self.process.stdout
+        assert stream is not None
+        until = time.monotonic() + deadline
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            while b"\n" not in self.buffer:
+                left = until - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    return None
+                data = stream.read1(1 << 16)  # type: ignore[attr-defined]
+                if not data or len(self.buffer) > 1 << 20:
+                    return None
+                self.buffer += data
+        body, _, self.buffer = self.buffer.partition(b"\n")
+        try:
+            message = json.loads(body)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) else None

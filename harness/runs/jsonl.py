@@ -1,0 +1,51 @@
+"""Whole files of one JSON record a line: written atomically, read strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.files import write_atomically
+from harness.core.inert import quoted
+from harness.core.records import SCHEMA_VERSION
+from harness.runs.safe_open import make_folder, open_for_reading, refuse_link
+
+T = TypeVar("T")
+
+
+def write_lines(path: Path, records: Iterable[object]) -> None:
+    """Replace `path` by one line a record. Raises `StoreError` when the disk refuses or a link stands in its place."""
+    make_folder(path.parent)
+    refuse_link(path)
+    write_atomically(path, b"".join(codec.encode(record) + b"\n" for record in records))
+
+
+def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:
+    """Every line of `path` as a `type`. Blank lines, CRLF and a byte order mark are passed over.
+
+    Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
+    """
+    try:
+        with open_for_reading(path) as file:
+            data = file.read()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error
+    records = []
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        plain = line.removesuffix(b"\r")
+        if not plain:
+            continue
+        try:
+            record = codec.decode(plain, type)
+        except codec.DecodeError as error:
+            raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
+        if getattr(record, "schema", 0) > SCHEMA_VERSION:
+            raise StoreError(
+                f"{path}, line {number} has schema {record.schema}; "  # type: ignore[attr-defined]
+                f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
+            )
+        records.append(record)
+    return records

@@ -1,0 +1,65 @@
+"""The samples of a journal, each key once, every checksum verified. Needs no lock: a run may be writing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from harness.core.errors import StoreError
+from harness.core.records import Key, Sample
+from harness.runs import index
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.safe_open import open_for_reading
+from harness.runs.survey import JournalReport, lines, parse
+
+
+class SampleReader(Iterator[Sample]):
+    """Samples in file order. `.report` says what was found up to here; complete once the iteration has ended."""
+
+    def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None) -> None:
+        self.report = JournalReport()
+        self._folder = folder
+        self._wanted = keys
+        self._samples = self._read()
+
+    def __next__(self) -> Sample:
+        return next(self._samples)
+
+    def _read(self) -> Iterator[Sample]:
+        path, report = self._folder.samples, self.report
+        seen: dict[Key, int] = {}
+        try:
+            with open_for_reading(path) as file:
+                for line in lines(file):
+                    if not line.complete:
+                        report.torn_tail = line.length
+                        break
+                    n_damaged = len(report.damaged)
+                    sample = parse(line, self._folder, report)
+                    if len(report.damaged) > n_damaged:
+                        index.forget(self._folder, line.offset, line.number)
+                    if sample is None:
+                        continue
+                    # A hash in place of the text: memory stays bounded by the number of keys.
+                    said = hash((sample.text, sample.reasoning))
+                    if sample.key in seen:
+                        report.n_duplicates += 1
+                        if seen[sample.key] != said and sample.key not in report.conflicts:
+                            report.conflicts.append(sample.key)
+                        continue
+                    seen[sample.key] = said
+                    if self._wanted is None or sample.key in self._wanted:
+                        yield sample
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+
+
+def read_samples(folder: BenchmarkFolder, *, keys: Collection[Key] | None = None) -> SampleReader:
+    """The samples on disk (of `keys`, if given): the first intact record of a key counts, later ones are reported.
+
+    No file means no samples. A damaged line is skipped, and its key becomes owed: an index that calls it intact
+    is removed, so that the next resume reads everything.
+    Raises `StoreError`, while iterating, on a newer schema or a failing read.
+    """
+    return SampleReader(folder, keys)

@@ -1,0 +1,168 @@
+"""The embedded server: llama.cpp's own OpenAI-compatible server in one Python process, from prebuilt wheels.
+
+    python -m server_launchers.embedded.llama_cpp_server MODEL.gguf --port 8080 --slots 4 --context 4096
+
+Needs only `xllamacpp` beside the standard library, so that it also runs in an environment without the harness.
+The API key comes from an environment variable, never from argv, where every user of the machine could read it.
+On SIGTERM or SIGINT requests under way may finish for `--grace` seconds; then the process leaves, because
+llama.cpp's server would otherwise wait for as long as a client stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+INSTALL = "pip install 'reasoning-harness[llama-cpp]'"
+DEFAULT_SLOTS = 4
+DEFAULT_CONTEXT = 4096
+DEFAULT_GRACE_SECONDS = 5.0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; `--context` is what one request may use, prompt and answer together."""
+    options = argparse.ArgumentParser(
+        prog="python -m server_launchers.engines.llama_cpp", description=__doc__.split("\n")[0]
+    )
+    options.add_argument("model", type=Path, help="weights as a GGUF file")
+    options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    options.add_argument("--port", type=_port, default=0, help="0, the default, takes a free one")
+    options.add_argument("--served-name", help="model name that clients use (default: the file's name)")
+    options.add_argument("--slots", type=_positive, default=DEFAULT_SLOTS, help="parallel requests (%(default)s)")
+    options.add_argument("--context", type=_positive, default=DEFAULT_CONTEXT, help="tokens a request (%(default)s)")
+    options.add_argument("--kv-unified", action="store_true", help="let slots borrow each other's unused context")
+    options.add_argument("--threads", type=_positive, help="CPU threads (default: one less than there are cores)")
+    options.add_argument("--gpu-layers", type=int, help="layers to put on a GPU where the build has one")
+    options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
+    options.add_argument("--api-key-env", help="environment variable with the key that clients must send")
+    options.add_argument("--grace", type=float, default=DEFAULT_GRACE_SECONDS, help="seconds (%(default)s)")
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until a signal; exit status 2 with one sentence where the start cannot work."""
+    options = parser().parse_args(argv)
+    try:
+        import xllamacpp
+    except ModuleNotFoundError:
+        return _refuse(f"the embedded server needs xllamacpp; install it with {INSTALL}")
+    except ImportError as error:
+        return _refuse(f"xllamacpp is installed but cannot be loaded here: {error}")
+    if not options.model.is_file():
+        return _refuse(f"no model file at {options.model}; give the path of a GGUF file")
+    with options.model.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            return _refuse(f"{options.model} is no GGUF file (its first bytes are not GGUF)")
+    key = None
+    if options.api_key_env is not None:
+        key = os.environ.get(options.api_key_env, "")
+        if not key:
+            return _refuse(f"the environment variable {options.api_key_env} for --api-key-env is not set")
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(options.model)
+    # One host up to 2026.9, a list of hosts from 2026.10 on.
+    if hasattr(params, "hostnames"):
+        params.hostnames = [options.host]
+    else:
+        params.hostname = options.host
+    params.port = options.port
+    params.model_alias = {options.served_name or options.model.stem}
+    params.n_parallel = options.slots
+    params.n_ctx = options.slots * options.context
+    params.kv_unified = options.kv_unified
+    params.endpoint_metrics = True
+    threads = options.threads or max(1, _cores() - 1)
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    if options.gpu_layers is not None:
+        params.n_gpu_layers = options.gpu_layers
+    if options.chat_template is not None:
+        try:
+            params.chat_template = options.chat_template.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            return _refuse(f"cannot read the chat template {options.chat_template}: {error}")
+    if key is not None:
+        params.api_keys = [key]
+
+    stopping = threading.Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        if stopping.is_set():
+            os._exit(0)
+        stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    try:
+        server = xllamacpp.Server(params)
+    except RuntimeError as error:
+        sys.stderr.flush()
+        sys.stdout.flush()
+        _say(f"llama.cpp could not start: {error}")
+        # The half-made server's threads would keep an orderly exit from ending.
+        os._exit(1)
+    _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
+    stopping.wait()
+    _say("stopping")
+    _drain(server.listening_address, key, options.grace)
+    os._exit(0)
+
+
+def _drain(address: str, key: str | None, grace: float) -> None:
+    """Return when no slot is at work, at the latest after `grace` seconds."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(  # noqa: S310 (our own server's address)
+        f"{address}/slots", headers={"Authorization": f"Bearer {key}"} if key else {}
+    )
+    end = time.monotonic() + grace
+    while (left := end - time.monotonic()) > 0:
+        busy = True
+        with contextlib.suppress(OSError, ValueError), opener.open(request, timeout=left) as response:
+            slots: list[dict[str, Any]] = json.load(response)
+            busy = any(slot.get("is_processing") for slot in slots)
+        if not busy:
+            return
+        time.sleep(min(0.1, left))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _refuse(sentence: str) -> int:
+    sys.stderr.write(f"error: {sentence}\n")
+    return 2
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 65535, not {text}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

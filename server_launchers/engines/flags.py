@@ -1,0 +1,135 @@
+"""Which long options an engine's version knows: asked of the installed engine, else from recorded lists.
+
+The lists in `flags/` hold one version each, `<engine>-<version>.txt`. A version in between takes the newest list
+that is not newer than it: options are added more often than taken away.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from server_launchers.errors import LaunchError
+from server_launchers.folders import cache_folder
+
+HELP_SECONDS = 180.0
+"""vLLM needs 13 s on an idle machine to print its help."""
+LEAST_OPTIONS = 20
+"""A help text with fewer is not the whole one."""
+_OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
+_RECORDED = Path(__file__).parent / "flag_lists"
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The options of one engine version."""
+
+    engine: str
+    version: str
+    names: frozenset[str]
+    asked: bool
+    """Whether the engine itself was asked; a recorded list may belong to a near version."""
+
+    def __contains__(self, flag: str) -> bool:
+        return flag in self.names
+
+    def check(self, argv: Iterable[str]) -> None:
+        """Raise LaunchError for the first long option in `argv` that the engine does not know, with the near name."""
+        for word in argv:
+            if word == "--":
+                return
+            # vLLM also takes --some_flag and --config.key; argparse takes an unambiguous beginning.
+            flag = word.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
+            if not flag.startswith("--") or self._knows(flag):
+                continue
+            near = difflib.get_close_matches(flag, self.names, n=1, cutoff=0.7)
+            others = [version for version in recorded_versions(self.engine) if flag in recorded(self.engine, version)]
+            hints = [f"did you mean {near[0]}?"] if near else []
+            if others:
+                hints.append(f"known to {self.engine} {', '.join(others)}")
+            raise LaunchError(
+                f"{self.engine} {self.version} has no option {flag}; {'; '.join(hints) or 'see its --help'}"
+            )
+
+    def _knows(self, flag: str) -> bool:
+        if flag in self.names or (flag.startswith("--no-") and f"--{flag[5:]}" in self.names):
+            return True
+        return sum(name.startswith(flag) for name in self.names) == 1
+
+
+def recorded_versions(engine: str) -> list[str]:
+    """The versions of `engine` with a recorded list, oldest first."""
+    found = [path.stem.removeprefix(f"{engine}-") for path in _RECORDED.glob(f"{engine}-*.txt")]
+    return sorted(found, key=version_key)
+
+
+@cache
+def recorded(engine: str, version: str | None = None) -> Flags:
+    """The recorded options that fit `version` best; None means the newest."""
+    versions = recorded_versions(engine)
+    if not versions:
+        return Flags(engine, version or "unknown", frozenset(), asked=False)
+    chosen = versions[-1]
+    if version is not None:
+        older = [known for known in versions if version_key(known) <= version_key(version)]
+        chosen = older[-1] if older else versions[0]
+    text = (_RECORDED / f"{engine}-{chosen}.txt").read_text(encoding="utf-8")
+    names = frozenset(line for line in text.splitlines() if line.startswith("--"))
+    return Flags(engine, version or chosen, names, asked=False)
+
+
+def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
+    """The options that `program --help` names, kept in the cache by version; recorded ones where it fails."""
+    kept = cache_folder() / "flags" / f"{engine}-{version}.txt"
+    try:
+        names = frozenset(kept.read_text(encoding="utf-8").split())
+    except OSError:
+        names = frozenset()
+        # vLLM shows all its options only when asked for all.
+        for helping in ("--help=all", "--help"):
+            names = _options_in_help([*program, helping])
+            if len(names) >= LEAST_OPTIONS:
+                break
+        else:
+            return recorded(engine, version)
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
+        except OSError:
+            pass  # an unwritable cache costs time at the next start, nothing else
+    if version in recorded_versions(engine):
+        # Read from the sources: also options that the help leaves out.
+        names |= recorded(engine, version).names
+    return Flags(engine, version, names, asked=True)
+
+
+def _options_in_help(argv: Sequence[str]) -> frozenset[str]:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=HELP_SECONDS,
+            check=False,
+            cwd="/",
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(_OPTION.findall(done.stdout)) if done.returncode == 0 else frozenset()
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0+cpu` → (0, 32, 0)."""
+    numbers: list[int] = []
+    for part in version.partition("+")[0].split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

@@ -1,0 +1,111 @@
+"""SGLang on CUDA, ROCm, CPU or (`--device npu`) Ascend NPUs: `python -m sglang.launch_server`.
+
+    python -m server_launchers.engines.sglang Qwen/QwQ-32B --tp 8 --dp 2
+
+SGLang takes a key on its command line only, where every user of the machine could read it: it is then started
+through a line of Python that adds the key from an environment variable.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from server_launchers.deployment import Command, Readiness, flag_pairs
+from server_launchers.engines import environments
+from server_launchers.engines.environments import Program
+from server_launchers.engines.flags import Flags
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+
+READINESS = Readiness()
+TESTED_VERSION = "0.5.23"
+INSTALL = environments.install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
+KEY_VARIABLE = "HARNESS_SERVER_KEY"
+PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang")
+
+
+def help_argv(spec: ServerSpec) -> tuple[str, ...]:
+    """What prints the options when `--help` is added."""
+    return environments.prefix(spec, PROGRAM)
+
+
+def on_npu(spec: ServerSpec) -> bool:
+    """Whether the spec asks for Ascend NPUs."""
+    return spec.device == "npu"
+
+
+def keyed(module: str) -> tuple[str, ...]:
+    """Interpreter arguments that run `module` with `--api-key` taken from `KEY_VARIABLE`."""
+    return (
+        "-c",
+        f"import os, runpy, sys; sys.argv[1:1] = ['--api-key', os.environ.pop('{KEY_VARIABLE}')]; "
+        f"runpy.run_module('{module}', run_name='__main__', alter_sys=True)",
+    )
+
+
+def command(spec: ServerSpec, flags: Flags, *, port: int, devices: str = "") -> Command:
+    """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+    npu = on_npu(spec)
+    model = environments.local_model(spec)
+    environment = dict(spec.environment)
+    if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
+        raise LaunchError(
+            "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
+            "or use --dp-mode engine"
+        )
+    words = flag_pairs(
+        (
+            ("--model-path", model),
+            ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
+            ("--host", spec.host),
+            ("--port", port),
+            ("--tp-size", spec.tp if spec.tp > 1 else None),
+            ("--pp-size", spec.pp if spec.pp > 1 else None),
+            ("--dp-size", spec.dp if spec.dp > 1 and spec.dp_mode == "engine" else None),
+            ("--device", spec.device),
+            ("--context-length", spec.context),
+            ("--mem-fraction-static", spec.memory_fraction),
+            ("--max-running-requests", spec.max_sequences),
+            ("--chunked-prefill-size", spec.max_batched_tokens),
+            ("--attention-backend", spec.attention_backend or ("ascend" if npu else None)),
+            ("--dtype", spec.dtype),
+            ("--quantization", spec.quantization),
+            ("--reasoning-parser", spec.reasoning_parser and spec.reasoning_parser.replace("_", "-")),
+            ("--random-seed", spec.seed),
+            ("--disable-radix-cache", spec.prefix_caching is False),
+            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+            ("--trust-remote-code", spec.trust_remote_code),
+            # The client learns cache hits and queue lengths from these.
+            ("--enable-metrics", True),
+            ("--enable-cache-report", True),
+        )
+    )
+    if spec.eager:
+        if "--cuda-graph-backend-decode" in flags:
+            words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
+        else:
+            words += ["--disable-cuda-graph"]
+    if spec.nodes > 1:
+        words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
+        words += ["--dist-init-addr", f"{spec.head_address}:{spec.head_port}"]
+    flags.check([*words, *spec.extra_flags])
+    if spec.interface is not None:
+        environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in (("HCCL" if npu else "NCCL"), "GLOO")}
+    if spec.node_address is not None and npu:
+        environment["HCCL_IF_IP"] = spec.node_address
+    words += spec.extra_flags
+    secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
+    module = keyed("sglang.launch_server") if spec.api_key_env else PROGRAM.module
+    chosen = Program(None, module, "sglang")
+    if spec.docker is not None:
+        inside = Command(tuple(words), environment, secrets)
+        kind = "ascend" if npu else "cuda"
+        entry = ("python3", *module)
+        return environments.contained(spec, spec.docker, entry, inside, port=port, kind=kind, devices=devices)
+    return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
+
+
+if __name__ == "__main__":
+    from server_launchers.foreground import main
+
+    sys.exit(main("sglang"))

@@ -1,0 +1,138 @@
+"""vLLM on CUDA, ROCm or CPU: `vllm serve`.
+
+    python -m server_launchers.engines.vllm Qwen/QwQ-32B --tp 8 --context 40960
+
+vLLM 0.7 is started as a module, as its users do; newer ones by their command. A key goes in by the variable that
+vLLM reads for it, so that it stands in no argv.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from server_launchers.deployment import Command, Readiness, flag_pairs
+from server_launchers.engines import environments
+from server_launchers.engines.environments import Program
+from server_launchers.engines.flags import Flags, version_key
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+
+READINESS = Readiness()
+TESTED_VERSION = "0.33.0"
+INSTALL = environments.install_hint(
+    f"vllm=={TESTED_VERSION}", f"--uvx vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}"
+)
+PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm")
+MODULE_PROGRAM = Program(None, ("-m", "vllm.entrypoints.openai.api_server"), "vllm")
+FIRST_WITH_SERVE = (0, 8)
+
+
+def program(spec: ServerSpec) -> Program:
+    """The command of this version."""
+    old = spec.engine_version is not None and version_key(spec.engine_version) < FIRST_WITH_SERVE
+    return MODULE_PROGRAM if old else PROGRAM
+
+
+def help_argv(spec: ServerSpec) -> tuple[str, ...]:
+    """What prints the options when `--help` is added."""
+    chosen = program(spec)
+    return (*environments.prefix(spec, chosen), *(("serve",) if chosen.script else ()))
+
+
+def command(spec: ServerSpec, flags: Flags, *, port: int, kind: str = "cuda", devices: str = "") -> Command:
+    """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
+    chosen = program(spec)
+    model = environments.local_model(spec)
+    environment = dict(spec.environment)
+    words = ["serve", model] if chosen.script else ["--model", model]
+    words += flag_pairs(
+        (
+            ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
+            ("--host", spec.host),
+            ("--port", port),
+            ("--tensor-parallel-size", spec.tp if spec.tp > 1 else None),
+            ("--pipeline-parallel-size", spec.pp if spec.pp > 1 else None),
+            ("--max-model-len", spec.context),
+            ("--gpu-memory-utilization", spec.memory_fraction),
+            ("--max-num-seqs", spec.max_sequences),
+            ("--max-num-batched-tokens", spec.max_batched_tokens),
+            ("--dtype", spec.dtype),
+            ("--quantization", spec.quantization),
+            ("--seed", spec.seed),
+            ("--enforce-eager", spec.eager),
+            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+            ("--trust-remote-code", spec.trust_remote_code),
+        )
+    )
+    if spec.prefix_caching is not None:
+        words += _switch(flags, "--enable-prefix-caching", spec.prefix_caching)
+    if spec.attention_backend is not None:
+        if "--attention-backend" in flags:
+            words += ["--attention-backend", spec.attention_backend]
+        else:
+            environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
+    if spec.reasoning_parser is not None:
+        # Up to 0.8 the parser does nothing without this switch; later versions dropped the switch.
+        words += ["--enable-reasoning"] if "--enable-reasoning" in flags else []
+        words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
+    words += _parallel(spec, flags)
+    flags.check([*words, *spec.extra_flags])
+    if spec.interface is not None and kind == "cuda":
+        environment |= {"NCCL_SOCKET_IFNAME": spec.interface, "GLOO_SOCKET_IFNAME": spec.interface}
+    if spec.node_address is not None:
+        environment["VLLM_HOST_IP"] = spec.node_address
+    secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
+    words += spec.extra_flags
+    if spec.docker is not None:
+        entry = ("vllm",) if chosen.script else ("python3", *chosen.module)
+        inside = Command(tuple(words), environment, secrets)
+        return environments.contained(spec, spec.docker, entry, inside, port=port, kind=kind, devices=devices)
+    return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
+
+
+def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
+    """Data parallelism inside the engine, and several nodes."""
+    words: list[str] = []
+    engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
+    if engine_dp:
+        if "--data-parallel-size" not in flags:
+            raise LaunchError(f"vLLM {flags.version} has no data parallelism of its own: leave out --dp-mode engine")
+        words += ["--data-parallel-size", str(spec.dp)]
+    if spec.nodes == 1:
+        return words
+    if spec.dp > 1 and not engine_dp:
+        raise LaunchError(
+            "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
+            "or use --dp-mode engine"
+        )
+    if engine_dp:
+        if spec.dp % spec.nodes:
+            raise LaunchError(f"--dp {spec.dp} cannot be spread evenly over --nodes {spec.nodes}")
+        local = spec.dp // spec.nodes
+        words += ["--data-parallel-size-local", str(local)]
+        words += ["--data-parallel-address", str(spec.head_address), "--data-parallel-rpc-port", str(spec.head_port)]
+        words += ["--data-parallel-start-rank", str(spec.node_rank * local)] if spec.node_rank else []
+    else:
+        if "--nnodes" not in flags:
+            raise LaunchError(
+                f"vLLM {flags.version} spreads one model over nodes only through Ray: start a Ray cluster, give "
+                "`-- --distributed-executor-backend ray` and leave out --nodes; from vLLM 0.15 on --nodes works"
+            )
+        if spec.tp * spec.pp % spec.nodes:
+            raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over --nodes {spec.nodes}")
+        words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
+        words += ["--master-addr", str(spec.head_address), "--master-port", str(spec.head_port)]
+    return [*words, "--headless"] if spec.node_rank else words
+
+
+def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
+    if on:
+        return [flag]
+    negative = f"--no-{flag[2:]}"
+    return [negative] if negative in flags else []
+
+
+if __name__ == "__main__":
+    from server_launchers.foreground import main
+
+    sys.exit(main("vllm"))

@@ -1,0 +1,125 @@
+"""Which accelerators are there, and which of them each replica gets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from server_launchers.errors import LaunchError
+from server_launchers.keeping.terminal import visible
+
+Kind = Literal["cuda", "ascend"]
+
+TOOL_SECONDS = 30.0
+VARIABLES: dict[Kind, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the machine has of one kind; `ids` is None where no tool could tell."""
+
+    ids: tuple[str, ...] | None
+    driver: str | None = None
+    names: tuple[str, ...] = ()
+
+
+def find(kind: Kind) -> Found:
+    """Ask the vendor's tool; a list in the visible-devices variable narrows what it says."""
+    found = _nvidia() if kind == "cuda" else _ascend()
+    allowed = os.environ.get(VARIABLES[kind])
+    if allowed is None:
+        return found
+    return Found(tuple(part.strip() for part in allowed.split(",") if part.strip()), found.driver, found.names)
+
+
+def processor() -> str:
+    """What a server without accelerators computes on: the processor's name and the cores it may use."""
+    name = platform.machine()
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            name = visible(found[1].strip(), 120)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"{name}, {cores} cores"
+
+
+def slices(
+    kind: Kind, replicas: int, each: int, wanted: Sequence[str] | None, found: Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    """Devices of every replica, `each` in number, in order.
+
+    From `wanted`, else `found`, else numbered from 0 where the machine cannot tell. Raises LaunchError where
+    there are too few, or where a wanted one is not there.
+    """
+    needed = replicas * each
+    if wanted is not None and found is not None and (absent := [one for one in wanted if one not in found]):
+        raise LaunchError(
+            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(found) or 'none'}"
+        )
+    pool = wanted if wanted is not None else found if found is not None else [str(index) for index in range(needed)]
+    if len(pool) < needed:
+        raise LaunchError(
+            f"{replicas} x {each} = {needed} devices are needed, there are {len(pool)} ({', '.join(pool) or 'none'}); "
+            "lower --tp, --pp or --dp, or name others with --devices"
+        )
+    return [tuple(pool[index * each : (index + 1) * each]) for index in range(replicas)]
+
+
+def memory_holders() -> list[str]:
+    """Processes that hold GPU memory, as text; empty where no tool tells."""
+    rows = _run("nvidia-smi", "--query-compute-apps=pid,used_memory,name", "--format=csv,noheader")
+    return [visible(row) for row in rows.splitlines() if row.strip()]
+
+
+def _nvidia() -> Found:
+    rows = [
+        [cell.strip() for cell in row.split(",")]
+        for row in _run("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
+    ]
+    rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
+    if not rows:
+        return Found(() if shutil.which("nvidia-smi") else None)
+    return Found(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
+
+
+def _ascend() -> Found:
+    nodes = sorted(
+        int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
+    )
+    if not nodes:
+        return Found(() if shutil.which("npu-smi") else None)
+    info = _run("npu-smi", "info")
+    version = re.search(r"Version:\s*(\S+)", info)
+    return Found(tuple(map(str, nodes)), version[1] if version else None)
+
+
+def unhealthy_ascend() -> list[str]:
+    """Lines of `npu-smi info` that report a device whose health is not OK."""
+    rows = (row for row in _run("npu-smi", "info").splitlines() if re.match(r"\|\s*\d+\s+\S+\s*\|", row))
+    return [
+        visible(row) for row in rows if re.search(r"\|\s*(Warning|Alarm|Critical|UNKNOWN)\s*\|", row, re.IGNORECASE)
+    ]
+
+
+def _run(*argv: str) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TOOL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

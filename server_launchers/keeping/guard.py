@@ -1,0 +1,392 @@
+"""The process that stands between the harness and an engine, so that nothing of the engine is left running.
+
+    python -P -m server_launchers.keeping.guard        # started by the supervisor; its standard input is the lifeline
+
+One guard keeps one server: an engine process, or several replicas and their router. It drains their output
+into bounded, terminal-safe logs, restarts a member that dies once the server was ready (as often as allowed),
+keeps the state file true, and ends everything by the stop ladder: TERM to each group, a grace, KILL, then a
+sweep for whatever moved to a group or session of its own.
+
+The ladder runs when the guard is told to (SIGTERM, `stop`), and when the harness is gone: its end of the
+lifeline closes, or the guard's parent changes, whichever is seen first. After `detach` only the first applies.
+
+Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the
+engine's main process with it (Linux), and `stop` finds the rest by group and mark. Not covered: processes that
+are not descendants (a container's are ended through its client).
+
+Standard library only and no thread, so that it starts in milliseconds and may fork safely.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from server_launchers.keeping import processes
+from server_launchers.keeping.terminal import MAX_LINE_CHARS, visible
+
+TICK_SECONDS = 0.25
+SURVEY_SECONDS = 2.0
+SWEEP_SECONDS = 5.0
+CLEANUP_SECONDS = 30.0
+LOG_BYTES = 16 << 20
+"""A log that grows over this is moved to `.1` (replacing the last one): at most twice as much is kept."""
+BAR_SECONDS = 1.0
+READ_BYTES = 1 << 16
+RESTART_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Log:
+    """One member's output: whole lines, no control characters, no secret, bounded."""
+
+    def __init__(self, path: Path, secrets: list[str]) -> None:
+        self._path = path
+        self._secrets = secrets
+        self._file = path.open("ab")
+        self._rest = b""
+        self._last_bar = 0.0
+
+    def feed(self, data: bytes) -> None:
+        """Keep `data`; a progress bar drawn over and over on one line is kept once a second."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > 4 * MAX_LINE_CHARS:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            self.write(line.rstrip(b"\r").rpartition(b"\r")[2])
+        if b"\r" in self._rest:
+            bar, _, self._rest = self._rest.rpartition(b"\r")
+            if time.monotonic() - self._last_bar >= BAR_SECONDS:
+                self._last_bar = time.monotonic()
+                self.write(bar.rpartition(b"\r")[2])
+
+    def write(self, line: bytes) -> None:
+        """One line; a full disk must not stop the draining, so it is dropped then."""
+        text = line.decode("utf-8", "replace")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        with contextlib.suppress(OSError):
+            self._file.write(visible(text).encode("utf-8") + b"\n")
+            self._file.flush()
+            if self._file.tell() > LOG_BYTES:
+                self._file.close()
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._file = self._path.open("ab")
+
+    def note(self, text: str) -> None:
+        """A line of our own, set apart from the engine's."""
+        self.write(f"[harness] {text}".encode())
+
+    def close(self) -> None:
+        """Write what came without a line's end."""
+        if self._rest:
+            self.write(self._rest)
+            self._rest = b""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+class Member:
+    """One engine process with its log and what is known of its descendants."""
+
+    def __init__(self, record: dict[str, Any], secrets: list[str]) -> None:
+        self.record = record
+        self.argv: list[str] = record["argv"]
+        self.environment: dict[str, str] = record.pop("environment")
+        self.folder: str = record.pop("folder")
+        self.log = Log(Path(record["log"]), secrets)
+        self.pipe: IO[bytes] | None = None
+        self.main: processes.Process | None = None
+        self.seen: set[processes.Process] = set()
+        self.restart_at: float | None = None
+
+    def start(self, mark: str) -> None:
+        """Start the program in a process group of its own; raises OSError where it cannot be run."""
+        child = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder,
+            env={**os.environ, **self.environment, processes.MARK: mark, "PYTHONUNBUFFERED": "1"},
+            process_group=0,
+            preexec_fn=_die_with_guard,
+        )
+        # Reaping is done for all descendants at once; Popen must not also wait.
+        child.returncode = 0
+        assert child.stdout is not None
+        os.set_blocking(child.stdout.fileno(), False)
+        self.pipe = child.stdout
+        self.main = processes.process(child.pid) or processes.Process(child.pid, "gone")
+        self.seen = set()
+        self.restart_at = None
+        self.record |= {"pid": child.pid, "started": self.main.started, "exit_code": None}
+
+    def survey(self) -> bool:
+        """Note the descendants while their parents still tell whose they are; whether anything is new.
+
+        Engines overwrite their environment with a title, so that the mark alone does not find their workers.
+        """
+        if self.main is None:
+            return False
+        family = map(processes.process, processes.descendants(self.main.pid))
+        seen = {one for one in self.seen if one.alive()} | {one for one in family if one is not None}
+        changed, self.seen = seen != self.seen, seen
+        self.record["family"] = sorted([one.pid, one.started] for one in seen)
+        return changed
+
+    def clean_up(self) -> None:
+        """End what is no descendant of ours: a container outlives its client."""
+        if self.record.get("cleanup"):
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    self.record["cleanup"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    timeout=CLEANUP_SECONDS,
+                    check=False,
+                )
+
+    def everyone(self, mark: str) -> list[processes.Process]:
+        """All that belongs to this member and lives."""
+        if self.main is None:
+            return []
+        numbers = {*processes.group(self.main.pid), *processes.marked(mark)}
+        found = {one for one in map(processes.process, numbers) if one is not None}
+        return [one for one in found | self.seen | {self.main} if one.alive()]
+
+
+class Guard:
+    """The loop over pipes, children and signals."""
+
+    def __init__(self, config: dict[str, Any], rest: bytes) -> None:
+        self.state_path = Path(config["state_path"])
+        self.state: dict[str, Any] = config["state"]
+        self.mark: str = config["mark"]
+        self.grace: float = config["grace"]
+        self.restarts: int = config["restarts"]
+        secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))]
+        self.members = [Member(record, secrets) for record in self.state["members"]]
+        self.selector = selectors.DefaultSelector()
+        self.parent: int | None = os.getppid()
+        self.lifeline: IO[bytes] | None = None
+        self.stopping = False
+        self.ready = False
+        self._rest = rest
+
+    def run(self, lifeline: IO[bytes]) -> int:
+        """Start the members and keep them until all have ended or a stop is asked for."""
+        wake_read, wake_write = os.pipe()
+        for end in (wake_read, wake_write):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wake_write)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._asked)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.selector.register(wake_read, selectors.EVENT_READ, lambda: os.read(wake_read, 4096))
+        self.lifeline = lifeline
+        os.set_blocking(lifeline.fileno(), False)
+        self.selector.register(lifeline, selectors.EVENT_READ, self._read_lifeline)
+        try:
+            for index in range(len(self.members)):
+                self._start(index)
+            self._save()
+            next_survey = 0.0
+            while not self.stopping and any(one.main or one.restart_at for one in self.members):
+                self._turn(TICK_SECONDS)
+                if self.parent is not None and os.getppid() != self.parent:
+                    break
+                if time.monotonic() >= next_survey:
+                    next_survey = time.monotonic() + SURVEY_SECONDS
+                    changed = [one.survey() for one in self.members]
+                    if any(changed):
+                        self._save()
+        finally:
+            self._ladder()
+        return 0
+
+    def _asked(self, *_: object) -> None:
+        self.stopping = True
+
+    def _read_lifeline(self) -> None:
+        assert self.lifeline is not None
+        data = os.read(self.lifeline.fileno(), 4096)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line == b"ready":
+                self.ready = True
+                self.state["status"] = "ready"
+                self._save()
+            elif line == b"detach":
+                self.parent = None
+                self.selector.unregister(self.lifeline)
+                return
+            elif line == b"stop":
+                self.stopping = True
+        if not data:
+            self.stopping = True
+            self.selector.unregister(self.lifeline)
+
+    def _start(self, index: int) -> None:
+        member = self.members[index]
+        try:
+            member.start(f"{self.mark}:{index}")
+        except OSError as error:
+            member.log.note(f"cannot run {member.argv[0]}: {error.strerror}")
+            member.record["exit_code"] = 127
+            return
+        assert member.pipe is not None
+        self.selector.register(member.pipe, selectors.EVENT_READ, lambda: self._drain(member))
+
+    def _turn(self, seconds: float) -> None:
+        """Serve what is pending, at the latest after `seconds`; reap and react to deaths."""
+        for key, _ in self.selector.select(seconds):
+            with contextlib.suppress(BlockingIOError):
+                key.data()
+        died = self._reap()
+        for index, member in enumerate(self.members):
+            if member.main is not None and member.main.pid in died:
+                self._died(index, died[member.main.pid])
+            elif member.restart_at is not None and time.monotonic() >= member.restart_at and not self.stopping:
+                member.restart_at = None
+                self._start(index)
+                self._save()
+
+    def _drain(self, member: Member) -> None:
+        assert member.pipe is not None
+        data = os.read(member.pipe.fileno(), READ_BYTES)
+        if data:
+            member.log.feed(data)
+        else:
+            self._close_pipe(member)
+
+    def _close_pipe(self, member: Member) -> None:
+        if member.pipe is not None:
+            self.selector.unregister(member.pipe)
+            member.pipe.close()
+            member.pipe = None
+
+    def _reap(self) -> dict[int, int]:
+        """Exit codes (negative: the signal) of all children that ended; orphans come to us too."""
+        ended: dict[int, int] = {}
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                ended[pid] = os.waitstatus_to_exitcode(status)
+        return ended
+
+    def _died(self, index: int, code: int) -> None:
+        """A member's main process is gone: end what it left behind, restart it where that is allowed."""
+        member = self.members[index]
+        left = processes.end(member.everyone(f"{self.mark}:{index}"), SWEEP_SECONDS)
+        if member.pipe is not None:
+            with contextlib.suppress(BlockingIOError):
+                while member.pipe is not None:
+                    self._drain(member)
+            self._close_pipe(member)
+        member.clean_up()
+        member.main = None
+        member.record["exit_code"] = code
+        member.log.note(f"the process ended with {_exit_text(code)}")
+        if left:
+            member.log.note("still there: " + ", ".join(processes.describe(one.pid) for one in left))
+        if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
+            member.record["restarts"] += 1
+            member.restart_at = time.monotonic() + RESTART_SECONDS
+            member.log.note(f"restart {member.record['restarts']} of {self.restarts} in {RESTART_SECONDS:g} s")
+        elif not self.stopping and member.record["role"] == "router":
+            self.stopping = True
+        self._save()
+
+    def _ladder(self) -> None:
+        self.stopping = True
+        groups = [one for one in self.members if one.main is not None]
+        for member in groups:
+            assert member.main is not None
+            member.survey()
+            member.log.note("stopping: TERM")
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(member.main.pid, signal.SIGTERM)
+        deadline = time.monotonic() + self.grace
+        while any(one.main for one in self.members) and time.monotonic() < deadline:
+            self._turn(min(TICK_SECONDS, 0.05))
+        for member in groups:
+            if member.main is not None:
+                member.log.note(f"stopping: still running after {self.grace:g} s, KILL")
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(member.main.pid, signal.SIGKILL)
+                member.clean_up()
+        family = {*processes.descendants(os.getpid())}
+        for index in range(len(self.members)):
+            family |= {*processes.marked(f"{self.mark}:{index}")}
+        known = {one for one in map(processes.process, family - {os.getpid()}) if one is not None}
+        left = processes.end(known, SWEEP_SECONDS)
+        self._turn(0)
+        for member in self.members:
+            if left and member is self.members[0]:
+                member.log.note("still there: " + ", ".join(processes.describe(one.pid) for one in left))
+            member.log.close()
+        self.state["survivors"] = [processes.describe(one.pid) for one in left]
+        self.state["status"] = "exited"
+        self._save()
+
+    def _save(self) -> None:
+        temporary = self.state_path.with_name(f".{self.state_path.name}.guard")
+        # A state folder that went away must not keep the guard from ending its engine.
+        with contextlib.suppress(OSError):
+            temporary.write_text(json.dumps(self.state, indent=1), encoding="utf-8")
+            temporary.replace(self.state_path)
+
+
+def _exit_text(code: int) -> str:
+    if code >= 0:
+        return f"exit status {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    return f"signal {-code}"
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_guard() -> None:
+    guard = os.getppid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The guard may have died before the call above.
+    if os.getppid() != guard:
+        os._exit(1)
+
+
+def main() -> int:
+    """Read the configuration, one JSON line, from the lifeline and keep the server it describes."""
+    lifeline = sys.stdin.buffer.raw if hasattr(sys.stdin.buffer, "raw") else sys.stdin.buffer
+    line = b""
+    while b"\n" not in line:
+        data = os.read(lifeline.fileno(), READ_BYTES)
+        if not data:
+            return 1
+        line += data
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    config, _, rest = line.partition(b"\n")
+    return Guard(json.loads(config), rest).run(lifeline)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

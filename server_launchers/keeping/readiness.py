@@ -1,0 +1,82 @@
+"""Whether a server can work: its health page, its list of models, and one token that it generated."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import httpx
+
+from server_launchers.deployment import Readiness
+from server_launchers.keeping.terminal import visible
+
+PAGE_SECONDS = 5.0
+TOKEN_SECONDS = 120.0
+"""The first token may wait for kernels to be compiled."""
+
+
+class NotReady(Exception):
+    """The server does not answer yet; the text says what is waited for."""
+
+
+class Foreign(Exception):
+    """Something answers that cannot be the server that was started."""
+
+
+def check(base_url: str, readiness: Readiness, model: str, api_key_env: str | None) -> str:
+    """The name of the model that the server at `base_url` is ready to serve; else raise NotReady or Foreign.
+
+    `model` is the name it should have; where that is empty the first one that the server lists is taken.
+    """
+    key = os.environ.get(api_key_env, "") if api_key_env else ""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    # Proxies of the environment are for the world outside, not for a server that we started.
+    with httpx.Client(base_url=base_url, headers=headers, timeout=PAGE_SECONDS, trust_env=False) as client:
+        try:
+            if readiness.health_path is not None:
+                answer = client.get(readiness.health_path)
+                if answer.status_code != 200:
+                    raise NotReady(f"{readiness.health_path} answers {answer.status_code}")
+            if readiness.lists_models or not model:
+                model = _check_listed(client, model)
+            _check_token(client, model)
+        except httpx.HTTPError as error:
+            raise NotReady(_why(error)) from None
+    return model
+
+
+def _check_listed(client: httpx.Client, model: str) -> str:
+    answer = client.get("/v1/models")
+    if answer.status_code == 401:
+        raise Foreign("it refuses our key (401)")
+    if answer.status_code != 200:
+        raise NotReady(f"/v1/models answers {answer.status_code}")
+    try:
+        names = [str(entry["id"]) for entry in answer.json()["data"]]
+    except (ValueError, KeyError, TypeError):
+        raise Foreign("its /v1/models is not an OpenAI-compatible list") from None
+    if not model and names:
+        return names[0]
+    if model not in names:
+        listed = ", ".join(visible(name, 80) for name in names[:5]) or "no model"
+        raise Foreign(f"it serves {listed}, not {model}")
+    return model
+
+
+def _check_token(client: httpx.Client, model: str) -> None:
+    """One token through chat; through completions where the model has no chat template."""
+    body: dict[str, Any] = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
+    answer = client.post("/v1/chat/completions", json=body, timeout=TOKEN_SECONDS)
+    if answer.status_code in (400, 404):
+        body = {"model": model, "max_tokens": 1, "prompt": "Hi"}
+        answer = client.post("/v1/completions", json=body, timeout=TOKEN_SECONDS)
+    if answer.status_code != 200:
+        raise NotReady(f"a first request answers {answer.status_code}: {visible(answer.text.strip(), 200)}")
+    try:
+        answer.json()["choices"][0]
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise NotReady("a first request gets no completion") from None
+
+
+def _why(error: httpx.HTTPError) -> str:
+    return "it does not listen yet" if isinstance(error, httpx.ConnectError) else type(error).__name__

@@ -1,0 +1,172 @@
+"""The state file of each server: what a later command needs to find it, and never to mistake a stranger for it.
+
+Written by the server's guard (first by the supervisor, before the guard has its orders). No key and no
+variable's value stands in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from server_launchers.errors import LaunchError
+from server_launchers.folders import state_folder
+from server_launchers.keeping import processes
+
+_HIDDEN = "HIDDEN"
+_SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
+_NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
+_SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+class Member(BaseModel):
+    """One process of a server."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["engine", "router"]
+    argv: list[str]
+    port: int | None
+    log: Path
+    devices: list[str] | None = None
+    pid: int | None = None
+    started: str | None = None
+    exit_code: int | None = None
+    """Negative: the signal that ended it. None while it runs."""
+    restarts: int = 0
+    family: list[tuple[int, str]] = []
+    """Descendants last seen, by number and start."""
+    cleanup: list[str] | None = None
+    """Run after the process was stopped, for what its end does not end (a container)."""
+
+
+class ServerState(BaseModel):
+    """What is known of one server."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    engine: str
+    model: str
+    """The name that clients use."""
+    source: str
+    """The model as it was given: a hub name, a folder, a file."""
+    base_urls: list[str]
+    """Where clients send requests: one a replica, or the router's. Without `/v1`."""
+    api_key_env: str | None
+    created: datetime
+    mark: str
+    grace: float
+    """Seconds between TERM and KILL."""
+    guard_pid: int
+    guard_started: str
+    status: Literal["starting", "ready", "exited"]
+    members: list[Member]
+    survivors: list[str] = []
+    """Processes that could not be ended, as text."""
+    versions: dict[str, str] = {}
+    """Engine version, devices and driver, for the manifest of a run."""
+
+    @property
+    def guard(self) -> processes.Process:
+        """The process that keeps this server."""
+        return processes.Process(self.guard_pid, self.guard_started)
+
+    @property
+    def log(self) -> Path:
+        """The log to look at first."""
+        return self.members[0].log
+
+    @property
+    def commands(self) -> list[str]:
+        """What was started, a line a process, without keys and passwords."""
+        return [shlex.join(_without_keys(member.argv)) for member in self.members]
+
+    @property
+    def running(self) -> bool:
+        """Whether anything of this server lives: its guard, or a main process whose guard was killed."""
+        return self.guard.alive() or bool(self.leftovers())
+
+    def leftovers(self) -> list[processes.Process]:
+        """Living processes of it; each proven by number and start time to be one that was started."""
+        mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
+        everyone = [*mains, *(pair for m in self.members for pair in m.family)]
+        return [one for pair in everyone if (one := processes.Process(*pair)).alive()]
+
+
+def servers_folder() -> Path:
+    """The folder of state files and logs, created when it is not there."""
+    folder = state_folder() / "servers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LaunchError(
+            f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
+        ) from None
+    return folder
+
+
+def path_of(name: str) -> Path:
+    """The state file of server `name`."""
+    return servers_folder() / f"{name}.json"
+
+
+def read(path: Path) -> ServerState | None:
+    """The state in `path`; None where it is gone or not one of ours."""
+    try:
+        return ServerState.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write(state: ServerState) -> None:
+    """Replace the state file of this server in one step."""
+    path = path_of(state.name)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(state.model_dump_json(indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_all() -> list[ServerState]:
+    """All servers that are remembered, oldest first; one whose processes are all gone says `exited`."""
+    found = []
+    for path in sorted(servers_folder().glob("[!.]*.json")):
+        state = read(path)
+        if state is not None:
+            if state.status != "exited" and not state.running:
+                state = state.model_copy(update={"status": "exited"})
+            found.append(state)
+    return sorted(found, key=lambda state: state.created)
+
+
+@contextmanager
+def naming_lock() -> Iterator[None]:
+    """Held while a name is chosen and taken, so that two starts never share one."""
+    with (servers_folder() / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _without_keys(argv: Iterable[str]) -> Iterator[str]:
+    """The words of a command line; what an option or a variable that is named like a key holds is hidden."""
+    hide = first = False
+    for word in argv:
+        name, equals, _ = word.partition("=")
+        if hide and (first or not word.startswith("-")):  # one that takes several takes them up to the next option
+            first = False
+            yield _HIDDEN
+        elif equals and _NAMES_A_SECRET.search(name):
+            hide = False
+            yield f"{name}={_HIDDEN}"
+        else:
+            hide = first = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{_HIDDEN}"', word))
