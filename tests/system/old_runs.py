@@ -1,0 +1,126 @@
+"""Interrupted runs as an older version left them, and the commands that made them.
+
+Each folder of `run_folders/VERSION/` was written by that version of `harness run` with the words below, against
+a server that rejected every odd seed (`half`), so that about half of the run is owed. To add the folders of
+the present version: `python -m tests.system.old_runs`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.faults.server import FaultServer, Request, completion, http, models
+from tests.system.command import harness
+
+FOLDERS = Path(__file__).with_name("run_folders")
+MODEL = "test-model"
+QUESTIONS = "".join(
+    json.dumps({"id": f"r{i}", "problem": f"What is {i} + {i}?", "answer": str(2 * i), "level": i % 2}) + "\n"
+    for i in range(4)
+)
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "card": ("demo:4", "--limit", "3"),
+    "every-field": (
+        *(
+            "demo:4",
+            "--ids",
+            "demo-01,demo-03",
+            "--temperature",
+            "0.7",
+            "--top-p",
+            "0.9",
+            "--top-k",
+            "20",
+            "--min-p",
+            "0.05",
+        ),
+        *("--max-tokens", "512", "--repetition-penalty", "1.05", "--presence-penalty", "0.5"),
+        *("--frequency-penalty", "0.25", "--stop", "END", "--stop", "STOP", "--seed", "7"),
+        *("--system-prompt", "Answer briefly.", "--extra-body", '{"logit_bias": {"5": -1}}'),
+        *("--chat-template-kwargs", '{"enable_thinking": true}'),
+    ),
+    "own-file": (
+        *("--data", "questions.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"),
+        *("--samples", "4", "--filter", "level=1", "--preset", "qwq-32b", "--thinking", "on"),
+        *("--max-tokens", "2048"),
+    ),
+    "completions": (
+        "demo:4",
+        "--limit",
+        "2",
+        "--api",
+        "completions",
+        "--preset",
+        "greedy",
+        "--temperature",
+        "0.5",
+        "--fit-context",
+    ),
+    "whole-replies": ("demo:4", "--limit", "2", "--drop", "top_p", "--fit-context", "--samples", "4", "--no-stream"),
+}
+"""Words of `harness run` by the name of the folder; the address, the model and the folder are added."""
+
+SAMPLES = 4
+
+
+def answer(request: Request) -> Iterator[bytes]:
+    """The server's reply: an answer that differs from sample to sample."""
+    if request.method == "GET":
+        yield models(MODEL, max_model_len=8192)
+        return
+    text = f"The answer is {request.json.get('seed')}."
+    if request.json.get("stream"):
+        if "prompt" in request.json:
+            yield from completion_stream(text)
+        else:
+            yield from completion(text, tokens=7)
+        return
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    yield http(200, {"model": MODEL, "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 7}})
+
+
+def completion_stream(text: str) -> Iterator[bytes]:
+    """A reply of the completions protocol."""
+    from tests.faults.server import event, event_stream
+
+    choice = {"index": 0, "text": text, "finish_reason": "stop"}
+    yield from event_stream(event({"model": MODEL, "choices": [choice], "usage": {"completion_tokens": 7}}))
+
+
+def half(request: Request) -> Iterator[bytes]:
+    """`answer` to even seeds; the others are rejected."""
+    if request.method == "POST" and request.json["seed"] % 2:
+        yield http(400, {"error": {"message": "no odd seeds today", "type": "invalid_request_error"}})
+    else:
+        yield from answer(request)
+
+
+def words(name: str, url: str, run: str) -> list[str]:
+    """The whole command line that makes or resumes the run folder `run`."""
+    return ["run", *COMMANDS[name], "--base-url", url, "--model", MODEL, "--out", run, "--no-canary"]
+
+
+def make(version: str) -> None:
+    """Write the folders of the installed version."""
+    for name in COMMANDS:
+        with tempfile.TemporaryDirectory() as place, FaultServer(half) as server:
+            folder = Path(place)
+            (folder / "questions.jsonl").write_text(QUESTIONS, encoding="utf-8")
+            done = harness(folder, *words(name, server.base_url, name))
+            assert done.code == 1, (name, done)
+            target = FOLDERS / version / name
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(folder / name, target, ignore=shutil.ignore_patterns("*.lock", "lock*", "control*"))
+            sys.stdout.write(f"{target.relative_to(FOLDERS)}: {done.err.splitlines()[-1]}\n")
+
+
+if __name__ == "__main__":
+    from harness import __version__
+
+    make(__version__)
