@@ -1,6 +1,8 @@
 """Create a virtual environment and install into it, on a machine that has only Python, make and a package index.
 
-    python3 tools/bootstrap.py .venv -e '.[llama-cpp]'
+    python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--if-possible WHAT]
+
+WHAT is installed after the rest, and is left out with a note where it cannot be (a package that must be compiled, say).
 
 Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
 interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
@@ -21,8 +23,8 @@ PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main(folder: Path, wanted: list[str]) -> None:
-    """Make `folder` a virtual environment that holds `wanted` (arguments of `pip install`)."""
+def main(folder: Path, wanted: list[str], if_possible: str | None = None) -> None:
+    """Make `folder` an environment that holds `wanted` (arguments of `pip install`), and `if_possible` if it can."""
     if sys.version_info < OLDEST:
         found = sys.version.split()[0]
         sys.exit(f"Python {found} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
@@ -36,6 +38,12 @@ def main(folder: Path, wanted: list[str]) -> None:
             f"pip could not install {' '.join(wanted)}: see its message above"
             " (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
         )
+    if if_possible is not None:
+        argv = [python, "-m", "pip", "install", "--quiet", if_possible]
+        done = subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
+            sys.stderr.write(f"{if_possible} could not be installed; the tests that need it are skipped ({reason})\n")
 
 
 def has_pip(python: Path) -> bool:
@@ -76,4 +84,6 @@ def give_pip(python: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), sys.argv[2:])
+    words = sys.argv[2:]
+    optional = words.pop(words.index("--if-possible") + 1) if "--if-possible" in words else None
+    main(Path(sys.argv[1]), [word for word in words if word != "--if-possible"], optional)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,10 @@ def test_disagreements_with_a_second_grader_are_counted_and_listed(
 ) -> None:
     url = embedded_server.base_urls[0]
     assert harness(tmp_path, "run", "demo:2", "--limit", "6", "--base-url", url, "--out", "run").code == 0
-    missing = harness(tmp_path, "score", "run", "--also", "math-verify")
-    if missing.code == 0:
-        pytest.skip("math-verify is installed here")
+    venv.create(tmp_path / "bare", symlinks=True)
+    bare = str(tmp_path / "bare" / "bin" / "python")
+    missing = harness(tmp_path, "score", "run", "--also", "math-verify", "--also-python", bare)
+    assert missing.code == 2
     assert "pip install math-verify" in missing.err
     (tmp_path / "other" / "math_verify").mkdir(parents=True)
     (tmp_path / "other" / "math_verify" / "__init__.py").write_text(STAND_IN)
