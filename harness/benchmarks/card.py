@@ -26,8 +26,8 @@ from pydantic import (
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.core.errors import UsageError, near_names
-from harness.core.inert import quoted
 from harness.core.records import GradeRules
+from harness.core.validation import first_problem
 from harness.presets.sampling import Sampling
 
 
@@ -286,7 +286,7 @@ def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) 
     try:
         card = Card.model_validate(value)
     except ValidationError as error:
-        raise UsageError(f"{where}: {_first_problem(error)}") from error
+        raise UsageError(f"{where}: {first_problem(error, _FIELD_NAMES).sentence}") from error
     card._folder = folder
     return card
 
@@ -337,20 +337,3 @@ def json_schema() -> dict[str, Any]:
 
 _MODELS = (Card, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt, Sampling)
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields}
-
-
-def _first_problem(error: ValidationError) -> str:
-    problems = error.errors(include_url=False)
-    # A misspelt key is also a missing one; the misspelling says more.
-    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
-    place = ".".join(str(part) for part in first["loc"])
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {place!r}.{near_names(str(first['loc'][-1]), _FIELD_NAMES)}{more}"
-    if first["type"] == "missing":
-        return f"the key {place!r} is missing{more}"
-    # Pydantic speaks Python; a card is YAML.
-    spoken = first["msg"].replace("valid tuple", "valid list").replace("valid dictionary", "mapping")
-    message = spoken.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    found = "" if isinstance(first["input"], dict) else f", found {quoted(repr(first['input']))}"
-    return f"{place + ': ' if place else ''}{message}{found}{more}"

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-import harness
-from harness.benchmarks import card, yaml_file
+from harness.benchmarks import card
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym
+from harness.core import about, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
@@ -44,7 +44,7 @@ def load(name_or_path: str) -> Card:
 
 def load_file(path: Path) -> Card:
     """The card in a YAML file. Raises `UsageError` with the file and the field."""
-    value = yaml_file.read_mapping(path)
+    value = yaml_file.read_mapping(path, "a card")
     value.setdefault("name", path.stem)
     return card.from_mapping(value, where=str(path), folder=path.resolve().parent)
 
@@ -61,10 +61,8 @@ def cards() -> list[Card]:
 
 
 def shipped_folder() -> Path:
-    """Folder of the shipped cards: inside the installed package, else in the checkout."""
-    package = Path(harness.__file__).resolve().parent
-    installed = package / "_data" / "datasets"
-    return installed if installed.is_dir() else package.parent / "datasets"
+    """Folder of the shipped cards."""
+    return about.shipped_folder("datasets", "datasets")
 
 
 def _folded(name: str) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-MAX_CARD_BYTES = 256 * 1024
-"""Longest card file."""
-
 MAX_DATA_BYTES = 4 * 1024**3
 """Longest data file after decompression."""
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from harness import __version__
+from harness.core.about import __version__
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import visible
 from server_launchers.errors import LaunchError

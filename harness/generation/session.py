@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tenacity import stop_after_attempt
 
-import harness
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Transport
+from harness.core.about import __version__
 from harness.core.errors import ServerError, StoreError
 from harness.generation.budget import Budget
 from harness.generation.context import fitted_max_tokens
@@ -121,7 +121,7 @@ class Session:
         self._warnings: list[str] = []
         self._running: Network | None = None
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
-        self._manifest = Manifest.start(folder, model=settings.model, harness_version=harness.__version__)
+        self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __enter__(self) -> Session:
         return self
@@ -173,7 +173,7 @@ class Session:
         for name, chosen in self._sets.items():
             stored_questions.write(self._folder.benchmark(name), chosen.questions)
         self._log.write(
-            "session_started", owed=self.n_owed, done=sum(self._done.values()), version=harness.__version__,
+            "session_started", owed=self.n_owed, done=sum(self._done.values()), version=__version__,
             **self._settings.settings_record(),
         )  # fmt: skip
 

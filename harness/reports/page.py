@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 
-import harness
+from harness.core.about import __version__
 from harness.core.inert import visible
 from harness.core.records import Question
 from harness.reports import charts
@@ -63,7 +63,7 @@ def page(runs: Sequence[ScoredRun], tables: Sequence[Table]) -> str:
 def _body(title: str, runs: Sequence[ScoredRun], tables: Sequence[Table]) -> list[Content]:
     names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
     scored = [(run, b, b.score) for name in names for run in runs for b in _present(run, name) if b.score is not None]
-    versions = sorted({run.manifest.harness_version for run in runs} | {harness.__version__})
+    versions = sorted({run.manifest.harness_version for run in runs} | {__version__})
     parts: list[Content] = [
         tag("h1", title),
         tag("p", f"{_count(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}", class_="soft"),

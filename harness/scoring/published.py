@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 import pydantic
-import yaml
 
-import harness
+from harness.core import about, yaml_file
 from harness.core.errors import UsageError
-from harness.core.inert import quoted
+from harness.core.validation import first_problem
 
 MAX_FILE_BYTES = 1024 * 1024
 """A published file is a short table; a larger one is not one."""
@@ -76,9 +75,7 @@ class PublishedScore(_Strict):
 
 def published_folder() -> Path:
     """The scores shipped with the project: in the checkout, or inside the installed package."""
-    package = Path(harness.__file__).resolve().parent
-    installed = package / "_data" / "published"
-    return installed if installed.is_dir() else package.parent / "results" / "published"
+    return about.shipped_folder("published", "results/published")
 
 
 def load_published(folder: Path | None = None) -> list[PublishedScore]:
@@ -97,21 +94,11 @@ def _short(model: str) -> str:
 
 
 def _load_file(path: Path) -> list[PublishedScore]:
-    try:
-        data = path.read_bytes()
-        if len(data) > MAX_FILE_BYTES:
-            raise UsageError(f"{path}: larger than {MAX_FILE_BYTES} bytes; not a table of published scores")
-        content = yaml.safe_load(data)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: not YAML: {quoted(str(error))}") from error
+    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES)
     try:
         file = _File.model_validate(content)
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "top level"
-        raise UsageError(f"{path}: {quoted(place)}: {quoted(first['msg'])}") from error
+        raise UsageError(f"{path}: {first_problem(error).sentence}") from error
     return [
         PublishedScore(
             model=row.model,

@@ -160,9 +160,9 @@ scores:
         (GOOD.replace("https:", "javascript:"), "source.url"),
         (GOOD.replace("{demo: 4}", "{}"), "how many questions demo has"),
         (GOOD.replace("schema: 1", "schema: 2"), "schema"),
-        ("scores: [", "not YAML"),
-        ("!!python/object/apply:os.system [true]", "not YAML"),
-        ("", "top level"),
+        ("scores: [", "no plain YAML"),
+        ("!!python/object/apply:os.system [true]", "no plain YAML"),
+        ("", "found nothing"),
     ],
 )
 def test_a_bad_published_file_is_refused_naming_file_and_field(tmp_path: Path, text: str, message: str) -> None:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
 
 from harness.client.address.endpoint import Endpoint
+from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Api
+from harness.core.validation import first_problem
 
 GENERIC = "generic"
 """The provider of every address that no other one knows."""
@@ -276,9 +277,9 @@ def load(name: str) -> Provider:
         )
     path = _FOLDER / f"{name}.yaml"
     try:
-        return Provider.model_validate({"name": name, **yaml.safe_load(path.read_text("utf-8"))})
-    except (yaml.YAMLError, ValidationError, TypeError) as error:
-        raise UsageError(f"the provider file {path.name} is damaged: {error}") from None
+        return Provider.model_validate({"name": name, **yaml_file.read_mapping(path, "a provider's facts")})
+    except ValidationError as error:
+        raise UsageError(f"the provider file {path.name} is damaged: {first_problem(error).sentence}") from None
 
 
 def recognise(url: str) -> Provider:

@@ -7,9 +7,11 @@ from typing import Any
 
 import yaml
 
-from harness.benchmarks.limits import MAX_CARD_BYTES
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
+
+MAX_BYTES = 256 * 1024
+"""Longest file that is read as YAML, in bytes, unless its reader says otherwise."""
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -33,14 +35,15 @@ class _PlainLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in the YAML file. Raises `UsageError` with file and line."""
+def read_mapping(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """The mapping in the YAML file, which should hold `what` ("a card"). Raises `UsageError` with file and line."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
     except OSError as error:
-        raise UsageError(f"cannot read the card {path}: {error.strerror}") from error
-    if len(data) > MAX_CARD_BYTES:
-        raise UsageError(f"{path} has {len(data)} bytes; a card has at most {MAX_CARD_BYTES}")
+        raise UsageError(f"cannot read {what} from {path}: {error.strerror or error}") from error
+    if len(data) > max_bytes:
+        raise UsageError(f"{path} is longer than {what} may be: {max_bytes} bytes")
     try:
         value = yaml.load(data.decode("utf-8-sig"), Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
     except UnicodeDecodeError as error:
@@ -51,9 +54,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{path} is no plain YAML: {quoted(str(error))}") from error
     except RecursionError as error:
-        raise UsageError(f"{path} is nested too deeply for a card") from error
+        raise UsageError(f"{path} is nested too deeply for {what}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
         kind = kinds.get(type(value), "a single value")
-        raise UsageError(f"{path} must hold `key: value` lines of a card, found {kind}")
+        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
     return value

@@ -1,0 +1,53 @@
+"""YAML that people write carries data only, within bounds; every refusal is one sentence with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.core import yaml_file
+from harness.core.errors import UsageError
+
+
+def test_a_mapping_is_read_with_and_without_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"a: 1\nb: [x, y]\n")
+    assert yaml_file.read_mapping(path, "prices") == {"a": 1, "b": ["x", "y"]}
+    path.write_bytes(b"\xef\xbb\xbfa: 1\n")
+    assert yaml_file.read_mapping(path, "prices") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        # Seven levels of nine aliases would unfold to ten million values.
+        (
+            b"a: &a [x, x]\n"
+            + b"".join(b"%c: &%c [%b]\n" % (c, c, b", ".join([b"*%c" % (c - 1)] * 9)) for c in b"bcdefgh"),
+            r"x\.yaml:2 is no plain YAML: aliases are not allowed",
+        ),
+        (b"base: &b {k: 1}\nrow:\n  <<: *b\n", r"x\.yaml:3 is no plain YAML: aliases"),
+        (b"a: 1\na: 2\n", r"x\.yaml:2 is no plain YAML: the key 'a' stands there twice"),
+        (b"a: !!python/object/apply:os.getcwd []\n", r"x\.yaml:1 is no plain YAML"),
+        (b"a: \xff\n", r"x\.yaml is not UTF-8 \(byte 3\)"),
+        (b"- a\n", "must hold `key: value` lines of prices, found a list"),
+        (b"1: a\n", "found a key that is no text"),
+        (b"[" * 5000, "x.yaml is nested too deeply for prices"),
+        (b"a: " + b"x" * 2000, r"x\.yaml is longer than prices may be: 1000 bytes"),
+    ],
+    ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "long"],
+)  # fmt: skip
+def test_what_is_no_plain_mapping_is_one_sentence(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=message) as caught:
+        yaml_file.read_mapping(path, "prices", max_bytes=10_000 if b"[[" in data else 1000)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_an_endless_one_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read prices from .*absent\.yaml: No such file"):
+        yaml_file.read_mapping(tmp_path / "absent.yaml", "prices")
+    with pytest.raises(UsageError, match="/dev/zero is longer than prices may be"):
+        yaml_file.read_mapping(Path("/dev/zero"), "prices")
