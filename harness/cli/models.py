@@ -18,11 +18,11 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 def list_() -> None:
     """Show the models that can be fetched, and which are here."""
-    from server_launchers.embedded import models
+    from server_launchers.embedded import weights
 
     rows = [
         (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
-        for m in models.list_models()
+        for m in weights.list_models()
     ]
     terminal.table(("model", "size", "licence", "file", "source"), rows)
 
@@ -31,8 +31,8 @@ def list_() -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Download NAME's weights into the cache, check them, and print the file's path."""
-    from server_launchers.embedded import models
+    from server_launchers.embedded import weights
 
     with terminal.byte_progress(f"fetching {name}") as progress:
-        path = models.fetch(name, progress)
+        path = weights.fetch(name, progress)
     click.echo(path)

@@ -142,9 +142,9 @@ def _variable(text: str) -> tuple[str, str]:
 def _weights(model: str, served_name: str | None) -> tuple[str, str | None]:
     """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
     from harness.cli import terminal
-    from server_launchers.embedded import models
+    from server_launchers.embedded import weights
 
-    if model not in models.KNOWN:
+    if model not in weights.KNOWN:
         return model, served_name
     with terminal.byte_progress(f"fetching {model}") as progress:
-        return str(models.fetch(model, progress)), served_name or model
+        return str(weights.fetch(model, progress)), served_name or model

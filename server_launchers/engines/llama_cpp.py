@@ -13,7 +13,7 @@ from pathlib import Path
 
 from server_launchers.deployment import Command, Readiness
 from server_launchers.embedded import llama_cpp_server, openmp
-from server_launchers.engines.flags import Flags
+from server_launchers.engines.known_flags import Flags
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 from server_launchers.deployment import Command, Deployment, Process, Readiness
 from server_launchers.engines import (
     command,
+    devices,
     environments,
-    flags,
+    known_flags,
     llama_cpp,
     routers,
     sglang,
@@ -24,9 +25,8 @@ from server_launchers.engines import (
     vllm,
     vllm_ascend,
 )
-from server_launchers.engines.flags import Flags
+from server_launchers.engines.known_flags import Flags
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import devices
 from server_launchers.spec import ServerSpec
 
 PACKAGES = {
@@ -65,7 +65,7 @@ def recorded_facts(spec: ServerSpec) -> Facts:
     version = spec.engine_version
     if version is None and spec.engine == "vllm_ascend":
         version = vllm_ascend.PAIRS[0].vllm
-    return Facts(flags.recorded(package, version), routers.interpreter(spec))
+    return Facts(known_flags.recorded(package, version), routers.interpreter(spec))
 
 
 def inspect(spec: ServerSpec) -> Facts:
@@ -105,18 +105,20 @@ def _inspect_engine(spec: ServerSpec) -> Facts:
         program = ("docker",) if spec.docker is not None else ("uvx",)
         environments.find_program(program, _install(spec))
         version = spec.engine_version or (spec.uvx or "").partition("==")[2].strip() or _tag_version(spec.docker)
-        known = flags.recorded(package, version or None)
+        known = known_flags.recorded(package, version or None)
         return Facts(known, device_ids=found.ids, versions=versions | ({package: version} if version else {}))
     argv = environments.prefix(spec, _program(spec))
     installed = environments.installed_version(spec, _program(spec), argv, _install(spec))
     if installed is None:
         return replace(recorded_facts(spec), device_ids=found.ids, versions=versions)
-    if spec.engine_version is None and not flags.version_key(installed):
+    if spec.engine_version is None and not known_flags.version_key(installed):
         raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
     if spec.engine == "vllm_ascend":
         versions["vllm_ascend"] = _check_ascend(spec, argv, installed)
     known = (
-        flags.ask(package, installed, _help_argv(spec)) if spec.engine_version is None else recorded_facts(spec).flags
+        known_flags.ask(package, installed, _help_argv(spec))
+        if spec.engine_version is None
+        else recorded_facts(spec).flags
     )
     return Facts(known, device_ids=found.ids, versions=versions | {package: installed})
 
@@ -260,7 +262,7 @@ def _devices(spec: ServerSpec, replicas: int, facts: Facts) -> list[tuple[str, .
 def _tag_version(image: str | None) -> str | None:
     """`0.33.0` of `vllm/vllm-openai:v0.33.0`; None where the tag is no version."""
     tag = (image or "").rpartition(":")[2].removeprefix("v")
-    return tag if len(flags.version_key(tag)) >= 2 else None
+    return tag if len(known_flags.version_key(tag)) >= 2 else None
 
 
 def _reached(host: str) -> str:

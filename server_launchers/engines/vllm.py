@@ -13,7 +13,7 @@ import sys
 from server_launchers.deployment import Command, Readiness, flag_pairs
 from server_launchers.engines import environments
 from server_launchers.engines.environments import Program
-from server_launchers.engines.flags import Flags, version_key
+from server_launchers.engines.known_flags import Flags, version_key
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 

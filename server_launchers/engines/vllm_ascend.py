@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from server_launchers.deployment import Command
 from server_launchers.engines import vllm
-from server_launchers.engines.flags import Flags, version_key
+from server_launchers.engines.known_flags import Flags, version_key
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from server_launchers.keeping.terminal import visible
+from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
 TAIL_LINES = 15

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from server_launchers.keeping import processes
-from server_launchers.keeping.terminal import MAX_LINE_CHARS, visible
+from server_launchers.terminal import MAX_LINE_CHARS, visible
 
 TICK_SECONDS = 0.25
 SURVEY_SECONDS = 2.0

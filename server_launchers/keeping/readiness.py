@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from server_launchers.deployment import Readiness
-from server_launchers.keeping.terminal import visible
+from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
 TOKEN_SECONDS = 120.0

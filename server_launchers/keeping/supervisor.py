@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import IO, Self
 
 from server_launchers.deployment import Deployment
-from server_launchers.engines import environments, routers, table
+from server_launchers.engines import devices, environments, routers, table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import devices, engine_log, processes, readiness, state
+from server_launchers.keeping import engine_log, processes, readiness, state
 from server_launchers.keeping.state import Member, ServerState
 from server_launchers.spec import ServerSpec
 

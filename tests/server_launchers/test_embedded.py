@@ -119,7 +119,8 @@ def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path,
 def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2: Path, tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
-        "from server_launchers import supervisor, spec\n"
+        "from server_launchers import spec\n"
+        "from server_launchers.keeping import supervisor\n"
         "print('go', flush=True)\n"
         "two = spec.ServerSpec(engine='llama_cpp', model=sys.argv[1], threads=1, dp=2)\n"
         "with supervisor.launch(two): time.sleep(600)"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from server_launchers import foreground
-from server_launchers.engines import flags, table, vllm_ascend
+from server_launchers.engines import devices, known_flags, table, vllm_ascend
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import devices, supervisor
+from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 
 OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
@@ -29,7 +29,7 @@ def dry(engine: str, **fields: object) -> list[str]:
 
 def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
     return st.fixed_dictionaries(
-        {"engine_version": st.sampled_from(flags.recorded_versions(OWN_FLAGS[engine]))},
+        {"engine_version": st.sampled_from(known_flags.recorded_versions(OWN_FLAGS[engine]))},
         optional={
             "served_name": st.just("name"),
             "tp": st.sampled_from([1, 2, 8]),
@@ -71,7 +71,7 @@ def test_every_command_uses_only_options_that_the_version_knows(engine: str, dat
     else:
         refused = ""
     assert "has no option" not in refused
-    known = flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
+    known = known_flags.recorded(OWN_FLAGS[engine], str(fields["engine_version"]))
     for line in lines:
         words = shlex.split(line)
         if "--prometheus-port" in words:
@@ -94,7 +94,7 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = table.Facts(flags.recorded("vllm"), device_ids=("0", "1", "2"))
+    facts = table.Facts(known_flags.recorded("vllm"), device_ids=("0", "1", "2"))
     with pytest.raises(LaunchError, match=r"2 x 2 = 4 devices are needed, there are 3 \(0, 1, 2\)"):
         table.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
 
@@ -140,7 +140,9 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     lines = dry("sglang", tp=16, nodes=2, head_address="10.0.0.1")
     assert all("--nnodes 2" in line and "--dist-init-addr 10.0.0.1:29500" in line for line in lines)
     node = table.deploy(
-        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"), [8000], table.Facts(flags.recorded("sglang"))
+        spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"),
+        [8000],
+        table.Facts(known_flags.recorded("sglang")),
     )
     assert node.base_urls == ()
 
@@ -281,7 +283,7 @@ def test_the_ascend_plugin_must_be_the_one_for_the_installed_vllm() -> None:
     [("0.7.3.post1", "0.7.3"), ("0.8.5", "0.7.3"), ("0.17.1", "0.15.0"), ("9.0", "0.33.0"), ("0.1", "0.7.3")],
 )
 def test_a_version_in_between_takes_the_newest_recorded_list_that_is_not_newer(version: str, chosen: str) -> None:
-    assert flags.recorded("vllm", version).names == flags.recorded("vllm", chosen).names
+    assert known_flags.recorded("vllm", version).names == known_flags.recorded("vllm", chosen).names
 
 
 def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +292,8 @@ def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkey
     options = "\n".join(f"  --option-{index} VALUE" for index in range(30))
     script.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/count\ncat <<'END'\n{options}\nEND\n")
     script.chmod(0o755)
-    first = flags.ask("vllm", "99.0", [str(script)])
-    second = flags.ask("vllm", "99.0", [str(script)])
+    first = known_flags.ask("vllm", "99.0", [str(script)])
+    second = known_flags.ask("vllm", "99.0", [str(script)])
     assert first == second
     assert "--option-7" in first
     assert first.asked
@@ -302,7 +304,7 @@ def test_an_engine_that_cannot_be_asked_leaves_the_recorded_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
-    assert flags.ask("vllm", "0.32.0", ["/nonexistent"]) == flags.recorded("vllm", "0.32.0")
+    assert known_flags.ask("vllm", "0.32.0", ["/nonexistent"]) == known_flags.recorded("vllm", "0.32.0")
 
 
 @pytest.mark.parametrize(
@@ -357,13 +359,13 @@ def test_a_command_line_describes_a_spec() -> None:
     [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
 )
 def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = table.deploy(spec("external", model=given_url), [], table.Facts(flags.recorded("external")))
+    deployment = table.deploy(spec("external", model=given_url), [], table.Facts(known_flags.recorded("external")))
     assert deployment.base_urls == (base,)
 
 
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
-        table.deploy(spec("external", model="host:1"), [], table.Facts(flags.recorded("external")))
+        table.deploy(spec("external", model="host:1"), [], table.Facts(known_flags.recorded("external")))
 
 
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.engines import flags, routers
+from server_launchers.engines import known_flags, routers
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
@@ -118,6 +118,6 @@ def test_the_recorded_router_options_are_those_of_the_real_one(
     router_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
-    asked = flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
+    asked = known_flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
     assert asked.asked
-    assert flags.recorded("sglang_router").names <= asked.names
+    assert known_flags.recorded("sglang_router").names <= asked.names

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.engines import flags
+from server_launchers.engines import known_flags
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state, supervisor
 from server_launchers.keeping.supervisor import Progress
@@ -322,7 +322,7 @@ def installed_engine(folder: Path, version: str, plugin: str | None = None) -> P
             info = packages / f"{name}-{number}.dist-info"
             info.mkdir()
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
-    known = "\n".join(f"  {flag} VALUE" for flag in sorted(flags.recorded("vllm", version).names))
+    known = "\n".join(f"  {flag} VALUE" for flag in sorted(known_flags.recorded("vllm", version).names))
     script = folder / "bin" / "vllm"
     script.write_text(
         f"#!{folder}/bin/python\nimport os, sys\nif '--help=all' in sys.argv: print({known!r}); sys.exit()\n"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.presets import models
-from server_launchers.engines import flags, table
+from server_launchers.engines import known_flags, table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
@@ -86,7 +86,7 @@ def specs(engine: str) -> Iterator[ServerSpec]:
             )
 
 
-def command_lines(engine: str, known: flags.Flags) -> list[tuple[str, ...]]:
+def command_lines(engine: str, known: known_flags.Flags) -> list[tuple[str, ...]]:
     """The engine's arguments of every process of every spec, each once."""
     found: dict[tuple[str, ...], None] = {}
     for spec in specs(engine):
@@ -109,14 +109,14 @@ def answers(python: Path, code: str, lines: list[tuple[str, ...]], tmp_path: Pat
 
 
 def test_vllms_parser_takes_every_command_line(vllm: Path, tmp_path: Path) -> None:
-    lines = command_lines("vllm", flags.recorded("vllm", "0.32.0"))
+    lines = command_lines("vllm", known_flags.recorded("vllm", "0.32.0"))
     assert len(lines) > 60
     parsed = answers(vllm, READ_VLLM, [line[1:] for line in lines], tmp_path)
     assert set(parsed) == {"2", "8"}
 
 
 def test_sglangs_parser_takes_every_command_line(sglang: Path, tmp_path: Path) -> None:
-    lines = command_lines("sglang", flags.recorded("sglang", "0.5.23"))
+    lines = command_lines("sglang", known_flags.recorded("sglang", "0.5.23"))
     assert len(lines) > 240
     parsed = answers(sglang, READ_SGLANG, [line[3:] for line in lines], tmp_path)
     assert set(parsed) == {"2", "8"}
@@ -133,7 +133,7 @@ def test_an_option_that_the_parser_refuses_is_refused_before_the_start(
     with pytest.raises(AssertionError, match="refused"):
         answers(python, code, [words], tmp_path)
     with pytest.raises(LaunchError, match=r"has no option --(swap-space|torchao-config); .*known to"):
-        flags.recorded(name, {"vllm": "0.32.0", "sglang": "0.5.23"}[name]).check(words)
+        known_flags.recorded(name, {"vllm": "0.32.0", "sglang": "0.5.23"}[name]).check(words)
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang", "transformers"])
@@ -148,7 +148,7 @@ def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agr
     facts = table.inspect(ServerSpec.model_validate({"engine": name, "model": "m", "python": python, "device": "cpu"}))
     assert facts.flags.asked
     printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
-    recorded = flags.recorded(name, facts.versions[name])
-    assert facts.versions[name].startswith(flags.recorded_versions(name)[-2 if name == "vllm" else -1])
+    recorded = known_flags.recorded(name, facts.versions[name])
+    assert facts.versions[name].startswith(known_flags.recorded_versions(name)[-2 if name == "vllm" else -1])
     assert recorded.names - printed == HIDDEN.get(name, set())
     assert recorded.names <= facts.flags.names

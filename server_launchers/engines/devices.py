@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping.terminal import visible
+from server_launchers.terminal import visible
 
 Kind = Literal["cuda", "ascend"]
 

