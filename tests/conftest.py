@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,3 +33,15 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip(f"no real benchmark data at {data}; set HARNESS_SHARED to the folder that holds data/")
     return data
+
+
+@pytest.fixture
+def write_rows(tmp_path: Path) -> Callable[..., Path]:
+    """Writes rows as JSON Lines and gives the path."""
+
+    def write(rows: list[dict[str, Any]], name: str = "set.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+        return path
+
+    return write

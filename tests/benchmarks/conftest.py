@@ -1,11 +1,9 @@
-"""A hub of our own with an empty cache, and small files of questions."""
+"""A hub of our own with an empty cache."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import huggingface_hub.constants  # noqa: F401 - it reads its environment at import: before any test changes it
 import pytest
@@ -23,15 +21,3 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with serve() as running:
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         yield running
-
-
-@pytest.fixture
-def write_rows(tmp_path: Path) -> Callable[..., Path]:
-    """Writes rows as JSON Lines and gives the path."""
-
-    def write(rows: list[dict[str, Any]], name: str = "set.jsonl") -> Path:
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-        return path
-
-    return write
