@@ -79,11 +79,11 @@ def _cards(wanted: tuple[str, ...]) -> bool:
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run, report, and say whether something is damaged."""
-    from harness.runs import RunFolder, read_samples
+    from harness.runs import Manifest, RunFolder, read_samples
 
     folder = RunFolder.open(path)
     damaged = False
-    for name in folder.benchmarks():
+    for name in Manifest.load(folder).benchmarks:
         reader = read_samples(folder.benchmark(name))
         n = sum(1 for _ in reader)
         report = reader.report

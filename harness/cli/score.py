@@ -150,10 +150,10 @@ def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) 
     """Grade every sample by another grader, and print where the two differ. It changes no score."""
     from harness.cli.agreement import disagreement_lines, matrix_lines
     from harness.grading.second import second_opinion
-    from harness.runs import RunFolder, grades, questions, read_samples
+    from harness.runs import Manifest, RunFolder, grades, questions, read_samples
 
     run = RunFolder.open(path)
-    for benchmark in run.benchmarks():
+    for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)
         asked = {question.question_id: question for question in questions.read(folder)}
         theirs = second_opinion.math_verify(asked, read_samples(folder), python=python or sys.executable)

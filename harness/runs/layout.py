@@ -2,7 +2,7 @@
 
 results/<run>/manifest.json  run.lock  log.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
-                          inflight.jsonl  grades.jsonl  scores.json
+                          grades.jsonl  scores.json
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from harness.core.errors import StoreError, near_names
 from harness.core.files import disk_error
 from harness.core.inert import safe_name
-from harness.runs.manifest import Manifest, missing_manifest
 from harness.runs.safe_open import make_folder
 
 MAX_TEMPORARY_AGE = 3600.0
@@ -39,10 +38,6 @@ class BenchmarkFolder:
     @property
     def index(self) -> Path:
         return self.path / "samples.index"
-
-    @property
-    def inflight(self) -> Path:
-        return self.path / "inflight.jsonl"
 
     @property
     def grades(self) -> Path:
@@ -81,7 +76,7 @@ class RunFolder:
         if folder.manifest.is_file():
             return folder
         if folder.has_samples():
-            raise missing_manifest(folder)
+            raise folder.missing_manifest()
         if folder.path.is_dir():
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
         siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []
@@ -110,10 +105,6 @@ class RunFolder:
         """Where the benchmark of this true name keeps its files."""
         return BenchmarkFolder(name, self.path / safe_name(name))
 
-    def benchmarks(self) -> list[str]:
-        """True names of the run's benchmarks, from the manifest. Raises `StoreError` when that cannot be read."""
-        return list(Manifest.load(self).benchmarks)
-
     def create(self) -> None:
         """Make the folder and those above it. Raises `StoreError` when the disk refuses."""
         try:
@@ -126,6 +117,13 @@ class RunFolder:
         if not self.path.is_dir():
             return False
         return any(p.stat().st_size > 0 for p in self.path.glob("*/samples.jsonl") if p.is_file())
+
+    def missing_manifest(self) -> StoreError:
+        """The refusal of samples that stand here while nothing says under which settings they were made."""
+        return StoreError(
+            f"{self.path} holds samples but no manifest.json, so nothing says under which settings they were made. "
+            "Put the manifest back, or use another run folder."
+        )
 
     def remove_temporaries(self) -> list[Path]:
         """Remove what interrupted atomic writes left behind; only the holder of the run's lock may call this.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,10 +15,8 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
+from harness.runs.layout import RunFolder
 from harness.runs.safe_open import open_for_reading, refuse_link
-
-if TYPE_CHECKING:
-    from harness.runs.layout import RunFolder
 
 MAX_SHOWN_VALUE = 200
 """Characters of a field's value in a refusal."""
@@ -77,7 +75,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
                 data = file.read(MAX_MANIFEST_BYTES + 1)
         except FileNotFoundError as error:
             if folder.has_samples():
-                raise missing_manifest(folder) from error
+                raise folder.missing_manifest() from error
             raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json.") from error
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
@@ -182,11 +180,3 @@ def refusal(benchmark: str, found: list[Difference]) -> StoreError:
 
 def _shown(value: Any) -> str:
     return "not set" if value is None else visible(codec.encode(value).decode(), MAX_SHOWN_VALUE)
-
-
-def missing_manifest(folder: RunFolder) -> StoreError:
-    """Samples stand there, and nothing says under which settings they were made."""
-    return StoreError(
-        f"{folder.path} holds samples but no manifest.json, so nothing says under which settings they were made. "
-        "Put the manifest back, or use another run folder."
-    )

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.tables import Row
-
-
-@dataclass(frozen=True)
-class Rows:
-    """All rows of a source, in its order. `notes`: what a reader of the score should know about them."""
-
-    rows: list[Row]
-    origin: str
-    notes: tuple[str, ...] = ()
+from harness.benchmarks.sources.tables import Rows
 
 
 def read(card: Card) -> Rows:
     """The rows of the card's source. Raises `UsageError` in one sentence."""
-    # The readers import `Rows` from here; the hub and the generator cost imports that a file does not need.
+    # The hub and the generator cost imports that a file does not need.
     from harness.benchmarks.sources import gym, hub, web
 
     source = card.source

@@ -10,8 +10,7 @@ import json
 from typing import Any
 
 from harness.benchmarks.card import Card, GymSource, from_mapping
-from harness.benchmarks.sources.chooser import Rows
-from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.sources.tables import Row, Rows
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.records import Question

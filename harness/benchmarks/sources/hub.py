@@ -18,9 +18,8 @@ import msgspec
 
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.chooser import Rows
 from harness.benchmarks.sources.hub_files import choose
-from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically

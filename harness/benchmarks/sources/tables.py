@@ -17,6 +17,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,16 @@ class Row(NamedTuple):
 
     place: str
     value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of a source, in its order. origin: the source's name and revision. notes: what a reader of the score
+    should know about them."""
+
+    rows: list[Row]
+    origin: str
+    notes: tuple[str, ...] = ()
 
 
 def read(path: Path, split: str | None = None, shown: str | None = None, *, responses: bool = False) -> list[Row]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from harness.benchmarks.card import UrlSource
 from harness.benchmarks.limits import MAX_DOWNLOAD_BYTES
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.chooser import Rows
+from harness.benchmarks.sources.tables import Rows
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
