@@ -1,8 +1,8 @@
 """Create a virtual environment and install into it, on a machine that has only Python, make and a package index.
 
-    python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--if-possible WHAT]
+    python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-WHAT is installed after the rest, and is left out with a note where it cannot be (a package that must be compiled, say).
+The extra NAME of this checkout is installed last, or left out with a note where it cannot be (a compiler is missing, say).
 
 Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
 interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
@@ -23,8 +23,8 @@ PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main(folder: Path, wanted: list[str], if_possible: str | None = None) -> None:
-    """Make `folder` an environment that holds `wanted` (arguments of `pip install`), and `if_possible` if it can."""
+def main(folder: Path, wanted: list[str], extra: str | None = None) -> None:
+    """Make `folder` an environment that holds `wanted` (arguments of `pip install`), and our `extra` if it can."""
     if sys.version_info < OLDEST:
         found = sys.version.split()[0]
         sys.exit(f"Python {found} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
@@ -38,12 +38,14 @@ def main(folder: Path, wanted: list[str], if_possible: str | None = None) -> Non
             f"pip could not install {' '.join(wanted)}: see its message above"
             " (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
         )
-    if if_possible is not None:
-        argv = [python, "-m", "pip", "install", "--quiet", if_possible]
+    if extra is not None:
+        argv = [python, "-m", "pip", "install", "--quiet", "-e", f".[{extra}]"]
         done = subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-            sys.stderr.write(f"{if_possible} could not be installed; the tests that need it are skipped ({reason})\n")
+            sys.stderr.write(
+                f"the extra {extra} could not be installed; the tests that need it are skipped ({reason})\n"
+            )
 
 
 def has_pip(python: Path) -> bool:
@@ -85,5 +87,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     words = sys.argv[2:]
-    optional = words.pop(words.index("--if-possible") + 1) if "--if-possible" in words else None
-    main(Path(sys.argv[1]), [word for word in words if word != "--if-possible"], optional)
+    optional = words.pop(words.index("--extra-if-possible") + 1) if "--extra-if-possible" in words else None
+    main(Path(sys.argv[1]), [word for word in words if word != "--extra-if-possible"], optional)
