@@ -2,7 +2,7 @@
 
     python3 tools/bootstrap.py .venv -e '.[llama-cpp]' [--extra-if-possible NAME]
 
-The extra NAME of this checkout is installed last, or left out with a note where it cannot be (a compiler is missing, say).
+The extra NAME of this checkout is installed last; where it cannot be (a compiler is missing, say), a note says so.
 
 Standard library only. pip comes from ensurepip; where a distribution leaves that out, from the pip of this
 interpreter; where there is none, as a wheel from the configured index (PIP_INDEX_URL, pip.conf). Everything
@@ -44,7 +44,7 @@ def main(folder: Path, wanted: list[str], extra: str | None = None) -> None:
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
             sys.stderr.write(
-                f"the extra {extra} could not be installed; the tests that need it are skipped ({reason})\n"
+                f"the extra {extra} could not be installed, so its tests are skipped ({reason})\n"
             )
 
 
