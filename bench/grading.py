@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.answers.grammar import parse
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -33,7 +34,6 @@ from harness.grading.compare import equivalence
 from harness.grading.find.extract import extract
 from harness.grading.kinds import kind_of
 from harness.grading.processes.pool import grade_all
-from harness.grading.read import parse
 from harness.grading.second.second_opinion import math_verify
 
 SPEED_ROWS = 4_000

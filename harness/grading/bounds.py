@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 # --- finding the answer ---
-MAX_BOX_CHARS = 2_000_000
-"""Longest content of a box that is looked for, in characters; a longer one counts as unclosed."""
-
-MAX_BRACES = 200_000
-"""Braces and backslashes looked at in one response while closing braces are sought."""
-
-MAX_OPEN_BOXES = 64
-"""Unclosed boxes walked past, from the end, before giving up."""
-
-MAX_BOX_SEARCHES = 4_096
-"""Occurrences of the letters "box" looked at, from the end."""
-
 TAIL_CHARS = 12_000
 """How far from the end the phrases ("the answer is") are looked for, in characters."""
 
 MAX_CANDIDATES = 16
 """Other boxes that are compared to find out whether a right answer stood in the text."""
 
-# --- reading it ---
-MAX_ANSWER_CHARS = 4_000
-"""Longest answer that is parsed, in characters; a longer one is only compared as text."""
-
-MAX_TOKENS = 2_000
-MAX_DEPTH = 100
-"""Nesting of brackets, fractions and functions."""
-
-MAX_LITERAL_DIGITS = 1_000
-"""Digits of one number as written."""
-
-MAX_DECIMAL_EXPONENT = 400
-"""Largest power of ten of a number in e-notation that is expanded exactly."""
-
+# --- computing with it ---
 MAX_ALTERNATIVES = 64
 """Values that the signs ± of one answer may expand to."""
 
-# --- computing with it ---
 MAX_BITS = 20_000
 """Size of an exact integer (2023! has 19,300 bits), estimated before it is computed."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from harness.answers.boxed import boxes_from_end
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.tokens import Unreadable
+from harness.answers.grammar.tree import Node
 from harness.core.inert import quoted
 from harness.core.records import AnswerKind, GradeRules
 from harness.grading.compare.equivalence import bare, equal
 from harness.grading.compare.exact import NotExact, exact, freeze
-from harness.grading.find.boxed import boxes_from_end
 from harness.grading.find.extract import bounded, extract_from
 from harness.grading.find.reasoning import final_part
 from harness.grading.kinds import kind_of
-from harness.grading.read.parse import parse
-from harness.grading.read.tokens import Unreadable
-from harness.grading.read.tree import Node
 
 _DEFAULT_RULES = GradeRules()
 _SIGNS = {

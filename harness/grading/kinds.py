@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.tokens import Unreadable
 from harness.core.records import AnswerKind
 from harness.grading.compare.equivalence import bare
 from harness.grading.compare.words import is_words
 from harness.grading.find.choice import letter_of
-from harness.grading.read.parse import parse
-from harness.grading.read.tokens import Unreadable
 
 _INTEGER = re.compile(r"\s*[-+]?\d+\s*")
 

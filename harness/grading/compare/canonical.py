@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.tokens import Unreadable
+from harness.answers.grammar.tree import Node, symbols
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import NotExact, exact, freeze, rational
@@ -16,9 +19,6 @@ from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.realsets import NotASet, Piece, real_set
 from harness.grading.compare.words import is_words, squeezed, words_of
 from harness.grading.find.choice import letter_of
-from harness.grading.read.parse import parse
-from harness.grading.read.tokens import Unreadable
-from harness.grading.read.tree import Node, symbols
 
 _DIGITS = 30
 _LARGEST_NUMBER = 10**12

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, sym, symbols
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import NotExact, exact, substitute
-from harness.grading.read.tree import Node, is_scalar, neg, num, sym, symbols
 
 _EQUALITY = frozenset(("=", "≈"))
 _GEOMETRY = frozenset("xyz")

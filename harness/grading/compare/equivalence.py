@@ -6,14 +6,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from harness.answers.boxed import boxes_from_end
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.tokens import Unreadable
+from harness.answers.grammar.tree import Node
 from harness.core.records import GradeRules
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import is_words, same_words, squeezed, words_of
-from harness.grading.find.boxed import boxes_from_end
 from harness.grading.find.choice import letter_of
-from harness.grading.read.parse import parse
-from harness.grading.read.tokens import Unreadable
-from harness.grading.read.tree import Node
 
 _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")

@@ -13,8 +13,9 @@ from fractions import Fraction
 from math import comb, factorial, gcd, isqrt, lcm, prod
 from typing import NamedTuple
 
-from harness.grading.bounds import MAX_BITS, MAX_DEPTH, MAX_FACTORIAL, MAX_RANGE, MAX_TERMS, MAX_TRIAL_DIVISOR
-from harness.grading.read.tree import Node, num
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tree import Node, num
+from harness.grading.bounds import MAX_BITS, MAX_FACTORIAL, MAX_RANGE, MAX_TERMS, MAX_TRIAL_DIVISOR
 
 Radical = tuple[tuple[int, Fraction], ...]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.grading.read.tree import Node, is_scalar, neg
+from harness.answers.grammar.tree import Node, is_scalar, neg
 
 _MAX_ENTRIES = 400
 

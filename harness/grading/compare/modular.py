@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from harness.grading.bounds import MAX_DEPTH
-from harness.grading.read.tree import Node
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tree import Node
 
 _P = (1 << 61) - 1
 

@@ -13,16 +13,10 @@ from zlib import crc32
 
 import mpmath
 
-from harness.grading.bounds import (
-    CERTAIN_DIGITS,
-    IDENTITY_DIGITS,
-    IDENTITY_POINTS,
-    MAX_DEPTH,
-    MAX_EVALUATIONS,
-    MAX_RANGE,
-)
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tree import Node, names, sym, symbols, walk
+from harness.grading.bounds import CERTAIN_DIGITS, IDENTITY_DIGITS, IDENTITY_POINTS, MAX_EVALUATIONS, MAX_RANGE
 from harness.grading.compare.exact import digits_in_base, substitute
-from harness.grading.read.tree import Node, names, sym, symbols, walk
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
@@ -226,7 +220,7 @@ class Point:
 
     def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
         r"""`\int_a^b f dx` by Gauss and Legendre, to about 20 digits for smooth f; the node budget bounds the work."""
-        from harness.grading.read.tree import integrand
+        from harness.answers.grammar.tree import integrand
 
         found = integrand(arguments)
         if found is None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, symbols
 from harness.grading.compare.exact import NotExact, exact, rational, substitute
-from harness.grading.read.tree import INFINITY, Node, is_scalar, neg, num, symbols
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}

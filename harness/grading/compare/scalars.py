@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
+from harness.answers.grammar.units import noun_of, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import NotExact, Undefined, Value, exact, rational
 from harness.grading.compare.modular import NotModular, Residues
-from harness.grading.read.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
-from harness.grading.read.units import noun_of, unit_of
 
 _FLOAT_DIGITS = 15
 """A decimal with this many significant digits is the printout of a float, not a rounding by hand."""

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import product
 
+from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.bounds import MAX_ALTERNATIVES
 from harness.grading.compare.conventions import allows
@@ -24,7 +25,6 @@ from harness.grading.compare.matrices import computed
 from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets
 from harness.grading.compare.scalars import Answer, same_scalar
 from harness.grading.compare.words import same_words
-from harness.grading.read.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
 
 _NO = Answer(False, "structure")
 _FLIP = {">": "<", ">=": "<="}

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from harness.answers.grammar.tree import INFINITY, Node, neg, symbols, walk
 from harness.grading.bounds import MAX_SYMPY_NODES
 from harness.grading.compare.exact import NotExact, exact, rational
-from harness.grading.read.tree import INFINITY, Node, neg, symbols, walk
 
 _announce: Callable[[bool], None] | None = None
 

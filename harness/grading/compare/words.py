@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from harness.answers.grammar.characters import plain_latex
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.read.characters import plain_latex
 
 _WRAPPERS = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from harness.grading.read.characters import plain_latex
+from harness.answers.grammar.characters import plain_latex
 
 _WRAPPER = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"

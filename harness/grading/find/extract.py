@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from harness.grading.bounds import MAX_ANSWER_CHARS, TAIL_CHARS
-from harness.grading.find.boxed import Box, boxes_from_end, has_box, open_box
+from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.boxed import Box, boxes_from_end, has_box, open_box
+from harness.grading.bounds import TAIL_CHARS
 from harness.grading.find.choice import letter_in_prose, letter_of
 from harness.grading.find.reasoning import final_part
 

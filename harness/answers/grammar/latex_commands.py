@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from harness.grading.read.cursor import Cursor, times
-from harness.grading.read.tokens import Token, Unreadable
-from harness.grading.read.tree import INFINITY, PI, Node, names, neg, num, sym
+from harness.answers.grammar.cursor import Cursor, times
+from harness.answers.grammar.tokens import Token, Unreadable
+from harness.answers.grammar.tree import INFINITY, PI, Node, names, neg, num, sym
 
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")
 _BARE_ARGUMENT_STOP = names("+ - ± ∓ * / ) ] } rset , ; | & row ∪ ∩ ∖ : mod rfloor rceil …")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.grading.bounds import MAX_ANSWER_CHARS, MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_BRACES, MAX_OPEN_BOXES
+from harness.answers.bounds import MAX_ANSWER_CHARS, MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_BRACES, MAX_OPEN_BOXES
 
 _STOP = re.compile(r"[{}\\]")
 _BARE = re.compile(r"\\[A-Za-z]+|[^\s\\$.,;:(){}\[\]]+")

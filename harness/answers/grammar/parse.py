@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from harness.grading.bounds import MAX_ANSWER_CHARS
-from harness.grading.read.atoms import Atoms
-from harness.grading.read.characters import plain_latex
-from harness.grading.read.cursor import CLOSING, OPENING, QUALIFIERS, times
-from harness.grading.read.tokens import Unreadable, tokenize
-from harness.grading.read.tree import SETS, Node, neg, num, sym
+from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.grammar.atoms import Atoms
+from harness.answers.grammar.characters import plain_latex
+from harness.answers.grammar.cursor import CLOSING, OPENING, QUALIFIERS, times
+from harness.answers.grammar.tokens import Unreadable, tokenize
+from harness.answers.grammar.tree import SETS, Node, neg, num, sym
 
 _NUMERALS = {
     name: place

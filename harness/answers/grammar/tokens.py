@@ -10,9 +10,9 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from harness.grading.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS, MAX_TOKENS
-from harness.grading.read.tree import names
-from harness.grading.read.units import unit_of
+from harness.answers.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS, MAX_TOKENS
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import unit_of
 
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.grading.bounds import MAX_DEPTH
-from harness.grading.read.tokens import Token, Unreadable
-from harness.grading.read.tree import Node, names
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tokens import Token, Unreadable
+from harness.answers.grammar.tree import Node, names
 
 _END = Token("end", "")
 QUALIFIERS = (

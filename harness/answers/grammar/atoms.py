@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.grading.read.cursor import HEDGES
-from harness.grading.read.latex_commands import Commands
-from harness.grading.read.tokens import Token, Unreadable, places_of
-from harness.grading.read.tree import E, I, Node, num, sym
+from harness.answers.grammar.cursor import HEDGES
+from harness.answers.grammar.latex_commands import Commands
+from harness.answers.grammar.tokens import Token, Unreadable, places_of
+from harness.answers.grammar.tree import E, I, Node, num, sym
 
 _COPULAS = (":", " is", " are", " equals", " was", "为", "是")
 
