@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 EXAMPLES ?= 20000
 ROUNDS ?= 200
 
-.PHONY: demo test check fuzz bench bench-grading bench-journal bench-schedule test-servers test-fault-tools format clean
+.PHONY: demo test check coverage fuzz bench bench-grading bench-journal bench-schedule test-servers test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -22,6 +22,13 @@ check: $(VENV)/.installed-check
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+## coverage: the test suite again, and which lines and branches it never reached (twice as slow)
+coverage: $(VENV)/.installed-check
+	@rm -rf .coverage && mkdir .coverage
+	@$(BIN)/coverage run -m pytest --timeout=300
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 ## fuzz: the property and crash tests with a large budget
 fuzz: $(VENV)/.installed-test
