@@ -43,9 +43,7 @@ def main(folder: Path, wanted: list[str], extra: str | None = None) -> None:
         done = subprocess.run(argv, cwd=ROOT, check=False, capture_output=True, text=True)
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]
-            sys.stderr.write(
-                f"the extra {extra} could not be installed, so its tests are skipped ({reason})\n"
-            )
+            sys.stderr.write(f"the extra {extra} could not be installed, so its tests are skipped ({reason})\n")
 
 
 def has_pip(python: Path) -> bool:

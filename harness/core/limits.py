@@ -10,3 +10,6 @@ MAX_NAME_BYTES = 100
 
 MAX_MESSAGE_CHARS = 300
 """Longest piece of a server's or model's text that is quoted in a message or a log."""
+
+MAX_ERROR_BODY_BYTES = 64 * 1024
+"""Longest body of an error that is read; servers echo whole prompts."""

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 
 from harness.benchmarks import card, catalogue, data, questions
 from harness.benchmarks.card import Card, HubSource
+from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
+from tests.faults.server import FaultServer, Request, Step, http
 
 
 def rows(shared_data: Path, file: str) -> list[dict[str, Any]]:
@@ -219,6 +222,31 @@ def test_an_address_that_does_not_answer_is_one_sentence(hub: Hub) -> None:
     )
     with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .*--data"):
         questions.build(gone)
+
+
+def test_a_download_follows_redirects_and_survives_a_bad_moment(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = lines([{"q": "1 + 1?", "a": 2}])
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "own cache"))
+
+    def answer(request: Request) -> Iterable[Step]:
+        if request.path == "/v1/set.jsonl":
+            return [http(302, location="/elsewhere")]
+        return [http(503)] if request.number == 2 else [http(200, payload)]
+
+    with FaultServer(answer) as server:
+        loaded = web_card(hub, payload)
+        source = loaded.source.model_copy(update={"url": f"{server.base_url}/set.jsonl"})
+        assert questions.build(loaded.model_copy(update={"source": source})).questions[0].references == ("2",)
+        assert [request.path for request in server.requests] == ["/v1/set.jsonl", "/elsewhere"] * 2
+    assert len(list((tmp_path / "own cache" / "datasets").rglob("set.jsonl"))) == 1
+
+
+def test_a_download_over_its_bound_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)
+    with pytest.raises(UsageError, match="is longer than 10 bytes"):
+        questions.build(web_card(hub, lines([{"q": "1 + 1?", "a": 2}])))
 
 
 def test_the_chinese_sets_name_the_checksums_of_their_real_files(shared_data: Path) -> None:

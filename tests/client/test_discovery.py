@@ -12,10 +12,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import (
     ModelInfo,
     find_model,
-    is_up,
     list_models,
     stated_concurrency,
-    wait_until_up,
 )
 from harness.core.errors import ServerError
 from tests.faults.server import CLOSE, STALL, FaultServer, Request, Step, http, models
@@ -144,25 +142,3 @@ def test_a_list_without_end_is_bounded() -> None:
 
     with FaultServer(answer) as server, pytest.raises(ServerError):
         list_models(Endpoint.parse(server.base_url), timeout=2)
-
-
-def test_health_is_the_health_page_or_else_the_model_list(serve: Any) -> None:
-    assert is_up(serve({"/health": http(200)}))
-    assert not is_up(serve({"/health": http(503), "/v1/models": models("m")}))
-    assert is_up(serve({"/v1/models": models("m")}))
-    assert is_up(serve({"/v1/models": http(401, {})}))
-
-
-def test_waiting_ends_when_the_server_is_up_or_the_time_is_over() -> None:
-    answers = iter([http(503), http(503), http(200)])
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    with FaultServer(lambda _: [next(answers, http(503))]) as server:
-        endpoint = Endpoint.parse(server.base_url)
-        wait_until_up(endpoint, 60, clock=lambda: now[0], sleep=sleep)
-        assert now[0] == 2.0
-        with pytest.raises(ServerError, match="within 5 s"):
-            wait_until_up(endpoint, 5, clock=lambda: now[0], sleep=sleep)

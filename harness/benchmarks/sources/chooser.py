@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
-from harness.benchmarks.sources import tables
+from harness.benchmarks.sources import gym, hub, tables
 from harness.benchmarks.sources.tables import Rows
 
 
 def read(card: Card) -> Rows:
     """The rows of the card's source. Raises `UsageError` in one sentence."""
-    # The hub and the generator cost imports that a file does not need.
-    from harness.benchmarks.sources import gym, hub, web
-
     source = card.source
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
@@ -22,18 +19,20 @@ def read(card: Card) -> Rows:
     if isinstance(source, HubSource):
         return hub.read(source)
     if isinstance(source, UrlSource):
+        from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
+
         return web.read(source)
     return gym.read(source)
 
 
 def cached(card: Card) -> bool:
     """The rows of a hub or web source can be read without the network."""
-    from harness.benchmarks.sources import hub, web
-
     source = card.source
     if isinstance(source, HubSource):
         return hub.cached(source)
     if isinstance(source, UrlSource):
+        from harness.benchmarks.sources import web
+
         return web.cached(source)
     return isinstance(source, FileSource) and hub.cached(hub.from_url(source.path, source.split))
 

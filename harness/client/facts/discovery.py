@@ -7,8 +7,6 @@ does not state is None, never guessed.
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.redact import redacted, secrets_of
-from harness.client.facts import page
 from harness.client.protocol.failures import error_words
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
@@ -42,7 +39,7 @@ class NoList(ServerError):
 
 def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
     """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
-    status, body = page.get(endpoint, endpoint.base_url + "/models", timeout=timeout, ca_file=ca_file)
+    status, body = _page(endpoint, endpoint.base_url + "/models", timeout, ca_file)
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
@@ -103,40 +100,6 @@ def stated_concurrency(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Pa
     return None
 
 
-def is_up(endpoint: Endpoint, *, timeout: float = 5.0, ca_file: Path | None = None) -> bool:
-    """The server can take requests: its health page says so, or without one, its model list answers."""
-    for url in (_root(endpoint) + "/health", endpoint.base_url + "/models"):
-        try:
-            status, _ = page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
-        except ServerError:
-            return False
-        if status == 200:
-            return True
-        if status >= 500:
-            return False
-    return status in (401, 403, 404, 405)
-
-
-def wait_until_up(
-    endpoint: Endpoint,
-    seconds: float,
-    *,
-    ca_file: Path | None = None,
-    interval: float = 1.0,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Return once the server is up; `ServerError` after `seconds`."""
-    due = clock() + seconds
-    while not is_up(endpoint, ca_file=ca_file):
-        if clock() + interval > due:
-            raise ServerError(
-                f"no server was ready at {endpoint.base_url} within {seconds:g} s; "
-                "is it still loading, or is the port wrong?"
-            )
-        sleep(interval)
-
-
 def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     words = _quoted(endpoint, body)
     if status in (401, 403):
@@ -168,10 +131,16 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file:
 def _description(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None) -> dict[str, Any]:
     """A page of the server's own beside the OpenAI paths; empty if it has none."""
     with contextlib.suppress(ServerError):
-        status, body = page.get(endpoint, _root(endpoint) + path, timeout=timeout, ca_file=ca_file)
+        status, body = _page(endpoint, _root(endpoint) + path, timeout, ca_file)
         if status == 200:
             return _object(body)
     return {}
+
+
+def _page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> tuple[int, bytes]:
+    from harness.client.facts import page  # with its HTTP library, when it is first needed
+
+    return page.get(endpoint, url, timeout=timeout, ca_file=ca_file)
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -21,10 +21,11 @@ from harness.client.fast.event_loop import StreamLoop
 from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
 from harness.client.interface import Deadlines
 from harness.client.protocol.event_templates import Templates
-from harness.client.protocol.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 BATCH_S = 1.0
 """So long it is put aside, if it is worth a batch by then or looks like the end."""

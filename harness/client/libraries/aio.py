@@ -24,11 +24,12 @@ from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, redacted, secrets_of
 from harness.client.interface import Deadlines, request_headers
 from harness.client.libraries.watch import Watch
-from harness.client.protocol.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
+from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 ERROR_BODY_S = 10.0
 """How long the body of an error is read."""

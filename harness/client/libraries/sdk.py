@@ -23,11 +23,12 @@ from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, secrets_of
 from harness.client.interface import Deadlines
 from harness.client.libraries.watch import Watch
-from harness.client.protocol.failures import MAX_ERROR_BODY_BYTES, failed_status
+from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.errors import UsageError
+from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 _BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
 """Packages whose exceptions are the network's doing; SDK 2.x lets those of its HTTP library through."""

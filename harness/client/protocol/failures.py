@@ -19,9 +19,7 @@ from harness.client.address.redact import redacted
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core import codec
 from harness.core.inert import quoted
-
-MAX_ERROR_BODY_BYTES = 64 * 1024
-"""As much of an error body is read; servers echo whole prompts."""
+from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 MAX_RETRY_AFTER_S = 3600.0
 """Longest pause that a Retry-After can ask for; what it asked beyond that is said in the message."""

@@ -32,13 +32,15 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
     """The head of a POST to `url`, up to the value of its Content-Length. `ValueError` for what cannot be sent."""
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
-    lines = [f"POST {target} HTTP/1.1", f"Host: {parts.netloc.rpartition('@')[2]}"]
+    host = parts.netloc.rpartition("@")[2]
+    for part, text in (("host", host), ("path", target)):
+        if not text.isascii() or re.search(r"[\x00-\x20\x7f]", text):
+            raise ValueError(f"the {part} holds characters that no URL can carry")
+    lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
     for name, value in headers.items():
         if not _HEADER_VALUE.match(value) or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_|~-]+", name):
             raise ValueError(f"the value of the header {name!r} holds characters that no header can carry")
         lines.append(f"{name}: {value}")
-    if not target.isascii() or re.search(r"[\x00-\x20\x7f]", target):
-        raise ValueError("the path holds characters that no URL can carry")
     return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")
 
 

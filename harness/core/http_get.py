@@ -1,0 +1,91 @@
+"""A page or a file by HTTP, for what is not hot: model lists, a server's description of itself, downloads.
+
+The caller makes the httpx client, which settles where the request goes and whom it trusts; here it is asked.
+Guarantees: bounded in bytes and seconds; asked again only where chance may have been at work. Blocking: from a running
+loop use `asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import httpx
+from tenacity import (
+    Retrying,
+    retry_any,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from harness.core.limits import MAX_ERROR_BODY_BYTES
+
+HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
+"""For the caller's client. `identity`: a compressed page can be a bomb, and is not unpacked here."""
+
+ATTEMPTS = 3
+"""Requests for one page before its failure is final."""
+
+LONGEST_WAIT_S = 1.0
+"""Longest pause between two attempts, in seconds: a person waits."""
+
+CHANCE_STATUSES = frozenset({429, 502, 503, 504})
+"""What a server, or a gateway before it, answers in a bad moment."""
+
+_CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+"""The connection stood and broke. One that nobody accepts, or that stays silent, is told at once."""
+
+
+class Page(NamedTuple):
+    """An answer of whatever status. body: up to its bounds; whole: nothing of it is missing.
+    location: where a redirect points, else empty."""
+
+    status: int
+    body: bytes
+    whole: bool
+    location: str
+
+
+def get(
+    client: httpx.Client,
+    url: str,
+    *,
+    max_bytes: int,
+    body_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Page:
+    """The page at `url`. max_bytes: most of the body; of an error's, `MAX_ERROR_BODY_BYTES`.
+    body_s: most seconds for the body.
+
+    Raises `httpx.HTTPError`, `httpx.InvalidURL`. Waits to connect and between two reads are the client's timeouts.
+    """
+    patiently = Retrying(
+        retry=retry_any(
+            retry_if_exception_type(_CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
+        ),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT_S),
+        sleep=sleep,
+        retry_error_callback=lambda last: last.outcome and last.outcome.result(),
+    )
+    page: Page = patiently(_once, client, url, max_bytes, body_s, clock)
+    return page
+
+
+def _once(client: httpx.Client, url: str, max_bytes: int, body_s: float, clock: Callable[[], float]) -> Page:
+    with client.stream("GET", url) as response:
+        due = clock() + body_s
+        most = max_bytes if response.status_code == 200 else MAX_ERROR_BODY_BYTES
+        body = bytearray()
+        whole = True
+        for piece in response.iter_raw():
+            body += piece
+            if len(body) > most or clock() > due:
+                whole = False
+                break
+    location = response.headers.get("location", "") if response.is_redirect else ""
+    return Page(response.status_code, bytes(body[:most]), whole, location)

@@ -1,0 +1,110 @@
+"""Small requests are bounded in bytes, seconds and attempts; only what chance may have broken is asked again."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import httpx
+import pytest
+
+from harness.core import http_get
+from harness.core.http_get import ATTEMPTS, LONGEST_WAIT_S, Page
+from harness.core.limits import MAX_ERROR_BODY_BYTES
+from tests.faults.server import CLOSE, RESET, STALL, FaultServer, Request, Step, http
+
+CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab"
+
+
+def get(server: FaultServer, waits: list[float] | None = None, **bounds: float) -> Page:
+    with httpx.Client(headers=http_get.HEADERS, timeout=5.0, trust_env=False) as client:
+        most, seconds = int(bounds.get("max_bytes", 1000)), bounds.get("body_s", 60.0)
+        slept = [] if waits is None else waits
+        ticks = itertools.count()
+        return http_get.get(
+            client,
+            server.base_url,
+            max_bytes=most,
+            body_s=seconds,
+            clock=lambda: float(next(ticks)),
+            sleep=slept.append,
+        )
+
+
+@pytest.mark.parametrize(
+    "bad_moment",
+    [[http(429)], [http(502)], [http(503, b"loading")], [http(504)], [CUT, CLOSE], [CUT, RESET], [CLOSE], [RESET]],
+    ids=["429", "502", "503", "504", "cut", "reset", "closed", "reset at once"],
+)
+def test_a_bad_moment_is_asked_again(bad_moment: list[Step]) -> None:
+    waits: list[float] = []
+    with FaultServer(lambda r: bad_moment if r.number < ATTEMPTS else [http(200, b"fine")]) as server:
+        assert get(server, waits) == Page(200, b"fine", True, "")
+        assert len(server.requests) == ATTEMPTS
+    assert len(waits) == ATTEMPTS - 1
+    assert all(0 <= wait <= LONGEST_WAIT_S for wait in waits)
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 401, 404, 500, 501])
+def test_an_answer_that_is_meant_is_taken_at_once(status: int) -> None:
+    with FaultServer(lambda _: [http(status, b"so it is")]) as server:
+        page = get(server)
+        assert (page.status, page.body, page.whole) == (status, b"so it is", True)
+        assert len(server.requests) == 1
+
+
+def test_a_bad_moment_that_lasts_is_told_as_it_is() -> None:
+    with FaultServer(lambda _: [http(503, b"still loading")]) as server:
+        assert get(server).body == b"still loading"
+        assert len(server.requests) == ATTEMPTS
+    with FaultServer(lambda _: [CUT, CLOSE]) as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            get(server)
+        assert len(server.requests) == ATTEMPTS
+
+
+def test_who_refuses_or_says_nothing_is_not_asked_again() -> None:
+    waits: list[float] = []
+    with FaultServer(lambda _: [STALL]) as server, httpx.Client(timeout=0.1, trust_env=False) as client:
+        with pytest.raises(httpx.ReadTimeout):
+            http_get.get(client, server.base_url, max_bytes=10, body_s=10, sleep=waits.append)
+        assert len(server.requests) == 1
+    with pytest.raises(httpx.ConnectError):
+        get(server, waits)  # it has stopped
+    assert waits == []
+
+
+def endless(status: int) -> Iterator[Step]:
+    yield b"HTTP/1.1 %d X\r\n\r\n" % status
+    while True:
+        yield b" " * 65536
+
+
+@pytest.mark.parametrize(("status", "most"), [(200, 1_000_000), (404, MAX_ERROR_BODY_BYTES)])
+def test_a_body_without_end_is_cut_at_its_bound(status: int, most: int) -> None:
+    with FaultServer(lambda _: endless(status)) as server:
+        page = get(server, max_bytes=1_000_000, body_s=float("inf"))
+    assert len(page.body) == most
+    assert not page.whole
+
+
+def test_a_body_that_comes_too_slowly_is_cut_at_its_time() -> None:
+    # The clock ticks once at the head, once at each piece.
+    with FaultServer(lambda _: endless(200)) as server:
+        page = get(server, max_bytes=1 << 40, body_s=3)
+    assert 0 < len(page.body) <= 5 * 65536
+    assert not page.whole
+
+
+def test_a_redirect_tells_where_it_points_and_a_compressed_page_is_not_unpacked() -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> Iterable[Step]:
+        asked.append(request)
+        return [http(307, location="https://elsewhere/v1")]
+
+    with FaultServer(answer) as server:
+        assert get(server).location == "https://elsewhere/v1"
+    assert asked[0].headers["accept-encoding"] == "identity"
+    with FaultServer(lambda _: [http(200, b"\x1f\x8b...", **{"Content-Encoding": "gzip"})]) as server:
+        assert get(server).body == b"\x1f\x8b..."
