@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.spelling import Command, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload")
 
 
-@click.command("ctl")
+@click.command("ctl", cls=Command)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("verb", type=click.Choice(VERBS))
 @click.argument("value", default="")
@@ -41,16 +42,23 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     if as_json:
         click.echo(codec.pretty(answer).decode(), nl=False)
     elif answer.refused:
-        raise UsageError(answer.said)
+        raise UsageError(_said(answer))
     else:
         _show(answer)
     sys.exit(UsageError.exit_code if answer.refused else 0)
 
 
+def _said(answer: Answer) -> str:
+    """The run's words; what it says of options is about the flags of `harness run`."""
+    from harness.cli.run import command as run
+
+    return spelt(answer.said, run)
+
+
 def _show(answer: Answer) -> None:
     from harness.cli.progress import duration
 
-    click.echo(visible(answer.said, 500))
+    click.echo(visible(_said(answer), 500))
     facts = answer.facts
     if not facts:
         return

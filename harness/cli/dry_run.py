@@ -20,15 +20,15 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
         ("run folder", str(settings.out)),
-        ("api", settings.api),
+        ("api", settings.spelling.api),
         ("concurrency", str(settings.concurrency)),
         ("run seed", "none" if settings.seed is None else str(settings.seed)),
         ("server context", ", ".join(map(str, contexts)) or "not stated"),
     ]
-    if settings.extra_body:
-        rows.append(("extra body", str(dict(settings.extra_body))))
-    if settings.chat_template_kwargs:
-        rows.append(("chat template", str(dict(settings.chat_template_kwargs))))
+    if settings.spelling.extra_body:
+        rows.append(("extra body", str(dict(settings.spelling.extra_body))))
+    if settings.spelling.chat_template_kwargs:
+        rows.append(("chat template", str(dict(settings.spelling.chat_template_kwargs))))
     for questions in sets:
         benchmark = settings.benchmarks[questions.card.name]
         rows += [
@@ -58,10 +58,9 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     """The body of the first request as it is sent, without the prompt."""
     from harness.core import codec
     from harness.core.checksums import sample_seed
-    from harness.generation.network.asking import request_template
 
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
-    body = codec.decode(request_template(settings, questions.card.name).body(first, seed), dict)
-    prompt = "messages" if settings.api == "chat" else "prompt"
+    body = codec.decode(settings.template(questions.card.name).body(first, seed), dict)
+    prompt = "messages" if settings.spelling.api == "chat" else "prompt"
     return codec.encode({name: value for name, value in body.items() if name != prompt}).decode()

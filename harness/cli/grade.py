@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import click
 
+from harness.cli.spelling import Command
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -19,7 +20,7 @@ MAX_CPU_S = 10
 MAX_MEMORY_BYTES = 2 << 30
 
 
-@click.command("grade", context_settings={"ignore_unknown_options": True})
+@click.command("grade", cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("reference")
 @click.argument("response")
 @click.option("--kind", type=click.Choice(KINDS), help="What the reference is. Default: as it looks.")

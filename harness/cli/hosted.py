@@ -34,32 +34,27 @@ def spelt(settings: RunSettings, provider: Provider, flags: dict[str, Any]) -> R
     What it is known to refuse raises `UsageError` with the flag to change; what it may refuse or ignores is warned
     of. Nothing is left out but what `--drop` names.
     """
-    from harness.generation.network.asking import request_template
-
     thinking: Thinking | None = flags["thinking"]
-    shape = provider.shape(settings.model, api=settings.api, thinking=thinking)
-    for place, given, own in (
-        ("--extra-body", settings.extra_body, shape.extra_body),
-        ("--chat-template-kwargs", settings.chat_template_kwargs, shape.chat_template_kwargs),
+    own = settings.spelling
+    shape = provider.spelling(settings.model, api=own.api, thinking=thinking)
+    for place, given, theirs in (
+        ("--extra-body", own.extra_body, shape.extra_body),
+        ("--chat-template-kwargs", own.chat_template_kwargs, shape.chat_template_kwargs),
     ):
-        if twice := sorted(given.keys() & own.keys()):
+        if twice := sorted(given.keys() & theirs.keys()):
             raise UsageError(f"--thinking {thinking} and {place} both set {', '.join(twice)}: give one of them")
-    settings = dataclasses.replace(
-        settings,
+    spelling = dataclasses.replace(
+        own,
         max_tokens_field=flags["max_tokens_field"] or shape.max_tokens_field,
         seed_field=shape.seed_field,
         stream_usage=shape.stream_usage and "stream_options" not in flags["drop"],
-        extra_body={**shape.extra_body, **settings.extra_body},
-        chat_template_kwargs={**shape.chat_template_kwargs, **settings.chat_template_kwargs},
+        extra_body={**shape.extra_body, **own.extra_body},
+        chat_template_kwargs={**shape.chat_template_kwargs, **own.chat_template_kwargs},
     )
+    settings = dataclasses.replace(settings, spelling=spelling)
     said = set()
     for name in settings.benchmarks:
-        template = request_template(settings, name)
-        sent = {*template.fields(), template.max_tokens_field}
-        if template.max_tokens is None:
-            sent.discard(template.max_tokens_field)
-        if settings.seed is not None:
-            sent.add(template.seed_field)
+        sent = settings.template(name).names(seed=settings.seed is not None)
         objections = provider.objections(settings.model, sent, thinking)
         if certain := [one.sentence for one in objections if one.certain]:
             raise UsageError("; ".join(certain))

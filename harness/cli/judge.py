@@ -12,7 +12,7 @@ import click
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.cli.server_options import refuse_server_flags, server_options
-from harness.core.errors import ServerError, UsageError
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _OPTIONS = (
     click.option("--judge", "judge_model", metavar="MODEL", help="A model to decide what the rules leave undecided."),
     click.option(
         "--judge-base-url",
-        "judge_base_urls",
+        "judge_base_url",
         multiple=True,
         metavar="URL[,weight=N]",
         help="The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
@@ -37,7 +37,7 @@ _OPTIONS = (
     click.option("--judge-server", metavar="NAME", help="The judge's server by its name in `harness serve status`."),
     click.option(
         "--serve",
-        "judge_engine",
+        "judge_serve",
         metavar="ENGINE",
         help="Start this engine for the judge and stop it after; takes every flag of `harness serve ENGINE`.",
     ),
@@ -76,9 +76,7 @@ def refuse_without_judge(flags: dict[str, Any]) -> None:
     for name, value in flags.items():
         if value not in (None, ()):
             flag = name.removeprefix("server_").replace("_", "-")
-            flag = {"judge-engine": "serve", "judge-base-urls": "judge-base-url", "engine-flags": "engine-flag"}.get(
-                flag, flag
-            )
+            flag = {"judge-serve": "serve", "engine-flags": "engine-flag"}.get(flag, flag)
             raise UsageError(f"--{flag} is about a judge: it goes with --judge MODEL")
 
 
@@ -87,10 +85,10 @@ def judge_of(flags: dict[str, Any]) -> tuple[JudgeSettings, Serve]:
     from harness.experiments.judging import JudgeSettings
     from harness.grading.second import judge_prompts
 
-    engine = flags["judge_engine"]
+    engine = flags["judge_serve"]
     if not engine:
         refuse_server_flags(flags)
-    elif flags["judge_base_urls"] or flags["judge_server"]:
+    elif flags["judge_base_url"] or flags["judge_server"]:
         raise UsageError(
             "--serve starts a server; --judge-base-url and --judge-server name one that runs: give one of them"
         )
@@ -116,13 +114,13 @@ def _started(flags: dict[str, Any]) -> tuple[str, Serve]:
     """(name of the model, what starts its server for a while)."""
     from harness.cli.server_options import spec_of
 
-    spec = spec_of(flags["judge_engine"], flags["judge_model"], flags, flags["engine_flags"], None)
+    spec = spec_of(flags["judge_serve"], flags["judge_model"], flags, flags["engine_flags"], None)
 
     @contextmanager
     def serve() -> Iterator[Server]:
         from harness.cli.serve import launch
 
-        with _judges_flags(), launch(spec, detach=False) as server:
+        with launch(spec, detach=False) as server:
             yield _server((), server.name, server.model, flags)
 
     return spec.client_name, serve
@@ -131,22 +129,9 @@ def _started(flags: dict[str, Any]) -> tuple[str, Serve]:
 def _running(flags: dict[str, Any]) -> Serve:
     @contextmanager
     def serve() -> Iterator[Server]:
-        with _judges_flags():
-            yield _server(flags["judge_base_urls"], flags["judge_server"], flags["judge_model"], flags)
+        yield _server(flags["judge_base_url"], flags["judge_server"], flags["judge_model"], flags)
 
     return serve
-
-
-@contextmanager
-def _judges_flags() -> Iterator[None]:
-    """Advice in an error names the flags of `harness run`; here they have other names."""
-    try:
-        yield
-    except ServerError as error:
-        words = str(error).replace("--model", "--judge")
-        for flag in ("base-url", "server", "max-tokens"):
-            words = words.replace(f"--{flag}", f"--judge-{flag}")
-        raise ServerError(words) from error
 
 
 def _server(urls: tuple[str, ...], name: str | None, model: str, flags: dict[str, Any]) -> Server:

@@ -81,7 +81,7 @@ def main() -> NoReturn:
         click.echo(_inert(said.getvalue()), nl=False, err=True)
         code = error.exit_code
     except HarnessError as error:
-        click.echo(f"harness: {_inert(str(error))}", err=True)
+        click.echo(f"harness: {_inert(error.sentence)}", err=True)
         code = error.exit_code
     except LaunchError as error:
         click.echo(f"harness: {_inert(str(error))}", err=True)

@@ -14,6 +14,8 @@ from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
 from harness.cli.hosted import spelt, with_suggestion, without
 from harness.cli.run_options import run_options
 from harness.cli.server_options import refuse_server_flags, server_options
+from harness.cli.spelling import Command
+from harness.cli.spelling import spelt as words
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
 from harness.core.inert import visible
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
     from harness.client.address.providers import Provider
     from harness.client.facts.discovery import ModelInfo
-    from harness.client.interface import Transport
     from harness.experiments.stop_rules import Target
     from harness.generation.runner import Outcome
     from harness.generation.settings import RunSettings
@@ -38,7 +39,7 @@ ENGINES_WITHOUT_LIST = ("transformers",)
 SHOWN_CAUSES = 5
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("benchmarks", required=False)
 @run_options
 @server_options(hidden=True)
@@ -85,11 +86,11 @@ def _read_endpoints(flags: dict[str, Any]) -> None:
     """Put what the file of endpoints says in the place of --base-url."""
     from harness.generation.network.endpoints_file import EndpointsFile
 
-    if flags["base_urls"] or flags["server"]:
+    if flags["base_url"] or flags["server"]:
         raise UsageError("--endpoints names the servers: leave out --base-url and --server")
     file = EndpointsFile(flags["endpoints_file"])
     weights = [endpoint.weight for endpoint in file.read()]
-    flags["base_urls"] = tuple(f"{a},weight={w:g}" for a, w in zip(file.addresses(), weights, strict=True))
+    flags["base_url"] = tuple(f"{a},weight={w:g}" for a, w in zip(file.addresses(), weights, strict=True))
 
 
 def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
@@ -116,7 +117,7 @@ def _spec(
     from harness.cli.server_options import spec_of
     from harness.generation.context import fitted_max_tokens
 
-    if flags["base_urls"] or flags["server"]:
+    if flags["base_url"] or flags["server"]:
         raise UsageError("--serve starts a server; --base-url and --server name one that runs: give one of them")
     if not flags["model"]:
         raise UsageError("--serve needs --model: what the engine is to serve")
@@ -151,7 +152,7 @@ def _session(asked: list[Asked], sets: list[QuestionSet], sampling: dict[str, Sa
             return _towards(flags["target_error"], settings, sets, about, flags)
         return _closing(_generate(settings, sets, about, flags), settings)
     except ServerError as error:
-        raise ServerError(with_suggestion(str(error))) from error
+        raise ServerError(with_suggestion(error.sentence.marked)) from error
 
 
 def _pilot(settings: RunSettings, sets: list[QuestionSet], about: dict[str, Any], flags: dict[str, Any]) -> int:
@@ -198,6 +199,7 @@ def _settings(
     """(settings, contexts that the endpoints state, what is known of a server of ours)."""
     from harness.cli.prices import prices_of
     from harness.client.interface import Deadlines
+    from harness.client.protocol.spelling import Spelling
     from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
     from harness.runs import RunFolder
 
@@ -213,21 +215,24 @@ def _settings(
             for one, questions in zip(asked, sets, strict=True)
         },
         out=flags["out"] or RunFolder.default(found.model).path,
-        api=flags["api"],
+        spelling=Spelling(
+            api=flags["api"],
+            stream=flags["stream"],
+            extra_body=_json_object("--extra-body", flags["extra_body"]),
+            chat_template_kwargs=_json_object("--chat-template-kwargs", flags["chat_template_kwargs"]),
+        ),
         concurrency=flags["concurrency"] or found.concurrency or DEFAULT_CONCURRENCY,
-        seed=_seed(flags["seed"]),
-        extra_body=_json_object("--extra-body", flags["extra_body"]),
-        chat_template_kwargs=_json_object("--chat-template-kwargs", flags["chat_template_kwargs"]),
-        stream=not flags["no_stream"],
+        seed=flags["seed"],
         deadlines=Deadlines(
             first_token=flags["first_token_timeout"] or defaults.first_token,
             idle=flags["idle_timeout"] or defaults.idle,
         ),
         patience=Patience(attempts=flags["attempts"] or patience.attempts),
         transport=flags["transport"],
+        ca_file=flags["ca_file"],
         fit_context=flags["fit_context"],
         accept_missing=flags["accept_missing"],
-        canary=not flags["no_canary"],
+        canary=flags["canary"],
         budget_tokens=flags["budget_tokens"],
         budget_usd=flags["budget_usd"],
         prices=prices_of(flags, found.model),
@@ -262,10 +267,10 @@ def _server(flags: dict[str, Any]) -> _Server:
     model, ca_file = flags["model"], flags["ca_file"]
     resumed = model and RunFolder(flags["out"] or RunFolder.default(model).path).manifest.exists()
     endpoints: tuple[Endpoint, ...] = ()
-    provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
+    provider = addresses.provider_of(flags["provider"], flags["base_url"], flags["server"])
     try:
         endpoints, about = addresses.resolve(
-            flags["base_urls"],
+            flags["base_url"],
             flags["server"],
             flags["headers"],
             flags["api_key_env"],
@@ -283,15 +288,6 @@ def _server(flags: dict[str, Any]) -> _Server:
         return _Server(provider, endpoints, model, [], None, {})
     contexts = [info.context_tokens for info in found if info.context_tokens]
     return _Server(provider, endpoints, model, contexts, sum(n for n in slots if n) if all(slots) else None, about)
-
-
-def _seed(text: str) -> int | None:
-    if text.lower() == "none":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"--seed {visible(text, 40)}: expected an integer, or `none`") from None
 
 
 def _json_object(flag: str, text: str | None) -> dict[str, Any]:
@@ -341,18 +337,13 @@ def _generate(
     from harness.generation.network.endpoints_file import EndpointsFile
     from harness.runs import RunFolder
 
-    provider = addresses.provider_of(flags["provider"], flags["base_urls"], flags["server"])
+    provider = addresses.provider_of(flags["provider"], flags["base_url"], flags["server"])
 
     def context_of(endpoint: Endpoint, model: str) -> int | None:
         if about.get("engine") in ENGINES_WITHOUT_LIST:
             return None
         info = addresses.find_model(provider, endpoint, model, flags["ca_file"])
         return info.context_tokens if info else None
-
-    def transport() -> Transport:
-        from harness.client.chooser import open_transport
-
-        return open_transport(flags["transport"], ca_file=flags["ca_file"])
 
     def complete(address: str) -> Endpoint:
         keys = (flags["headers"], flags["api_key_env"], flags["api_key_file"], flags["provider"])
@@ -366,7 +357,6 @@ def _generate(
         return runner.generate(
             settings,
             sets,
-            transport_factory=transport,
             context_of=context_of,
             on_progress=line,
             answered=answer_finder(sets),
@@ -406,14 +396,14 @@ def _closing(outcome: Outcome, settings: RunSettings) -> int:
     """Say how the session ended and what to do next. Returns the exit code."""
     _summary(outcome, settings)
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: {with_suggestion(str(cause))}", err=True)
+        click.echo(f"harness: {words(with_suggestion(str(cause)))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "nothing is owed"
         click.echo(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}", err=True)
         click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
         return EXIT_COMPLETE
-    why = f" ({outcome.stopped})" if outcome.stopped else ""
+    why = f" ({words(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {outcome.n_expected} samples are owed{why}"
     click.echo(f"harness: {owed}; the same command asks for them again", err=True)
     return EXIT_OWED

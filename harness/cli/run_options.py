@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cli.spelling import Seed
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -58,7 +60,7 @@ _OPTIONS = (
     click.option("--model", help="Model name as the server lists it. May be left out when it lists exactly one."),
     click.option(
         "--base-url",
-        "base_urls",
+        "base_url",
         multiple=True,
         metavar="URL[,weight=N]",
         help="Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. "
@@ -95,7 +97,11 @@ _OPTIONS = (
         "--preset", help="Settings by name: a model's (qwq-32b, deepseek-r1 …) or a sampling's (r1, greedy …)."
     ),
     click.option(
-        "--seed", default="0", show_default=True, help="Run seed, from which each sample's comes; `none` sends none."
+        "--seed",
+        type=Seed(),
+        default=0,
+        show_default=True,
+        help="Run seed, from which each sample's comes; `none` sends none.",
     ),
     click.option("--prompt", help="Prompt by name. Default: the card's."),
     click.option("--system-prompt", help="System prompt, by name or as text; `none` sends none."),
@@ -141,7 +147,14 @@ _OPTIONS = (
         type=click.Choice(["max_tokens", "max_completion_tokens"]),
         help="Name of the field. Default: the provider's, else max_tokens.",
     ),
-    click.option("--no-stream", is_flag=True, help="Ask for whole replies, for endpoints that cannot stream."),
+    click.option(
+        "--no-stream",
+        "stream",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Ask for whole replies, for endpoints that cannot stream.",
+    ),
     click.option(
         "--transport",
         type=click.Choice(["auto", "fast", "aiohttp", "sdk"]),
@@ -186,7 +199,12 @@ _OPTIONS = (
     click.option("--fit-context", is_flag=True, help="Lower max_tokens to the server's context instead of refusing."),
     click.option("--accept-missing", is_flag=True, help="What can never succeed (a prompt too long) owes nothing."),
     click.option(
-        "--no-canary", is_flag=True, help="Go on when the first samples are all empty, identical or truncated."
+        "--no-canary",
+        "canary",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Go on when the first samples are all empty, identical or truncated.",
     ),
     click.option("--break-lock", is_flag=True, help="Take over a lock that another, dead host left behind."),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),

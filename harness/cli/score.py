@@ -13,6 +13,7 @@ import click
 
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED, UsageError
 from harness.core.inert import visible
 
@@ -27,7 +28,7 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 """Flags about a file of outputs."""
 
 
-@click.command("score")
+@click.command("score", cls=Command)
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--response-key", help="Column of the response in FILE; a cell may hold a list of samples.")
 @click.option("--answer-key", help="Column of the reference answer in FILE.")

@@ -11,6 +11,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.server_options import ENGINES, server_options, spec_of
+from harness.cli.spelling import Command
 from harness.core.errors import near_names
 from harness.core.inert import visible
 
@@ -45,7 +46,7 @@ def command() -> None:
 
 
 def _engine_command(engine: str, summary: str) -> click.Command:
-    @click.command(engine, help=f"{summary} Flags after `--` go to the engine as they stand.")
+    @click.command(engine, cls=Command, help=f"{summary} Flags after `--` go to the engine as they stand.")
     @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[MODEL] [-- ENGINE FLAGS]")
     @click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model.")
     @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `harness serve stop`.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.spelling import spelt
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def warn(sentence: str) -> None:
     """One warning on standard error."""
-    click.echo(f"harness: warning: {sentence}", err=True)
+    click.echo(f"harness: warning: {spelt(sentence)}", err=True)
 
 
 @contextlib.contextmanager

@@ -7,11 +7,8 @@ from typing import Literal
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.fast.transport import FastTransport
-from harness.client.interface import Deadlines, Transport
+from harness.client.interface import Deadlines, Transport, TransportName
 from harness.client.protocol.reply import Reply
-
-TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
 
 
 def open_transport(name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False) -> Transport:
@@ -20,6 +17,8 @@ def open_transport(name: TransportName = "auto", *, ca_file: Path | None = None,
     ca_file: PEM file of certificate authorities; insecure: certificates are not checked. Raises `UsageError`.
     """
     if name == "fast":
+        from harness.client.fast.transport import FastTransport
+
         return FastTransport()
     if name == "aiohttp":
         from harness.client.libraries.aio import AiohttpTransport
@@ -32,11 +31,22 @@ def open_transport(name: TransportName = "auto", *, ca_file: Path | None = None,
     return _AutoTransport(ca_file, insecure)
 
 
+def chosen(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp", "sdk"]:
+    """The transport that carries requests to `endpoint`: `auto` is fast for plain http without a proxy, else aiohttp.
+
+    Raises `UsageError` for a proxy that no transport speaks to.
+    """
+    if name != "auto":
+        return name
+    plain = endpoint.base_url.startswith("http://") and (endpoint.local or proxy_for(endpoint) is None)
+    return "fast" if plain else "aiohttp"
+
+
 class _AutoTransport:
     """Fast for plain http without a proxy, aiohttp (imported when first needed) for everything else."""
 
     def __init__(self, ca_file: Path | None, insecure: bool) -> None:
-        self._fast = FastTransport()
+        self._fast = open_transport("fast")
         self._general: Transport | None = None
         self._ca_file = ca_file
         self._insecure = insecure
@@ -45,12 +55,11 @@ class _AutoTransport:
         self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
     ) -> Reply:
         """See `Transport.complete`."""
-        chosen: Transport = self._fast
-        if not endpoint.base_url.startswith("http://") or (not endpoint.local and proxy_for(endpoint)):
-            if self._general is None:
-                self._general = open_transport("aiohttp", ca_file=self._ca_file, insecure=self._insecure)
-            chosen = self._general
-        return await chosen.complete(endpoint, path, body, deadlines, max_body_bytes)
+        if chosen("auto", endpoint) == "fast":
+            return await self._fast.complete(endpoint, path, body, deadlines, max_body_bytes)
+        if self._general is None:
+            self._general = open_transport("aiohttp", ca_file=self._ca_file, insecure=self._insecure)
+        return await self._general.complete(endpoint, path, body, deadlines, max_body_bytes)
 
     async def close(self) -> None:
         """See `Transport.close`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
+
+TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
+"""auto: fast for plain http, aiohttp for https, proxies and unix sockets. sdk: the openai package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

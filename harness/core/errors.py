@@ -1,7 +1,7 @@
 """The exception tree. Each class names the boundary that failed; each carries its exit code.
 
     HarnessError                 one sentence for the person at the keyboard
-    ├── UsageError        (2)    a flag, a configuration, a card, an input file
+    ├── UsageError        (2)    an option, a configuration, a card, an input file
     ├── ServerError       (2)    the server is unreachable or refuses (401, unknown model, context too small)
     ├── StoreError        (3)    the run folder refused: identity, lock, damage, disk
     ├── StoppedByRule     (4)    a budget or a canary ended the run
@@ -16,18 +16,36 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from harness.core.wording import UNSET, Sentence, option
+
 EXIT_COMPLETE = 0
 EXIT_OWED = 1
 
 
 class HarnessError(Exception):
-    """One clear sentence: what was found, where, what was expected, what to do."""
+    """One clear sentence: what was found, where, what was expected, what to do.
+
+    sentence: names options by `wording.option`; str() of the error is in Python's words.
+    """
 
     exit_code = 2
 
+    def __init__(self, sentence: str) -> None:
+        self.sentence = Sentence(sentence)
+        super().__init__(self.sentence)
+
 
 class UsageError(HarnessError):
-    """A flag, a configuration, a card or an input file is wrong."""
+    """An option, a configuration, a card or an input file is wrong.
+
+    field: the option that is refused, by its name in Python, and value: what was given; the sentence then begins with
+    them.
+    """
+
+    def __init__(self, sentence: str, *, field: str | None = None, value: object = UNSET) -> None:
+        super().__init__(sentence if field is None else f"{option(field, value)}: {sentence}")
+        self.field = field
+        self.value = None if value is UNSET else value
 
 
 class ServerError(HarnessError):

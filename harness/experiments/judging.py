@@ -250,7 +250,6 @@ def _ask(
         },
         out=folder.path,
         concurrency=server.concurrency,
-        max_tokens_flag="--judge-max-tokens",
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
         canary=False,  # equal verdicts on all of the first answers are a good sign here

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.core.errors import ServerError
 from harness.core.records import Question
+from harness.core.wording import option
 
 FEWEST_CHARS_PER_TOKEN = 2.0
 MOST_CHARS_PER_TOKEN = 6.0
@@ -68,9 +69,11 @@ def fitted_max_tokens(
             return room
     elif longest + max_tokens <= context:
         return max_tokens
-    ways = f"Raise the server's context{'' if fit else f', or lower --max-tokens below {max(1, context - longest)}'}"
-    more = "" if fit else " (--fit-context does it for you)"
+    ways = "Raise the server's context"
+    if not fit:
+        ways += f", or lower {option('max_tokens')} below {max(1, context - longest)}"
+        ways += f" ({option('fit_context', True)} does it for you)"
     raise ServerError(
         f"{benchmark}: prompts of up to about {longest} tokens and max_tokens {max_tokens} need "
-        f"{longest + max_tokens} tokens, but the server's context is {context}. {ways}{more}."
+        f"{longest + max_tokens} tokens, but the server's context is {context}. {ways}."
     )

@@ -19,7 +19,6 @@ from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
 from harness.core.errors import Interrupted, StoppedByRule, UsageError
 from harness.generation.dispatch.canary import Answered
-from harness.generation.network.asking import request_template
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.thread import Network
 from harness.generation.progress import Progress
@@ -39,13 +38,6 @@ PROGRESS_S = 0.5
 """Seconds between two progress reports."""
 
 
-def default_transport() -> Transport:
-    """Fast for plain http, aiohttp for everything else."""
-    from harness.client.chooser import open_transport  # not needed where nothing is owed
-
-    return open_transport()
-
-
 def stated_context(endpoint: Endpoint, model: str) -> int | None:
     """Tokens that the server states as its context; None if it does not say. Raises `ServerError`."""
     found = find_model(endpoint, model)
@@ -56,7 +48,7 @@ def generate(
     settings: RunSettings,
     question_sets: Sequence[QuestionSet],
     *,
-    transport_factory: Callable[[], Transport] = default_transport,
+    transport_factory: Callable[[], Transport] | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     context_of: Callable[[Endpoint, str], int | None] = stated_context,
     on_progress: Callable[[Progress], None] | None = None,
@@ -72,8 +64,10 @@ def generate(
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in `settings.out`.
 
-    loop_factory: makes the network thread's loop, on which the transport is made. context_of: what the server states
-    as its context. on_progress: called on this thread. answered: whether a reply gives an answer, for the canary.
+    transport_factory: makes another transport than `settings.transport`, for tests. loop_factory: makes the network
+    thread's loop, on which the transport is made. context_of: what the server states as its context; raises
+    `ServerError` where it cannot be asked. on_progress: called on this thread. answered: whether a reply gives an
+    answer, for the canary.
     prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
     may_start_round: the run works in rounds (sample r of every question); asked, on the network thread, before each
     one but the first; False ends the session with whole rounds. endpoints_file: where `settings.endpoints` come from;
@@ -98,7 +92,9 @@ def generate(
             session.plan(context_of)
             if not session.n_owed:
                 return session.outcome(None)
-            network = session.network(transport_factory, loop_factory, answered, prior_lengths, may_start_round)
+            network = session.network(
+                transport_factory or _opener(settings), loop_factory, answered, prior_lengths, may_start_round
+            )
             patience = settings.patience
 
             def on_signal(signum: int, nth: int) -> None:
@@ -125,6 +121,17 @@ def generate(
                     f"{outcome.n_done} of {outcome.n_expected} are stored in {folder.path}."
                 )
             return outcome
+
+
+def _opener(settings: RunSettings) -> Callable[[], Transport]:
+    """What opens the transport that `settings` name."""
+
+    def opened() -> Transport:
+        from harness.client.chooser import open_transport  # not needed where nothing is owed
+
+        return open_transport(settings.transport, ca_file=settings.ca_file)
+
+    return opened
 
 
 def _watch(
@@ -161,6 +168,9 @@ def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
     for chosen in question_sets:
         if chosen.card.name not in settings.benchmarks:
             raise UsageError(f"no settings are given for the benchmark {chosen.card.name}.")
-        if chosen.api != settings.api:
-            raise UsageError(f"{chosen.card.name} was rendered for --api {chosen.api}, the run uses {settings.api}.")
-        request_template(settings, chosen.card.name)
+        if chosen.api != settings.spelling.api:
+            raise UsageError(
+                f"the questions of {chosen.card.name} were rendered for {chosen.api}.",
+                field="api",
+                value=settings.spelling.api,
+            )

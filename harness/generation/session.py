@@ -17,6 +17,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Transport
 from harness.core.about import __version__
 from harness.core.errors import ServerError, StoreError
+from harness.core.wording import Sentence, option
 from harness.generation.budget import Budget
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
@@ -80,8 +81,8 @@ class Outcome:
     tokens: int
     elapsed_s: float
     causes: list[Cause]
-    warnings: list[str]
-    stopped: str
+    warnings: list[Sentence]
+    stopped: Sentence
     spent: Spent
     progress: Progress | None
 
@@ -118,7 +119,7 @@ class Session:
         self._missing: dict[str, dict[str, str]] = {}
         self._fitted: dict[str, int | None] = {}
         self._bound: set[str] = set()
-        self._warnings: list[str] = []
+        self._warnings: list[Sentence] = []
         self._running: Network | None = None
         self._environment = {"python": platform.python_version(), "system": platform.platform(), **environment}
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
@@ -141,7 +142,7 @@ class Session:
         return sum(len(o.indices) for o in self._owed)
 
     def warn(self, warning: str) -> None:
-        self._warnings.append(warning)
+        self._warnings.append(Sentence(warning))
         self._log.write("warning", message=warning)
 
     # ---- before the first request
@@ -241,7 +242,9 @@ class Session:
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         if not self._settings.endpoints:
-            raise ServerError("samples are owed and no server is known: name one with --base-url, or start one.")
+            raise ServerError(
+                f"samples are owed and no server is known: name one with {option('base_url')}, or start one."
+            )
         stated, failures = [], []
         for endpoint in self._settings.endpoints:
             try:
@@ -251,7 +254,7 @@ class Session:
         if not stated:
             raise failures[0]
         for unreachable in failures:
-            self.warn(str(unreachable))
+            self.warn(unreachable.sentence.marked)
         known = [tokens for tokens in stated if tokens is not None]
         return min(known) if known else None
 
@@ -268,7 +271,7 @@ class Session:
         settings = self._settings
         concurrency = affordable(settings.concurrency)
         if concurrency < settings.concurrency:
-            self.warn(f"the limit of open files (ulimit -n) lowers --concurrency to {concurrency}.")
+            self.warn(f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {concurrency}.")
             settings = dataclasses.replace(settings, concurrency=concurrency)
         counts = Counts(self._done, self._total)
         budget = Budget(settings, counts, self._owed)
@@ -381,9 +384,9 @@ class Session:
             n_loops=network.counts.loops if network else 0,
             tokens=network.counts.tokens if network else 0,
             elapsed_s=self._clock() - self._started,
-            causes=network.causes.listed(n_owed, network.stopped) if network else [],
+            causes=network.causes.listed(n_owed, Sentence(network.stopped)) if network else [],
             warnings=self._warnings,
-            stopped=network.stopped if network else "",
+            stopped=Sentence(network.stopped if network else ""),
             spent=network.counts.spent if network else Spent(),
             progress=network.progress if network else None,
         )
@@ -399,7 +402,7 @@ class Session:
         if truncated > MANY_TRUNCATED:
             self.warn(
                 f"{counts.truncated} of {counts.finished} samples ({truncated:.0%}) are truncated: "
-                f"raise {self._settings.max_tokens_flag}."
+                f"raise {option('max_tokens')}."
             )
         loops = counts.loops / counts.finished
         if loops > MANY_LOOPS:

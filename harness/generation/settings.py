@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Deadlines
+from harness.client.interface import Deadlines, TransportName
+from harness.client.protocol.payload import RequestTemplate
+from harness.client.protocol.spelling import Spelling
 from harness.core.errors import UsageError
-from harness.core.records import Api
+from harness.core.wording import option
 from harness.generation.dispatch.schedule import Order
 from harness.generation.spending import Prices
 
@@ -54,16 +56,14 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """One run's settings; the command line, an experiment or a test builds it, `generate` obeys it.
+    """One run's settings; an undertaking or a test builds it, `generate` obeys it.
 
     benchmarks: by the benchmark's name, in the order asked. out: the run folder.
     endpoints: none is fine for a run that owes nothing.
     concurrency: requests in flight over all endpoints, shared out by their weights.
     seed: run seed, from which every sample's is derived; None = no seed is sent.
-    extra_body: merged into each request last; chat_template_kwargs: the thinking switch and its like.
-    max_tokens_field: "max_completion_tokens" for servers that refuse "max_tokens"; seed_field: the seed's name there.
-    max_tokens_flag: what the user is told to raise when replies are cut.
-    stream_usage: streams are asked for their usage.
+    spelling: how each request is written; body, identity and record are made from it.
+    transport: how requests travel; ca_file: PEM file of the authorities to trust for https (None: the system's).
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
     broken set-up. budget_tokens: completion tokens of a session; it ends at a whole round, so it implies "rounds".
@@ -74,20 +74,14 @@ class RunSettings:
     endpoints: tuple[Endpoint, ...]
     benchmarks: Mapping[str, BenchmarkSettings]
     out: Path
-    api: Api = "chat"
+    spelling: Spelling = field(default_factory=Spelling)
+    transport: TransportName = "auto"
+    ca_file: Path | None = None
     concurrency: int = 64
     seed: int | None = 0
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    max_tokens_field: str = "max_tokens"
-    max_tokens_flag: str = "--max-tokens"
-    stream: bool = True
-    seed_field: str = "seed"
-    stream_usage: bool = True
     deadlines: Deadlines = field(default_factory=Deadlines)
     max_body_bytes: int = MAX_BODY_BYTES
     patience: Patience = Patience()
-    transport: str = "auto"
     order: Order = "longest"
     fit_context: bool = False
     accept_missing: bool = False
@@ -100,14 +94,21 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise UsageError(f"--concurrency {self.concurrency}: expected 1 to {MAX_CONCURRENCY}.")
+            raise UsageError(f"expected 1 to {MAX_CONCURRENCY}.", field="concurrency", value=self.concurrency)
         for name, benchmark in self.benchmarks.items():
             if benchmark.samples < 1:
-                raise UsageError(f"--samples {benchmark.samples} for {name}: expected at least 1.")
+                raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
-            raise UsageError("--budget-usd needs --price-in and --price-out, or --prices.")
+            needed = f"{option('price_in')} and {option('price_out')}, or {option('prices')}"
+            raise UsageError(f"it needs {needed}.", field="budget_usd", value=self.budget_usd)
         if any(not e.weight > 0 for e in self.endpoints):
             raise UsageError("the weight of an endpoint must be above 0.")
+
+    def template(self, benchmark: str) -> RequestTemplate:
+        """What all requests of `benchmark` have in common."""
+        sampling = self.benchmarks[benchmark].sampling.sent()
+        bound = sampling.pop("max_tokens", None)
+        return RequestTemplate(model=self.model, sampling=sampling, max_tokens=bound, spelling=self.spelling)
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """What makes the samples of one benchmark comparable. A resume under another identity is refused.
@@ -116,7 +117,7 @@ class RunSettings:
         """
         return {
             "model": self.model,
-            "api": self.api,
+            "api": self.spelling.api,
             "sampling": self.benchmarks[questions.card.name].sampling.sent(),
             "fitted_max_tokens": fitted_max_tokens,
             "seed": self.seed,
@@ -124,8 +125,8 @@ class RunSettings:
             "prompt_digest": questions.template_digest,
             "system_prompt": questions.system_prompt,
             "dataset_digest": questions.dataset_digest,
-            "chat_template_kwargs": dict(self.chat_template_kwargs),
-            "extra_body": dict(self.extra_body),
+            "chat_template_kwargs": dict(self.spelling.chat_template_kwargs),
+            "extra_body": dict(self.spelling.extra_body),
         }
 
     def settings_record(self) -> dict[str, Any]:
@@ -134,8 +135,8 @@ class RunSettings:
             "endpoints": [{"base_url": e.base_url, "weight": e.weight} for e in self.endpoints],
             "concurrency": self.concurrency,
             "transport": self.transport,
-            "stream": self.stream,
-            "max_tokens_field": self.max_tokens_field,
+            "stream": self.spelling.stream,
+            "max_tokens_field": self.spelling.max_tokens_field,
             "order": self.order,
             "fit_context": self.fit_context,
             "accept_missing": self.accept_missing,

@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.core.files import disk_error
 from harness.core.inert import visible
+from harness.core.wording import Sentence
 from harness.runs.layout import RunFolder
 from harness.runs.safe_open import open_for_writing
 
@@ -74,4 +75,4 @@ def _inert(value: Any) -> Any:
         return [_inert(inner) for inner in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return visible(str(value), MAX_FIELD_CHARS)
+    return visible(Sentence(str(value)), MAX_FIELD_CHARS)

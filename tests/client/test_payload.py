@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.client.protocol.payload import RequestTemplate
+from harness.client.protocol.spelling import Spelling
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 
@@ -43,7 +44,7 @@ def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
 
 
 def test_a_raw_completion_without_streaming() -> None:
-    template = RequestTemplate(model="m", api="completions", stream=False)
+    template = RequestTemplate(model="m", spelling=Spelling(api="completions", stream=False))
     assert body(template) == {"model": "m", "stream": False, "prompt": "17+25="}
     assert template.path == "/completions"
 
@@ -53,9 +54,11 @@ def test_providers_names_and_extra_fields() -> None:
         model="m",
         sampling={"temperature": 1.0},
         max_tokens=5,
-        max_tokens_field="max_completion_tokens",
-        chat_template_kwargs={"enable_thinking": False},
-        extra_body={"temperature": 0.1, "reasoning_effort": "high"},
+        spelling=Spelling(
+            max_tokens_field="max_completion_tokens",
+            chat_template_kwargs={"enable_thinking": False},
+            extra_body={"temperature": 0.1, "reasoning_effort": "high"},
+        ),
     )
     got = body(template, max_tokens=3)
     assert got["max_completion_tokens"] == 3
@@ -67,7 +70,7 @@ def test_providers_names_and_extra_fields() -> None:
 @pytest.mark.parametrize("field", ["n", "messages", "prompt", "model", "stream", "seed"])
 def test_fields_that_the_harness_sets_are_refused_in_the_extra_body(field: str) -> None:
     with pytest.raises(UsageError, match=field):
-        RequestTemplate(model="m", extra_body={field: 1})
+        Spelling(extra_body={field: 1})
 
 
 def test_the_same_sample_is_the_same_bytes() -> None:

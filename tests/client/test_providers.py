@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from harness.cli.run import command as run
+from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.client.address.providers import Provider, Thinking
 from harness.client.protocol.failures import failed_status
@@ -111,7 +113,7 @@ def test_an_address_without_a_path_gets_the_providers() -> None:
 
 
 def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
-    with pytest.raises(UsageError, match="--base-url"):
+    with pytest.raises(UsageError, match="give one with base_url"):
         providers.load("azure").endpoint(None, "k")
 
 
@@ -187,9 +189,11 @@ def test_mistral_takes_its_seed_by_another_name_and_no_stream_options() -> None:
 
 
 def test_raw_completions_bound_their_tokens_by_the_old_name() -> None:
-    assert providers.load("openai").shape("gpt-3.5-turbo-instruct", api="completions").max_tokens_field == "max_tokens"
-    with pytest.raises(UsageError, match="--api chat"):
-        providers.load("generic").shape("m", api="completions", thinking="on")
+    assert (
+        providers.load("openai").spelling("gpt-3.5-turbo-instruct", api="completions").max_tokens_field == "max_tokens"
+    )
+    with pytest.raises(UsageError, match="api='chat'"):
+        providers.load("generic").spelling("m", api="completions", thinking="on")
 
 
 @pytest.mark.parametrize(
@@ -207,22 +211,22 @@ def test_a_thinking_value_that_cannot_be_expressed_is_refused_with_those_that_ca
     name: str, model: str, thinking: Thinking, known: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        providers.load(name).shape(model, thinking=thinking)
-    assert f"--thinking {thinking}" in str(refused.value)
+        providers.load(name).spelling(model, thinking=thinking)
+    assert spelt(refused.value.sentence, run).startswith(f"--thinking {thinking}: ")
     assert known in str(refused.value)
 
 
 @given(st.sampled_from(sorted(EXPECTED)), st.text(max_size=30), st.sampled_from(get_args(Thinking)))
 def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: str, thinking: Thinking) -> None:
     with contextlib.suppress(UsageError):
-        shape = providers.load(name).shape(model, thinking=thinking)
-        json.dumps([shape.extra_body, shape.chat_template_kwargs])
+        spelling = providers.load(name).spelling(model, thinking=thinking)
+        json.dumps([spelling.extra_body, spelling.chat_template_kwargs])
 
 
 def test_what_is_known_to_be_refused_names_the_flags_that_keep_it_out() -> None:
     (one,) = providers.load("azure").objections("o3-mini", {"temperature", "top_p", "model", "max_completion_tokens"})
     assert one.certain
-    assert "--drop temperature --drop top_p" in one.sentence
+    assert "--drop temperature --drop top_p" in spelt(one.sentence, run)
     assert "learn.microsoft.com" in one.sentence
     assert providers.load("azure").objections("gpt-4.1", {"temperature", "top_p"}) == []
 
@@ -238,7 +242,7 @@ def test_what_was_not_checked_or_only_has_no_effect_stops_nothing() -> None:
 
 def test_a_seed_without_effect_is_told() -> None:
     (ignored,) = providers.load("anthropic").objections("claude-sonnet-4-5", {"seed"})
-    assert "--seed none" in ignored.sentence
+    assert "--seed none" in spelt(ignored.sentence, run)
     assert providers.load("groq").objections("qwen/qwen3-32b", {"seed"}) == []
 
 
@@ -266,12 +270,14 @@ def test_a_seed_without_effect_is_told() -> None:
 )
 def test_a_servers_refusal_of_a_field_suggests_what_to_change(status: int, words: str, hint: str) -> None:
     message = failed_status(status, json.dumps({"error": {"message": words}}).encode()).message
-    assert hint in (providers.suggestion(message) or "")
+    assert hint in spelt(providers.suggestion(message) or "", run)
 
 
 def test_a_validation_error_of_a_field_suggests_what_to_change() -> None:
     body = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
-    assert "--seed none" in (providers.suggestion(failed_status(422, json.dumps(body).encode()).message) or "")
+    assert "--seed none" in spelt(
+        providers.suggestion(failed_status(422, json.dumps(body).encode()).message) or "", run
+    )
 
 
 @pytest.mark.parametrize(
@@ -297,16 +303,12 @@ def test_a_suggestion_never_repeats_the_servers_words(words: str) -> None:
 
 def sent(name: str, model: str, thinking: Thinking | None) -> dict[str, Any]:
     """The body of a request with a temperature, a seed and a bound, as the provider's data spell it."""
-    shape = providers.load(name).shape(model, thinking=thinking)
+    spelling = providers.load(name).spelling(model, thinking=thinking)
     template = RequestTemplate(
         model=model,
         sampling={"temperature": 0.6},
         max_tokens=99,
-        max_tokens_field=shape.max_tokens_field,
-        seed_field=shape.seed_field,
-        stream_usage=shape.stream_usage,
-        chat_template_kwargs=shape.chat_template_kwargs,
-        extra_body=shape.extra_body,
+        spelling=spelling,
     )
     body: dict[str, Any] = json.loads(template.body(QUESTION, 7))
     return body

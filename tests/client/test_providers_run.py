@@ -204,7 +204,7 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
     ("words", "expected"),
     [
         (("--rpm", "nan"), "expected a number"),
-        (("--thinking", "high"), "cannot express --thinking high"),
+        (("--thinking", "high"), "--thinking high: groq cannot express it"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),
         (("--price-in", "1"), "--price-out"),

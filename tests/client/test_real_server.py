@@ -13,6 +13,7 @@ from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.spelling import Spelling
 from harness.core.records import Message, Question
 from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
@@ -57,10 +58,9 @@ def test_the_same_seed_gives_the_same_sample_by_every_transport(
 ) -> None:
     template = RequestTemplate(
         model=embedded_server.model,
-        api=api,  # type: ignore[arg-type]
         sampling={"temperature": 0.8},
         max_tokens=12,
-        stream=stream,
+        spelling=Spelling(api=api, stream=stream),  # type: ignore[arg-type]
     )
     replies = [ask(name, embedded_server, template, "Name three colours:", 7) for name in TRANSPORTS]
     facts = {(r.text, r.reasoning, r.finish_reason, r.usage.completion_tokens, r.notes) for r in replies}
@@ -75,7 +75,7 @@ def test_reasoning_and_answer_come_apart_by_every_transport(thinking_server: Run
         model=thinking_server.model,
         sampling={"temperature": 0.8},
         max_tokens=120,
-        extra_body={"grammar": THINKING_GRAMMAR},
+        spelling=Spelling(extra_body={"grammar": THINKING_GRAMMAR}),
     )
     replies = [ask(name, thinking_server, template, "What is 17+25?", 3) for name in TRANSPORTS]
     assert len({(r.text, r.reasoning) for r in replies}) == 1

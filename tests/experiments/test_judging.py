@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.score import command as score
+from harness.cli.spelling import spelt
 from harness.core.errors import ServerError
 from harness.experiments.judging import JudgeSettings
 from harness.grading import GRADER
@@ -203,7 +205,7 @@ def test_a_reply_that_was_cut_off_is_no_verdict(run: RunFolder) -> None:
     assert judged.reports[0].n_silent == 2
     assert judged.scores[0].n_undecided == 4
     assert judged.outcome is not None
-    assert any("raise --judge-max-tokens" in warning for warning in judged.outcome.warnings)
+    assert any("raise --judge-max-tokens" in spelt(warning, score) for warning in judged.outcome.warnings)
 
 
 def test_when_the_judge_fails_the_rules_grades_stand(run: RunFolder) -> None:

@@ -53,8 +53,8 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "max_tokens 32768" in said
     assert "context is 32768" in said
     assert "Raise the server's context" in said
-    assert "--max-tokens below 32668" in said
-    assert "--fit-context" in said
+    assert "lower max_tokens below 32668" in said
+    assert "fit_context=True" in said
     assert "\n" not in said
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.spelling import Spelling
 from harness.core.checksums import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
 from harness.generation.lengths import mean_lengths
@@ -82,8 +83,8 @@ def test_more_questions_extend_a_limited_run(tmp_path: Path) -> None:
             {"benchmarks": {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=0.6, max_tokens=9))}},
             "max_",
         ),
-        ({"extra_body": {"top_a": 1}}, "top_a"),
-        ({"chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking"),
+        ({"spelling": Spelling(extra_body={"top_a": 1})}, "top_a"),
+        ({"spelling": Spelling(chat_template_kwargs={"enable_thinking": False})}, "enable_thinking"),
     ],
 )
 def test_other_settings_are_refused_and_the_difference_is_shown(tmp_path: Path, change: Any, shown: str) -> None:

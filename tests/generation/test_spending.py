@@ -61,7 +61,7 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
 
 
 def test_a_budget_in_money_needs_prices(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--price-in"):
+    with pytest.raises(UsageError, match="price_in"):
         run_settings(tmp_path / "run", budget_usd=1.0)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import UsageError
+from harness.core.inert import visible
 
 _SOCKET_SCHEME = "http+unix"
 """`http+unix://%2Ftmp%2Fserver.sock/v1`, as other HTTP clients have it: the host is the socket's path."""
@@ -62,9 +63,9 @@ class Endpoint:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             port = parts.port
         except ValueError as error:
-            raise UsageError(f"--base-url {url!r}: {error}") from error
+            raise UsageError(str(error), field="base_url", value=url) from error
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname:
-            raise UsageError(f"--base-url {url!r}: expected http://HOST[:PORT][/v1], https://… or unix:/PATH")
+            raise UsageError("expected http://HOST[:PORT][/v1], https://… or unix:/PATH", field="base_url", value=url)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
         for suffix in ("/chat/completions", "/completions"):
@@ -78,3 +79,18 @@ class Endpoint:
             api_key or parts.password or None,
             headers,
         )
+
+
+def split_weight(text: str) -> tuple[str, float]:
+    """(address, weight) of "ADDRESS" or "ADDRESS,weight=2". Raises `UsageError` for anything else after the comma."""
+    address, *options = text.split(",")
+    weight = 1.0
+    for given in options:
+        name, _, value = given.partition("=")
+        try:
+            weight = float(value) if name.strip() == "weight" else -1.0
+        except ValueError:
+            weight = -1.0
+        if not 0 < weight < float("inf"):
+            raise UsageError(f"expected `weight=NUMBER` after the address, found {visible(given, 60)!r}.")
+    return address.strip(), weight

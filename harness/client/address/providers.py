@@ -10,7 +10,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +19,13 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.spelling import Spelling
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Api
 from harness.core.validation import first_problem
+from harness.core.wording import option
 
 GENERIC = "generic"
 """The provider of every address that no other one knows."""
@@ -93,7 +95,7 @@ class StreamUsage(Fact):
 
 
 class ThinkingSwitch(ForModels):
-    """levels: what is merged into the body for a value of `--thinking`; {} where the value needs no field."""
+    """levels: what is merged into the body for a value of `thinking`; {} where the value needs no field."""
 
     levels: dict[Thinking, dict[str, Any]]
 
@@ -111,7 +113,7 @@ class ModelList(Fact):
 
 
 class Refusal(ForModels):
-    """Parameters that a request had better not hold. thinking: only under these values ("default": no flag given)."""
+    """Parameters that a request had better not hold. thinking: only under these values ("default": none given)."""
 
     parameters: tuple[str, ...] = Field(min_length=1)
     effect: Literal["refused", "ignored"]
@@ -130,17 +132,6 @@ class Objection:
 
     sentence: str
     certain: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How a request to one model is spelt: arguments for `payload.RequestTemplate`."""
-
-    max_tokens_field: str
-    seed_field: str
-    stream_usage: bool
-    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
-    extra_body: dict[str, Any] = field(default_factory=dict)
 
 
 class Provider(_Strict):
@@ -186,8 +177,10 @@ class Provider(_Strict):
         if url is None:
             if self.address.base_url is None:
                 raise UsageError(
-                    f"--provider {self.name} has no address of its own: give it with --base-url"
-                    + (f" (it ends in {self.address.path})" if self.hosted else "")
+                    f"it has no address of its own: give one with {option('base_url')}"
+                    + (f" (it ends in {self.address.path})" if self.hosted else ""),
+                    field="provider",
+                    value=self.name,
                 )
             url = str(self.address.base_url)
         parsed = Endpoint.parse(url, key, headers)
@@ -199,12 +192,13 @@ class Provider(_Strict):
             headers, api_key = (*headers, (self.address.key_header, api_key)), None
         return Endpoint(base_url, api_key, headers, weight)
 
-    def shape(self, model: str, *, api: Api = "chat", thinking: Thinking | None = None) -> Shape:
+    def spelling(self, model: str, *, api: Api = "chat", thinking: Thinking | None = None) -> Spelling:
         """How requests for `model` are spelt. Raises `UsageError` for a thinking value that cannot be expressed."""
         length = next((one.field for one in self.max_tokens if one.covers(model)), "max_tokens")
         switched = dict(self._switched(model, api, thinking))
         template = switched.pop("chat_template_kwargs", {})
-        return Shape(
+        return Spelling(
+            api=api,
             max_tokens_field=length if api == "chat" else "max_tokens",
             seed_field=self.seed.field,
             stream_usage=self.stream_usage.how == "stream_options",
@@ -216,7 +210,11 @@ class Provider(_Strict):
         if thinking is None:
             return {}
         if api != "chat":
-            raise UsageError("--thinking goes with --api chat: a raw prompt holds its own switch")
+            raise UsageError(
+                f"it goes with {option('api', 'chat')}: a raw prompt holds its own switch",
+                field="thinking",
+                value=thinking,
+            )
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
             if rule.covers(model):
@@ -225,8 +223,10 @@ class Provider(_Strict):
             return levels[thinking]
         known = f"it knows {', '.join(sorted(levels))}" if levels else "no value of it is known there"
         raise UsageError(
-            f"{self.name} cannot express --thinking {thinking} for {visible(model, 80)}: {known}; "
-            "what it takes otherwise goes into --extra-body"
+            f"{self.name} cannot express it for {visible(model, 80)}: {known}; "
+            f"what it takes otherwise goes into {option('extra_body')}",
+            field="thinking",
+            value=thinking,
         )
 
     def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
@@ -253,10 +253,13 @@ class Provider(_Strict):
     def _about_seed(self) -> Objection:
         page = f"({self.pages[self.seed.page]})"
         if self.seed.support == "refused":
-            return Objection(f"{self.name} refuses seeds {page}; drop with --seed none", certain=self.seed.checked)
+            return Objection(
+                f"{self.name} refuses seeds {page}; drop with {option('seed', None)}", certain=self.seed.checked
+            )
         does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
         return Objection(
-            f"{self.name} {does} {page}: a sample that is asked again comes out otherwise; --seed none sends none",
+            f"{self.name} {does} {page}: a sample that is asked again comes out otherwise; "
+            f"{option('seed', None)} sends none",
             certain=False,
         )
 
@@ -272,8 +275,10 @@ def load(name: str) -> Provider:
     known = names()
     if name not in known:
         raise UsageError(
-            f"--provider {visible(name, 60)}: there are {', '.join(known)}.{near_names(name, known)}"
-            " Any other OpenAI-compatible address works with --base-url alone."
+            f"there are {', '.join(known)}.{near_names(name, known)}"
+            f" Any other OpenAI-compatible address works with {option('base_url')} alone.",
+            field="provider",
+            value=visible(name, 60),
         )
     path = _FOLDER / f"{name}.yaml"
     try:
@@ -287,7 +292,7 @@ def recognise(url: str) -> Provider:
     try:
         host = urlsplit(url if "://" in url else f"http://{url}").hostname or ""
     except ValueError as error:
-        raise UsageError(f"--base-url {visible(url, 80)}: {visible(str(error), 80)}") from error
+        raise UsageError(visible(str(error), 80), field="base_url", value=visible(url, 80)) from error
     if not Endpoint(f"http://{host}").local:
         for name in names():
             if _fits(host, load(name).address.hosts):
@@ -295,24 +300,26 @@ def recognise(url: str) -> Provider:
     return load(GENERIC)
 
 
-_FLAGS: Mapping[str, str] = {
-    "max_completion_tokens": "--max-tokens-field max_tokens",
-    "seed": "--seed none",
-    "random_seed": "--seed none",
-    "stream": "--no-stream",
-    "enable_thinking": "no --thinking",
-    "reasoning_effort": "no --thinking",
-    "chat_template_kwargs": "no --thinking and no --chat-template-kwargs",
-    "thinking": "no --thinking",
-    "reasoning": "no --thinking",
+_NO_THINKING = option("thinking", None)
+
+_CURES: Mapping[str, str] = {
+    "max_completion_tokens": option("max_tokens_field", "max_tokens"),
+    "seed": option("seed", None),
+    "random_seed": option("seed", None),
+    "stream": option("stream", False),
+    "enable_thinking": _NO_THINKING,
+    "reasoning_effort": _NO_THINKING,
+    "chat_template_kwargs": f"{_NO_THINKING} and {option('chat_template_kwargs', None)}",
+    "thinking": _NO_THINKING,
+    "reasoning": _NO_THINKING,
 }
-"""What to change for a field that `--drop` does not reach."""
+"""What to change for a field that the option `drop` does not reach."""
 
 DROPPABLE = (
     *("temperature", "top_p", "top_k", "min_p", "max_tokens", "presence_penalty", "frequency_penalty"),
     *("repetition_penalty", "stop", "stream_options"),
 )
-"""Fields that `--drop` keeps out of a request."""
+"""Fields that the option `drop` keeps out of a request."""
 
 _REJECTS = re.compile(
     r"unsupported|not supported|does not support|doesn't support|not permitted|not allowed|unrecogni[sz]ed|unknown"
@@ -332,8 +339,8 @@ def suggestion(message: str) -> str | None:
     if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
         other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
-        return f"the server rejects {first}: try --max-tokens-field {other}"
-    named = [name for name in dict.fromkeys((*DROPPABLE, *_FLAGS)) if _names(message, name)]
+        return f"the server rejects {first}: try {option('max_tokens_field', other)}"
+    named = [name for name in dict.fromkeys((*DROPPABLE, *_CURES)) if _names(message, name)]
     if not named:
         return None
     return f"the server rejects {', '.join(named)}: try another value, or {_drop(named)}"
@@ -349,11 +356,12 @@ def _names(message: str, name: str) -> bool:
 
 
 def _drop(parameters: Collection[str]) -> str:
-    """The flags that keep `parameters` out of a request."""
-    flags = dict.fromkeys(
-        f"--drop {name}" if name in DROPPABLE else _FLAGS.get(name, f"no {name} in --extra-body") for name in parameters
-    )
-    return " ".join(flags) if all(flag.startswith("--") for flag in flags) else ", ".join(flags)
+    """The options that keep `parameters` out of a request."""
+    droppable = [name for name in parameters if name in DROPPABLE]
+    cures = [option("drop", droppable)] if droppable else []
+    others = (name for name in parameters if name not in DROPPABLE)
+    cures += [_CURES.get(name, f"no {name} in {option('extra_body')}") for name in others]
+    return ", ".join(dict.fromkeys(cures))
 
 
 def _fits(name: str, patterns: Collection[str]) -> bool:

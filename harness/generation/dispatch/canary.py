@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
 from harness.core.inert import quoted
+from harness.core.wording import option
 from harness.generation.plan import Task
 
 FIRST_SAMPLES = 16
@@ -67,12 +68,12 @@ class Canary:
 
     def _verdict(self, n_texts: int, last: Reply, max_tokens: int | None) -> str | None:
         first = f"the first {self._n} samples"
-        on = "To go on all the same, add --no-canary; what is stored stays."
+        on = f"To go on all the same, give {option('canary', False)}; what is stored stays."
         if self._empty == self._n:
             return f"{first} are all empty. Look at the server's chat template and reasoning parser. {on}"
         if self._truncated == self._n:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
-            return f"{first} are all truncated{budget} (finish_reason length). Raise --max-tokens. {on}"
+            return f"{first} are all truncated{budget} (finish_reason length). Raise {option('max_tokens')}. {on}"
         if n_texts == 1 and len(self._questions) >= MIN_QUESTIONS:
             said = quoted(last.text or last.reasoning or "")
             return f"{first} of {len(self._questions)} questions are all the same: {said!r}. {on}"

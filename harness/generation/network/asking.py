@@ -10,7 +10,6 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import current_lag
 from harness.client.interface import Transport
-from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.core.checksums import sample_seed
 from harness.core.records import Question, Sample
@@ -38,7 +37,7 @@ class Worker:
         self._max_tokens = max_tokens
         self._clock = clock
         self._planned_at = clock()
-        self._templates = {name: request_template(settings, name) for name in settings.benchmarks}
+        self._templates = {name: settings.template(name) for name in settings.benchmarks}
 
     async def ask(self, task: Task, endpoint: Endpoint, attempts: int) -> tuple[Sample, Reply]:
         """One request for one sample. Raises `RequestFailed`. attempts: requests made for it, this one included."""
@@ -70,23 +69,6 @@ class Worker:
             prompt_digest=question.prompt_digest,
         )
         return sample, reply
-
-
-def request_template(settings: RunSettings, benchmark: str) -> RequestTemplate:
-    """What all requests of `benchmark` have in common. Raises `UsageError` for a field that the harness owns."""
-    sampling = settings.benchmarks[benchmark].sampling.sent()
-    return RequestTemplate(
-        model=settings.model,
-        api=settings.api,
-        max_tokens=sampling.pop("max_tokens", None),
-        sampling=sampling,
-        max_tokens_field=settings.max_tokens_field,
-        stream=settings.stream,
-        seed_field=settings.seed_field,
-        stream_usage=settings.stream_usage,
-        chat_template_kwargs=settings.chat_template_kwargs,
-        extra_body=settings.extra_body,
-    )
 
 
 def completion_tokens(sample: Sample) -> int:

@@ -108,7 +108,7 @@ class ControlSocket:
         except codec.DecodeError as error:
             return Answer(said=f"this is no command: {error}", refused=True)
         except HarnessError as error:
-            answer = Answer(said=str(error), refused=True)
+            answer = Answer(said=error.sentence.marked, refused=True)
         self._on_event("control", verb=command.verb, value=command.value, said=answer.said, refused=answer.refused)
         return answer
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from harness.client.address.endpoint import Endpoint
+from harness.client.address.endpoint import Endpoint, split_weight
 from harness.core.errors import UsageError
-from harness.core.inert import visible
+from harness.core.wording import option
 
 MAX_BYTES = 1024 * 1024
 MAX_ENDPOINTS = 4096
@@ -30,12 +30,13 @@ class EndpointsFile:
         """What the file says now. Raises `UsageError` naming file and line."""
         found: dict[str, Endpoint] = {}
         for number, words in self._lines():
-            endpoint = self._endpoint(words, f"--endpoints {self.path}, line {number}")
+            place = f"{option('endpoints_file', self.path)}, line {number}"
+            endpoint = self._endpoint(words, place)
             if endpoint.base_url in found:
-                raise UsageError(f"--endpoints {self.path}, line {number}: {endpoint.base_url} stands there twice.")
+                raise UsageError(f"{place}: {endpoint.base_url} stands there twice.")
             found[endpoint.base_url] = endpoint
         if not 1 <= len(found) <= MAX_ENDPOINTS:
-            raise UsageError(f"--endpoints {self.path}: {len(found)} addresses; expected 1 to {MAX_ENDPOINTS}.")
+            raise self._refused(f"{len(found)} addresses; expected 1 to {MAX_ENDPOINTS}.")
         return tuple(found.values())
 
     def _lines(self) -> list[tuple[int, list[str]]]:
@@ -46,9 +47,9 @@ class EndpointsFile:
                 data = file.read(MAX_BYTES + 1)
             text = data.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--endpoints {self.path}: {error}.") from error
+            raise self._refused(f"{error}.") from error
         if len(data) > MAX_BYTES:
-            raise UsageError(f"--endpoints {self.path}: over {MAX_BYTES} bytes; expected one address a line.")
+            raise self._refused(f"over {MAX_BYTES} bytes; expected one address a line.")
         rows = ((n, line.partition("#")[0].replace(",", " ").split()) for n, line in enumerate(text.splitlines(), 1))
         return [(number, words) for number, words in rows if words]
 
@@ -73,16 +74,11 @@ class EndpointsFile:
         return now.st_mtime_ns, now.st_size, now.st_ino
 
     def _endpoint(self, words: list[str], place: str) -> Endpoint:
-        weight = 1.0
-        for word in words[1:]:
-            name, _, value = word.partition("=")
-            try:
-                weight = float(value) if name == "weight" else -1.0
-            except ValueError:
-                weight = -1.0
-            if not 0 < weight < float("inf"):
-                raise UsageError(f"{place}: expected `weight=NUMBER` after the address, found {visible(word, 60)!r}.")
         try:
-            return replace(self._complete(words[0]), weight=weight)
+            address, weight = split_weight(",".join(words))
+            return replace(self._complete(address), weight=weight)
         except UsageError as error:
-            raise UsageError(f"{place}: {error}") from error
+            raise UsageError(f"{place}: {error.sentence.marked}") from error
+
+    def _refused(self, why: str) -> UsageError:
+        return UsageError(why, field="endpoints_file", value=self.path)

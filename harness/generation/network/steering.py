@@ -22,7 +22,7 @@ VERBS = {
     "resume": "Go on after a pause.",
     "drain": "Ask nothing more, and end the session when what is in flight has ended.",
     "cancel": "Give up one sample (QUESTION_ID:INDEX) or a question (QUESTION_ID) for this session; they stay owed.",
-    "reload": "Read the file of --endpoints again.",
+    "reload": "Read the file of endpoints again.",
 }
 _WITH_VALUE = ("concurrency", "cancel")
 

@@ -25,6 +25,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import Sample
+from harness.core.wording import option
 from harness.generation.dispatch.canary import Canary, Duplicates, ModelName, ends_in_loop
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.lanes import Lanes
@@ -306,7 +307,7 @@ class Network:
             self.stopped = hopeless
             self._on_event("stopped", reason=hopeless)
             if self._lanes.unreachable:
-                self._fatal(ServerError(f"{hopeless}. Is the server started, and is --base-url right?"))
+                self._fatal(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
             self._draining = self._stopping = True
         if now >= self._next_look:
             self._next_look = now + LOOK_AROUND_S
@@ -322,7 +323,7 @@ class Network:
             endpoints = file.changed()
         except UsageError as error:
             self._on_event("endpoints_not_changed", reason=str(error))
-            return f"{error} The endpoints stay as they are."
+            return f"{error.sentence.marked} The endpoints stay as they are."
         if endpoints is None:
             return "the file has not changed"
         joined, left = self._lanes.replace(endpoints)
@@ -484,7 +485,7 @@ class Network:
     def _fatal(self, error: BaseException) -> None:
         if self.error is None:
             self.error = error
-            self.stopped = str(error)
+            self.stopped = error.sentence.marked if isinstance(error, HarnessError) else str(error)
             self._on_event("stopped", reason=str(error), error=type(error).__name__)
         self._draining = self._stopping = True
 
@@ -535,7 +536,7 @@ class Network:
     def reload(self) -> str:
         """Read the file of endpoints again. Raises `UsageError` when there is none."""
         if self._endpoints_file is None:
-            raise UsageError("this run has no file of endpoints; --endpoints FILE names one")
+            raise UsageError(f"this run has no file of endpoints; {option('endpoints_file')} names one")
         self._endpoints_file.forget()
         return self._follow(self._endpoints_file)
 

@@ -1,0 +1,89 @@
+"""Options as the flags of the command that was typed: the one place where a field of an error becomes a flag."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import partial
+from typing import Any
+
+import click
+
+from harness.core.errors import HarnessError
+from harness.core.wording import UNSET, Sentence, as_keyword, worded
+
+_SCOPES = ("judge", "server")
+"""Prefixes of parameters that belong to another server than the run's: `--judge-base-url` is `judge_base_url`."""
+
+
+class Command(click.Command):
+    """A command whose refusals name its own flags."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See `click.Command.invoke`."""
+        try:
+            return super().invoke(ctx)
+        except HarnessError as error:
+            error.sentence = Sentence(spelt(error.sentence, self))
+            raise
+
+
+class Seed(click.types.StringParamType):
+    """An integer, or `none`."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; None for `none`."""
+        if value is None or isinstance(value, int):
+            return value
+        if value.lower() == "none":
+            return None
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r}: expected an integer, or `none`", param, ctx)
+
+
+def spelt(sentence: str, command: click.Command | None = None) -> str:
+    """`sentence` with its options written as flags of `command`; None: of the command that runs."""
+    if command is None:
+        context = click.get_current_context(silent=True)
+        command = context.command if context is not None else None
+    marked = sentence.marked if isinstance(sentence, Sentence) else sentence
+    return worded(marked, partial(_flag, command.params if command is not None else []))
+
+
+def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
+    """`name` with its value as it is typed; as Python has it where none of the parameters sets it."""
+    known = {parameter.name: parameter for parameter in parameters}
+    scoped = name.replace(".", "_")
+    for candidate in (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES)):
+        if candidate in known:
+            return _typed(known[candidate], value)
+    return as_keyword(name, value)
+
+
+def _typed(parameter: click.Parameter, value: Any) -> str:
+    if isinstance(parameter, click.Argument):
+        return parameter.human_readable_name if value is UNSET else _word(value)
+    flag = parameter.opts[-1]
+    if value is UNSET:
+        return flag
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        if parameter.secondary_opts:
+            return flag if value else parameter.secondary_opts[-1]
+        return flag if value is (parameter.flag_value is not False) else f"no {flag}"
+    if value is None:
+        return f"{flag} none" if isinstance(parameter.type, Seed) else f"no {flag}"
+    if parameter.multiple and isinstance(value, list):
+        return " ".join(f"{flag} {_word(one)}" for one in value)
+    return f"{flag} {_word(value)}"
+
+
+def _word(value: Any) -> str:
+    """`value` as one word of a command line."""
+    if isinstance(value, dict):
+        return shlex.quote(json.dumps(value))
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return shlex.quote(text) if any(c.isspace() for c in text) else text

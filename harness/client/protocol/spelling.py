@@ -1,0 +1,72 @@
+"""How a request is spelt: the one value from which its body, a run's identity and a run's record are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.core.errors import UsageError
+from harness.core.records import Api
+from harness.core.wording import option
+
+_OWNED = {
+    "model": f"use {option('model')}",
+    "messages": "the benchmark's card makes the prompt",
+    "prompt": "the benchmark's card makes the prompt",
+    "stream": f"use {option('stream', False)}",
+    "seed": f"use {option('seed')}",
+    "n": f"each sample is a request of its own; use {option('samples')}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spelling:
+    """What all requests of a run have in common beside the model, the prompt and the sampling.
+
+    max_tokens_field: "max_tokens", or "max_completion_tokens" where the server wants that; seed_field likewise.
+    stream_usage: a stream is asked for its usage; False where a provider refuses the field.
+    chat_template_kwargs: the thinking switch and its like. extra_body: further top-level fields, which replace
+    sampling fields of the same name. Raises `UsageError` for a field that the harness sets.
+    """
+
+    api: Api = "chat"
+    stream: bool = True
+    stream_usage: bool = True
+    max_tokens_field: str = "max_tokens"
+    seed_field: str = "seed"
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, instead in _OWNED.items():
+            if name in self.extra_body:
+                raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
+
+    @property
+    def path(self) -> str:
+        """Path of a request below the base URL."""
+        return "/chat/completions" if self.api == "chat" else "/completions"
+
+    def fields(self, model: str, sampling: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that are the same in all requests of a benchmark: all but the prompt, the seed and the bound.
+
+        sampling: by the API's names, without max_tokens; None = not sent.
+        """
+        fields: dict[str, Any] = {"model": model, "stream": self.stream}
+        if self.stream and self.stream_usage:
+            fields["stream_options"] = {"include_usage": True}
+        fields.update((name, value) for name, value in sampling.items() if value is not None)
+        if self.chat_template_kwargs:
+            fields["chat_template_kwargs"] = dict(self.chat_template_kwargs)
+        fields.update(self.extra_body)
+        return fields
+
+    def varying(self, max_tokens: int | None, seed: int | None) -> dict[str, Any]:
+        """The seed and the bound on new tokens, under the names that the server wants."""
+        fields: dict[str, Any] = {}
+        if max_tokens is not None and self.max_tokens_field not in self.extra_body:
+            fields[self.max_tokens_field] = max_tokens
+        if seed is not None:
+            fields[self.seed_field] = seed
+        return fields

@@ -1,0 +1,52 @@
+"""Options in the flags of the command that was typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+
+from harness.cli.ctl import command as ctl
+from harness.cli.run import command as run
+from harness.cli.score import command as score
+from harness.cli.spelling import spelt
+from harness.core.errors import UsageError
+from harness.core.wording import UNSET, option
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value", "flag"),
+    [
+        (run, "concurrency", 0, "--concurrency 0"),
+        (run, "max_tokens", UNSET, "--max-tokens"),
+        (run, "endpoints_file", "a file", "--endpoints 'a file'"),
+        (run, "seed", None, "--seed none"),
+        (run, "thinking", None, "no --thinking"),
+        (run, "fit_context", True, "--fit-context"),
+        (run, "canary", False, "--no-canary"),
+        (run, "stream", False, "--no-stream"),
+        (run, "drop", ["temperature", "top_p"], "--drop temperature --drop top_p"),
+        (run, "server.api_key_env", "MY_VAR X", "--server-key-env 'MY_VAR X'"),
+        (run, "server.prefix_caching", False, "--no-prefix-caching"),
+        (run, "api_key_env", "MY_VAR", "--api-key-env MY_VAR"),
+        (score, "base_url", UNSET, "--judge-base-url"),
+        (score, "max_tokens", UNSET, "--judge-max-tokens"),
+        (score, "model", UNSET, "--judge"),
+        (score, "api_key_env", UNSET, "--judge-api-key-env"),
+        (score, "deadline", 0.0, "--deadline 0.0"),
+        (ctl, "concurrency", 0, "concurrency=0"),  # no flag of this command
+    ],
+)
+def test_an_option_is_the_flag_of_the_command(command: click.Command, name: str, value: Any, flag: str) -> None:
+    assert spelt(f"say {option(name, value)}!", command) == f"say {flag}!"
+
+
+def test_an_error_is_spelt_once_for_the_command_that_runs() -> None:
+    error = UsageError("expected 1 to 100000.", field="concurrency", value="0")
+    assert spelt(error.sentence, run) == "--concurrency 0: expected 1 to 100000."
+    assert spelt(spelt(error.sentence, run), score) == "--concurrency 0: expected 1 to 100000."
+
+
+def test_foreign_words_are_left_as_they_are() -> None:
+    assert spelt("HTTP 400: `max_tokens` and base_url", run) == "HTTP 400: `max_tokens` and base_url"
