@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 EXAMPLES ?= 20000
 ROUNDS ?= 200
 
-.PHONY: demo test check coverage fuzz bench bench-grading bench-journal bench-schedule test-servers test-fault-tools format clean
+.PHONY: demo test check coverage fuzz bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -45,6 +45,10 @@ bench-grading: $(VENV)/.installed-bench
 ## bench-journal: cost of storing and resuming
 bench-journal: $(VENV)/.installed-bench
 	@$(BIN)/python bench/journal.py
+
+## bench-start: CPU of `harness --help`, and of `harness run` up to its first request
+bench-start: $(VENV)/.installed-bench
+	@$(BIN)/python bench/start.py
 
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench
