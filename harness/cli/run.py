@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.experiments.stop_rules import Target
     from harness.generation.runner import Outcome
     from harness.generation.settings import RunSettings
-    from harness.presets.models import Preset
+    from harness.presets.preset import Preset
     from harness.presets.sampling import Sampling
     from server_launchers.spec import ServerSpec
 
@@ -95,7 +95,7 @@ def _read_endpoints(flags: dict[str, Any]) -> None:
 
 def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
     """(a model's preset, sampling of the preset) of that name. Raises `UsageError` with the near names."""
-    from harness.presets import models, sampling
+    from harness.presets import preset as models, sampling
 
     if name is None:
         return None, None
@@ -303,7 +303,7 @@ def _json_object(flag: str, text: str | None) -> dict[str, Any]:
 
 def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
     """Warnings about settings that are allowed and seldom meant."""
-    from harness.presets import models
+    from harness.presets import preset as models
 
     preset = models.for_model(settings.model)
     for questions in sets:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.presets import models
+from harness.presets import preset as models
 from server_launchers.engines import known_flags, table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.presets import models
+from harness.presets import preset as models
 from server_launchers.errors import LaunchError
 
 

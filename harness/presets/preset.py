@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from server_launchers.errors import LaunchError
 
-_FOLDER = Path(__file__).parent / "model_files"
+_FOLDER = Path(__file__).parent / "files"
 
 
 class _Strict(BaseModel):
