@@ -16,7 +16,7 @@ from harness.cli.run_options import run_options
 from harness.cli.server_options import refuse_server_flags, server_options
 from harness.cli.spelling import Command
 from harness.cli.spelling import spelt as words
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError, near_names
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -95,19 +95,12 @@ def _read_endpoints(flags: dict[str, Any]) -> None:
 
 def _preset(name: str | None) -> tuple[Preset | None, Sampling | None]:
     """(a model's preset, sampling of the preset) of that name. Raises `UsageError` with the near names."""
-    from harness.presets import preset as models, sampling
+    from harness.presets import preset as presets
 
     if name is None:
         return None, None
-    settings = sampling.PRESETS.get(name)
-    if name in models.names():
-        preset = models.load(name)
-        facts = preset.sampling.model_dump(exclude={"source"}, exclude_none=True) if preset.sampling else {}
-        return preset, sampling.Sampling(**facts).over(settings or sampling.Sampling())
-    if settings is not None:
-        return None, settings
-    known = sorted({*models.names(), *sampling.PRESETS})
-    raise UsageError(f"unknown preset {visible(name, 60)!r}; there are {', '.join(known)}.{near_names(name, known)}")
+    preset = presets.load(name)
+    return preset, preset.sampling.plain if preset.sampling else None
 
 
 def _spec(
@@ -303,9 +296,9 @@ def _json_object(flag: str, text: str | None) -> dict[str, Any]:
 
 def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
     """Warnings about settings that are allowed and seldom meant."""
-    from harness.presets import preset as models
+    from harness.presets import preset as presets
 
-    preset = models.for_model(settings.model)
+    preset = presets.for_model(settings.model)
     for questions in sets:
         name = questions.card.name
         benchmark = settings.benchmarks[name]

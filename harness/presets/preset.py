@@ -1,22 +1,23 @@
-"""What is known of a model, as data with its sources: `presets/*.yaml`.
+"""Settings by name, as data with their sources: one YAML file a preset, of a model or family or of sampling alone.
 
-A preset fills what a command line leaves open, when it is asked for by name; without being asked it only warns
+A preset fills what a run leaves open, when it is asked for by name; without being asked it only warns
 (`Preset.contradictions`).
 """
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from server_launchers.errors import LaunchError
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.core.validation import first_problem
+from harness.core.yaml_file import read_mapping
+from harness.presets.sampling import Sampling
 
 _FOLDER = Path(__file__).parent / "files"
 
@@ -31,14 +32,15 @@ class Sourced(_Strict):
     source: str
 
 
-class Sampling(Sourced):
-    """Sampling that the model's authors, or those who measured it, used."""
+class SourcedSampling(Sampling):
+    """Sampling that the model's authors, or those who measured it, used; and where that stands."""
 
-    temperature: float | None = Field(None, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: int | None = Field(None, ge=1)
-    min_p: float | None = Field(None, ge=0, le=1)
-    max_tokens: int | None = Field(None, ge=1)
+    source: str
+
+    @property
+    def plain(self) -> Sampling:
+        """Without the source, as it is sent."""
+        return Sampling(**self.model_dump(exclude={"source"}, exclude_none=True))
 
 
 class Parser(Sourced):
@@ -61,14 +63,13 @@ class Advice(Sourced):
 
 
 class Preset(_Strict):
-    """One model or family."""
+    """One model or family, or sampling alone. models: patterns of hub names, case ignored."""
 
     name: str
-    models: tuple[str, ...] = Field(min_length=1)
-    """Patterns of hub names, case ignored."""
+    models: tuple[str, ...] = ()
     reasoning_parser: Parser | None = None
     context: Context | None = None
-    sampling: Sampling | None = None
+    sampling: SourcedSampling | None = None
     advice: tuple[Advice, ...] = ()
 
     def contradictions(
@@ -99,18 +100,19 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> Preset:
-    """The preset called `name`; raises LaunchError that names the near one."""
-    path = _FOLDER / f"{name}.yaml"
-    if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1)
-        raise LaunchError(
-            f"no preset {name}; {f'did you mean {near[0]}?' if near else 'there are ' + ', '.join(names())}"
+    """The preset of that name. Raises `UsageError` with the near names."""
+    known = names()
+    if name not in known:
+        raise UsageError(
+            f"unknown preset; there are {', '.join(known)}.{near_names(name, known)}",
+            field="preset",
+            value=visible(name, 60),
         )
+    path = _FOLDER / f"{name}.yaml"
     try:
-        data: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Preset.model_validate({"name": name, **data})
-    except (yaml.YAMLError, ValidationError, TypeError) as error:
-        raise LaunchError(f"preset {path} is damaged: {error}") from None
+        return Preset.model_validate({"name": name, **read_mapping(path, "a preset")})
+    except ValidationError as error:
+        raise UsageError(f"{path}: {first_problem(error, Preset.model_fields).sentence}") from error
 
 
 def for_model(model: str) -> Preset | None:

@@ -1,6 +1,7 @@
-"""Sampling settings: a value that cards, presets and the command line share, and the field's defaults.
+"""Sampling settings: a value that cards, presets and runs share, and the field's defaults.
 
-Precedence, from strong to weak: command line, named preset, benchmark card, `DEFAULT_SAMPLING`; `resolve` applies it.
+Precedence, from strong to weak: what the run asks for, named preset, benchmark card, `DEFAULT_SAMPLING`; `resolve`
+applies it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import math
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from harness.core.errors import UsageError, near_names
 
 
 def _finite(value: float) -> float:
@@ -52,25 +51,6 @@ class Sampling(BaseModel):
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
 """The field's defaults for reasoning models (DeepSeek-R1's advice; also the scripts' defaults)."""
-
-PRESETS: dict[str, Sampling] = {
-    "r1": Sampling(temperature=0.6, top_p=0.95),
-    "llmeval": Sampling(temperature=0.6, top_p=0.95, top_k=40),
-    "limo": Sampling(temperature=0.7, top_p=0.95),
-    "qwen3": Sampling(temperature=0.6, top_p=0.95, top_k=20, min_p=0.0),
-    "greedy": Sampling(temperature=0.0, top_p=1.0),
-}
-"""Named presets. r1: DeepSeek-R1's model card. llmeval: that script's client. limo: its evaluation's T 0.7.
-qwen3: Qwen3's model card for thinking mode. greedy: one deterministic answer."""
-
-
-def preset(name: str) -> Sampling:
-    """The preset of that name. Raises `UsageError` with the near names."""
-    try:
-        return PRESETS[name]
-    except KeyError:
-        near = near_names(name, PRESETS)
-        raise UsageError(f"unknown sampling preset {name!r}; there are {', '.join(PRESETS)}.{near}") from None
 
 
 def resolve(*layers: Sampling | None) -> Sampling:

@@ -395,14 +395,12 @@ def test_the_fields_defaults() -> None:
     assert DEFAULT_SAMPLING.sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
 
 
-def test_the_command_line_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
-    line, named, own = Sampling(top_k=5), sampling.preset("llmeval"), Sampling(top_k=1, temperature=1.0, max_tokens=96)
-    found = sampling.resolve(line, named, own)
+def test_the_run_beats_the_preset_beats_the_card_beats_the_defaults() -> None:
+    asked, named, own = (
+        Sampling(top_k=5),
+        Sampling(temperature=0.6, top_p=0.95, top_k=40),
+        Sampling(top_k=1, max_tokens=96),
+    )
+    found = sampling.resolve(asked, named, own)
     assert found.sent() == {"temperature": 0.6, "top_p": 0.95, "top_k": 5, "max_tokens": 96}
     assert sampling.resolve(None, None).sent() == DEFAULT_SAMPLING.sent()
-
-
-def test_greedy_is_temperature_zero_and_an_unknown_preset_is_one_sentence() -> None:
-    assert sampling.preset("greedy").temperature == 0
-    with pytest.raises(UsageError, match=r"unknown sampling preset 'gredy'; .* Did you mean greedy"):
-        sampling.preset("gredy")

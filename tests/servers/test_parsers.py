@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.presets import preset as models
+from harness.presets import preset as presets
 from server_launchers.engines import known_flags, table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
@@ -24,7 +24,7 @@ FIELDS: tuple[dict[str, Any], ...] = (
     {"dtype": "bfloat16", "quantization": "fp8", "seed": 7, "trust_remote_code": True},
     {"eager": True, "prefix_caching": True, "chat_template": str(THINKING_TEMPLATE)},
     {"eager": True, "prefix_caching": False, "attention_backend": "BACKEND"},
-    *({"reasoning_parser": models.load(name).reasoning_parser} for name in models.names()),
+    *({"reasoning_parser": presets.load(name).reasoning_parser} for name in presets.names()),
 )
 NODES = {"nodes": 2, "head_address": "10.0.0.1", "interface": "eth0", "node_address": "10.0.0.2"}
 PARALLEL: tuple[dict[str, Any], ...] = (
