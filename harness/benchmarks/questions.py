@@ -15,19 +15,21 @@ from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import Api, Question
+from harness.presets.sampling import Sampling
 
 
 @dataclass(frozen=True)
 class QuestionSet:
     """The questions of one benchmark as they will be asked.
 
-    questions: the selected ones, in the order of the source. n_all: how many the set has without a selection.
+    name: of the benchmark. questions: the selected ones, in the order of the source. n_all: how many the set has
+    without a selection. samples, sampling: what its card asks for.
     rows_digest: checksum of all source rows, in any order (what cards state). dataset_digest: checksum of all rows
     with the references and choices made from them, in any order and whatever the selection: part of a run's identity.
     template_digest: checksum of prompt and system prompt. notes: what a reader of the score should know.
     """
 
-    card: Card
+    name: str
     questions: list[Question]
     n_all: int
     rows_digest: str
@@ -38,6 +40,8 @@ class QuestionSet:
     api: Api
     origin: str
     notes: tuple[str, ...] = ()
+    samples: int = 1
+    sampling: Sampling = Sampling()
 
 
 def build(
@@ -72,7 +76,9 @@ def build(
     texts = {draft.question_id: text for draft, (text, _) in zip(all_drafts, asked, strict=True)}
     selected = _selected(all_drafts, card, filters, ids, limit)
     return QuestionSet(
-        card=card,
+        name=card.name,
+        samples=card.samples,
+        sampling=card.sampling,
         questions=[_question(card, draft, texts[draft.question_id], chosen, system, api) for draft in selected],
         n_all=len(all_drafts),
         rows_digest=rows_digest,

@@ -90,4 +90,4 @@ def sampling_of(flags: dict[str, Any], preset: Sampling | None, questions: Quest
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]).replace("_", "-")
         raise UsageError(f"--{name} {first['input']}: {first['msg']}") from error
-    return sampling.resolve(line, preset, questions.card.sampling)
+    return sampling.resolve(line, preset, questions.sampling)

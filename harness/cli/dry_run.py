@@ -30,22 +30,22 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
     if settings.spelling.chat_template_kwargs:
         rows.append(("chat template", str(dict(settings.spelling.chat_template_kwargs))))
     for questions in sets:
-        benchmark = settings.benchmarks[questions.card.name]
+        benchmark = settings.benchmarks[questions.name]
         rows += [
             (
-                f"{questions.card.name}: data",
+                f"{questions.name}: data",
                 f"{questions.origin}, {len(questions.questions)} of {questions.n_all} questions",
             ),
-            (f"{questions.card.name}: samples", f"{benchmark.samples} per question"),
-            (f"{questions.card.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
-            (f"{questions.card.name}: request", _request(settings, questions)),
-            (f"{questions.card.name}: prompt", questions.prompt),
-            (f"{questions.card.name}: system prompt", questions.system_prompt or "none"),
+            (f"{questions.name}: samples", f"{benchmark.samples} per question"),
+            (f"{questions.name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
+            (f"{questions.name}: request", _request(settings, questions)),
+            (f"{questions.name}: prompt", questions.prompt),
+            (f"{questions.name}: system prompt", questions.system_prompt or "none"),
         ]
     terminal.table(("setting", "value"), rows)
     for questions in sets:
         first = questions.questions[0]
-        click.echo(f"First prompt of {questions.card.name} (question {visible(first.question_id)}):")
+        click.echo(f"First prompt of {questions.name} (question {visible(first.question_id)}):")
         for message in first.messages:
             click.echo(f"[{message.role}]")
             for text in message.content.split("\n"):
@@ -61,6 +61,6 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
 
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
-    body = codec.decode(settings.template(questions.card.name).body(first, seed), dict)
+    body = codec.decode(settings.template(questions.name).body(first, seed), dict)
     prompt = "messages" if settings.spelling.api == "chat" else "prompt"
     return codec.encode({name: value for name, value in body.items() if name != prompt}).decode()

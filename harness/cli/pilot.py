@@ -29,8 +29,8 @@ def report(settings: RunSettings, sets: Sequence[QuestionSet]) -> None:
     from harness.runs import RunFolder, read_samples
 
     folder = RunFolder(settings.out)
-    planned = {s.card.name: (len(s.questions), settings.benchmarks[s.card.name].samples) for s in sets}
-    wanted = {(s.card.name, q.question_id) for s in sets for q in s.questions}
+    planned = {s.name: (len(s.questions), settings.benchmarks[s.name].samples) for s in sets}
+    wanted = {(s.name, q.question_id) for s in sets for q in s.questions}
     stored = (
         sample
         for name in planned
@@ -50,7 +50,7 @@ def errors(path: object, sets: Sequence[QuestionSet], planned: Mapping[str, tupl
 
     said = {}
     for chosen in sets:
-        name = chosen.card.name
+        name = chosen.name
         questions = {q.question_id: q for q in chosen.questions}
         samples = (s for s in read_samples(RunFolder(str(path)).benchmark(name)) if s.question_id in questions)
         score = score_benchmark(chosen.questions, pool.grade_all(questions, samples), None)

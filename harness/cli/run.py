@@ -122,7 +122,7 @@ def _spec(
     spec = spec_of(flags["serve"], flags["model"], flags, flags["engine_flags"], None)
     if spec.context is not None:
         for questions in sets:
-            name = questions.card.name
+            name = questions.name
             fitted_max_tokens(
                 name, questions.questions, sampling[name].max_tokens, spec.context, fit=flags["fit_context"]
             )
@@ -203,7 +203,7 @@ def _settings(
         endpoints=found.endpoints,
         benchmarks={
             one.name: BenchmarkSettings(
-                samples=one.samples or flags["samples"] or questions.card.samples, sampling=sampling[one.name]
+                samples=one.samples or flags["samples"] or questions.samples, sampling=sampling[one.name]
             )
             for one, questions in zip(asked, sets, strict=True)
         },
@@ -300,7 +300,7 @@ def _advise(settings: RunSettings, sets: list[QuestionSet], contexts: list[int])
 
     preset = presets.for_model(settings.model)
     for questions in sets:
-        name = questions.card.name
+        name = questions.name
         benchmark = settings.benchmarks[name]
         if benchmark.sampling.temperature == 0 and benchmark.samples > 1:
             terminal.warn(f"{name}: {benchmark.samples} samples at temperature 0 are all alike on most servers")
@@ -344,7 +344,7 @@ def _generate(
 
     followed = EndpointsFile(flags["endpoints_file"], complete) if flags["endpoints_file"] else None
     prior = lengths.mean_lengths(RunFolder.open(flags["lengths_from"])) if flags["lengths_from"] else None
-    names = ", ".join(f"{s.card.name} {len(s.questions)} × {settings.benchmarks[s.card.name].samples}" for s in sets)
+    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
     click.echo(f"{visible(settings.model)} · {names} · run folder {settings.out}", err=True)
     with ProgressLine() as line:
         return runner.generate(

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks import card as cards
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.core.checksums import digest
@@ -259,20 +258,10 @@ def _ask(
 
 
 def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
-    card = cards.from_mapping(
-        {
-            "name": cases.benchmark,
-            "title": "Answers for a judge",
-            "source": {"kind": "file", "path": str(folder.benchmark(cases.benchmark).questions)},
-            "columns": {"question": ["messages"], "answer": ["references"]},
-            "kind": "text",
-        },
-        where=str(folder.path),
-    )
     # The set grows with the run, and an id is the digest of what is asked: no digest over them makes the run itself.
     unchanging = digest(["answers", cases.benchmark])
     return QuestionSet(
-        card=card,
+        name=cases.benchmark,
         questions=list(cases.questions.values()),
         n_all=len(cases.questions),
         rows_digest=unchanging,

@@ -31,7 +31,7 @@ LEISURE = 20.0
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     """Whether the grader finds an answer in a reply; True where a verifier of the benchmark's own reads it."""
-    questions = {(s.card.name, q.question_id): q for s in sets for q in s.questions}
+    questions = {(s.name, q.question_id): q for s in sets for q in s.questions}
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
         from harness.grading.find.extract import extract  # with the first reply, not before the first request
@@ -60,7 +60,7 @@ class Target:
         self.error = error
         self._reached = ""
         self._folder = folder
-        self._questions = {s.card.name: {q.question_id: q for q in s.questions} for s in sets}
+        self._questions = {s.name: {q.question_id: q for q in s.questions} for s in sets}
         self._correct: dict[str, dict[Key, bool]] = {name: {} for name in self._questions}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="target", daemon=True)

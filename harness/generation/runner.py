@@ -162,15 +162,15 @@ def _watch(
 
 
 def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:
-    names = [s.card.name for s in question_sets]
+    names = [s.name for s in question_sets]
     if len(set(names)) < len(names):
         raise UsageError(f"a benchmark is named twice: {', '.join(names)}.")
     for chosen in question_sets:
-        if chosen.card.name not in settings.benchmarks:
-            raise UsageError(f"no settings are given for the benchmark {chosen.card.name}.")
+        if chosen.name not in settings.benchmarks:
+            raise UsageError(f"no settings are given for the benchmark {chosen.name}.")
         if chosen.api != settings.spelling.api:
             raise UsageError(
-                f"the questions of {chosen.card.name} were rendered for {chosen.api}.",
+                f"the questions of {chosen.name} were rendered for {chosen.api}.",
                 field="api",
                 value=settings.spelling.api,
             )

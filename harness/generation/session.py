@@ -107,7 +107,7 @@ class Session:
     ) -> None:
         self._settings = settings
         self._endpoints_file = endpoints_file
-        self._sets = {s.card.name: s for s in question_sets}
+        self._sets = {s.name: s for s in question_sets}
         self._folder = folder
         self._log = log
         self._clock = clock

@@ -118,7 +118,7 @@ class RunSettings:
         return {
             "model": self.model,
             "api": self.spelling.api,
-            "sampling": self.benchmarks[questions.card.name].sampling.sent(),
+            "sampling": self.benchmarks[questions.name].sampling.sent(),
             "fitted_max_tokens": fitted_max_tokens,
             "seed": self.seed,
             "prompt": questions.prompt,
