@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -72,14 +72,3 @@ class Deployment:
     """Empty on a node that only lends its devices to node 0."""
     readiness: Readiness
     versions: Mapping[str, str] = field(default_factory=dict)
-
-
-def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
-    """Options with their values, without those that are None or False; True gives the option alone."""
-    words: list[str] = []
-    for flag, value in pairs:
-        if value is True:
-            words.append(flag)
-        elif value is not None and value is not False:
-            words += [flag, str(value)]
-    return words

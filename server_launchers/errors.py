@@ -1,11 +1,36 @@
-"""What a launcher refuses or fails at, as one sentence for the person at the keyboard."""
+"""What a launcher refuses or fails at, as one sentence for the person at the keyboard.
+
+LaunchError          a server cannot be started, found, made ready or stopped
+├── SpecError        a field of the spec is wrong: `field` names it, so that a command line can name its flag
+└── DownloadError    model weights cannot be had
+"""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+NEAR_SHARE = 0.7
+"""Two names are near when difflib calls at least this share of their characters equal."""
 
 
 class LaunchError(Exception):
     """A server could not be started, found, made ready or stopped; the text says why and what to do."""
 
 
+class SpecError(LaunchError):
+    """A field of a `ServerSpec` is wrong."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(f"{field}: {sentence}")
+        self.field = field
+        self.sentence = sentence
+
+
 class DownloadError(LaunchError):
     """Model weights could not be had: no index reachable, checksum differs, no room on the disk."""
+
+
+def near_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one is nearest to; None where none is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR_SHARE)), None)

@@ -1,138 +1,173 @@
-"""What is to be served and how, in one vocabulary for all engines; each launcher turns it into its own flags."""
+"""What is to be served and how, in one vocabulary for all engines; each launcher writes it as its engine's flags.
+
+A field that a command line may set carries its flag, its help and its bounds: `command_line` makes the options of
+both commands (`python -m server_launchers`, `harness serve`) from them, and nothing else lists them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
-from typing import Literal, Self
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from server_launchers.errors import SpecError
 
 Engine = Literal["llama_cpp", "vllm", "vllm_ascend", "sglang", "sglang_router", "transformers", "external", "command"]
 
-DEFAULT_START_TIMEOUT_SECONDS = 600.0
-DEFAULT_STOP_GRACE_SECONDS = 20.0
+ENGINES: dict[Engine, str] = {
+    "llama_cpp": "The embedded CPU server, for any GGUF file or a name of `harness models`.",
+    "vllm": "vLLM.",
+    "vllm_ascend": "vLLM on Ascend NPUs.",
+    "sglang": "SGLang.",
+    "sglang_router": "SGLang replicas behind its router.",
+    "transformers": "The server of transformers.",
+    "external": "A server that runs elsewhere, by its URL: checked, never started or stopped.",
+    "command": "Any program that ends up speaking the protocol: -- ./my_server --port {port}",
+}
+"""Every engine with the sentence that a command's help shows."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-class ServerSpec(BaseModel):
-    """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default."""
+@dataclass(frozen=True)
+class Asked:
+    """How a command line asks for a field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    help: str
+    _: KW_ONLY
+    flag: str | None = None
+    """None: the field's name with dashes."""
+    least: int | None = None
+    most: int | None = None
+    above: int | None = None
+    """The value is more than this."""
+    metavar: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSpec:
+    """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
+
+    Raises SpecError for the first field that is wrong. Paths may be given as text, sequences as lists.
+    """
 
     engine: Engine
     model: str = ""
     """Model name on the hub, a folder, a GGUF file (llama_cpp), or a URL (external)."""
-    served_name: str | None = None
-    """Name that clients use; None takes the model as given (llama_cpp: the file's name)."""
     name: str | None = None
     """Name of this server in `status` and `stop`; None derives one from the model."""
-
-    host: str = "127.0.0.1"
-    port: int = Field(0, ge=0, le=65535)
-    """0 picks a free one. Replica i of several listens on port + i."""
-    api_key_env: str | None = None
-    """Environment variable with the key that clients must send; the key itself reaches no argv and no file."""
-
-    tp: int = Field(1, ge=1)
-    pp: int = Field(1, ge=1)
-    dp: int = Field(1, ge=1)
-    dp_mode: Literal["client", "engine", "router"] = "client"
-    """Who spreads requests over replicas: our client over N servers, the engine itself, or a router before N."""
-    devices: tuple[str, ...] | None = None
-    """Accelerators to use, as the engine's visible-devices variable names them; None asks the system."""
-    nodes: int = Field(1, ge=1)
-    node_rank: int = Field(0, ge=0)
-    head_address: str | None = None
-    """Address of node 0 as the other nodes reach it; needed where `nodes` > 1."""
-    head_port: int = Field(29500, ge=1, le=65535)
-    node_address: str | None = None
-    """Address of this node, where the machine has several (Ascend: HCCL_IF_IP)."""
-    interface: str | None = None
-    """Network interface that nodes speak over (NCCL, GLOO, HCCL: `*_SOCKET_IFNAME`)."""
-
-    device: Literal["cuda", "npu", "cpu"] | None = None
-    """Kind of device, for engines that are told (sglang, transformers)."""
-    context: int | None = Field(None, ge=1)
-    """Tokens that one request may use, prompt and answer together."""
-    memory_fraction: float | None = Field(None, gt=0, le=1)
-    max_sequences: int | None = Field(None, ge=1)
-    """Requests worked on at once (llama_cpp: its slots)."""
-    max_batched_tokens: int | None = Field(None, ge=1)
-    attention_backend: str | None = None
-    dtype: str | None = None
-    quantization: str | None = None
-    reasoning_parser: str | None = None
-    """In either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
-    seed: int | None = None
-    eager: bool = False
-    prefix_caching: bool | None = None
-    chat_template: Path | None = None
-    trust_remote_code: bool = False
-    threads: int | None = Field(None, ge=1)
-    """CPU threads (llama_cpp)."""
-
-    environment: dict[str, str] = {}
-    """Variables set for the engine; their values reach no file."""
     extra_flags: tuple[str, ...] = ()
     """Handed to the engine as they stand; for `command`, the whole command line."""
-    engine_version: str | None = None
-    """Write flags for this version instead of asking the installed engine."""
-    python: Path | None = None
-    """Interpreter of the environment that holds the engine."""
-    uvx: str | None = None
-    """Requirement that `uv` installs and runs, as `vllm==0.32.0`."""
-    docker: str | None = None
-    """Image that holds the engine."""
-    router_python: Path | None = None
-    """Interpreter of the environment that holds the router; None: this one, else the engine's."""
 
-    health_path: str | None = None
-    """Page that answers 200 once a `command` or `external` server can work."""
-    start_timeout: float = Field(DEFAULT_START_TIMEOUT_SECONDS, gt=0)
-    """Seconds without any progress in the log after which a start has failed."""
-    stop_grace: float = Field(DEFAULT_STOP_GRACE_SECONDS, ge=0)
-    """Seconds between TERM and KILL."""
-    restarts: int = Field(0, ge=0)
-    """How often a process that dies after the server was ready is started again."""
+    served_name: Annotated[str | None, Asked("Name that clients ask for. Default: the model as given.")] = None
+    host: Annotated[str, Asked("Address to listen on. Default: 127.0.0.1.")] = "127.0.0.1"
+    port: Annotated[int, Asked("Port; 0 (the default) picks a free one.", least=0, most=65535)] = 0
+    """Replica i of several listens on port + i."""
+    api_key_env: Annotated[
+        str | None, Asked("Variable with the key that clients must send.", flag="--server-key-env", metavar="VARIABLE")
+    ] = None
+    """The key itself reaches no argv and no file."""
 
-    @field_validator("name")
-    @classmethod
-    def _name_is_plain(cls, name: str | None) -> str | None:
-        if name is not None and not _NAME.match(name):
-            raise ValueError("a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
-        return name
+    tp: Annotated[int, Asked("Tensor parallel size.", least=1)] = 1
+    pp: Annotated[int, Asked("Pipeline parallel size.", least=1)] = 1
+    dp: Annotated[int, Asked("Replicas.", least=1)] = 1
+    dp_mode: Annotated[
+        Literal["client", "engine", "router"],
+        Asked("Who spreads requests over replicas: this client over N servers (default), the engine, or a router."),
+    ] = "client"
+    devices: Annotated[
+        tuple[str, ...] | None, Asked("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST")
+    ] = None
+    """As the engine's visible-devices variable names them; None asks the system."""
+    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Asked("Kind of device. Default: the engine's own.")] = None
+    nodes: Annotated[int, Asked("Machines that share one model.", least=1)] = 1
+    node_rank: Annotated[int, Asked("Which of them this one is, from 0.", least=0)] = 0
+    head_address: Annotated[str | None, Asked("Address of node 0 that the others can reach.")] = None
+    head_port: Annotated[int, Asked("Port on node 0 for the nodes' own traffic.", least=1, most=65535)] = 29500
+    node_address: Annotated[
+        str | None, Asked("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP).")
+    ] = None
+    interface: Annotated[str | None, Asked("Network interface that nodes speak over, e.g. eth0.", metavar="NAME")] = (
+        None
+    )
+    """Becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
 
-    @field_validator("api_key_env")
-    @classmethod
-    def _variable_name(cls, name: str | None) -> str | None:
-        if name is not None and not _VARIABLE.match(name):
-            raise ValueError("give the name of an environment variable that holds the key, not the key")
-        return name
+    context: Annotated[
+        int | None, Asked("Tokens of one request, prompt and answer.", flag="--max-model-len", least=1)
+    ] = None
+    memory_fraction: Annotated[float | None, Asked("Share of the accelerator's memory to use.", above=0, most=1)] = None
+    max_sequences: Annotated[int | None, Asked("Requests worked on at once (llama_cpp: slots).", least=1)] = None
+    max_batched_tokens: Annotated[int | None, Asked("Tokens of one step (chunked prefill).", least=1)] = None
+    attention_backend: Annotated[str | None, Asked("Attention backend, by the engine's own name.")] = None
+    dtype: Annotated[str | None, Asked("Number format of the weights.")] = None
+    quantization: Annotated[str | None, Asked("Quantisation, by the engine's own name.")] = None
+    reasoning_parser: Annotated[str | None, Asked("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
+    """In either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
+    seed: Annotated[int | None, Asked("The engine's own seed.", flag="--server-seed")] = None
+    eager: Annotated[bool, Asked("No CUDA or NPU graphs.")] = False
+    prefix_caching: Annotated[bool | None, Asked("Reuse of equal prompt beginnings.")] = None
+    chat_template: Annotated[Path | None, Asked("Chat template in place of the model's own.")] = None
+    trust_remote_code: Annotated[bool, Asked("Let the engine run code of the model's.")] = False
+    threads: Annotated[int | None, Asked("CPU threads (llama_cpp).", least=1)] = None
 
-    @field_validator("environment")
-    @classmethod
-    def _variables(cls, environment: dict[str, str]) -> dict[str, str]:
-        for name, value in environment.items():
-            if not _VARIABLE.match(name) or "\0" in value:
-                raise ValueError(f"not an environment variable: {name!r}")
-        return environment
+    environment: Annotated[
+        Mapping[str, str], Asked("Variable set for the engine.", flag="--env", metavar="NAME=VALUE")
+    ] = field(default_factory=dict)
+    """The values reach no file."""
+    engine_version: Annotated[
+        str | None, Asked("Write flags for this version instead of asking the installed engine.")
+    ] = None
+    python: Annotated[Path | None, Asked("The engine's Python interpreter.")] = None
+    uvx: Annotated[
+        str | None, Asked("Let uv install and run the engine, e.g. vllm==0.32.0.", metavar="REQUIREMENT")
+    ] = None
+    docker: Annotated[str | None, Asked("Run the engine in this image.", metavar="IMAGE")] = None
+    router_python: Annotated[
+        Path | None, Asked("The router's Python interpreter. Default: this one, or the engine's.")
+    ] = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    health_path: Annotated[str | None, Asked("Page that answers 200 once a `command` or `external` server works.")] = (
+        None
+    )
+    start_timeout: Annotated[float, Asked("Seconds without progress in the log until a start has failed.", above=0)] = (
+        600.0
+    )
+    stop_grace: Annotated[float, Asked("Seconds between TERM and KILL.", least=0)] = 20.0
+    restarts: Annotated[int, Asked("How often a process that dies is started again.", least=0)] = 0
+    """Only one that dies after the server was ready."""
+
+    def __post_init__(self) -> None:
+        """Bring values to their types; raise SpecError for what is out of bounds or does not go together."""
+        for one in OPTIONS.values():
+            object.__setattr__(self, one.field, one.checked(getattr(self, one.field)))
+        object.__setattr__(self, "extra_flags", tuple(self.extra_flags))
+        if self.engine not in ENGINES:
+            raise SpecError("engine", f"there is no {self.engine!r}; there are {', '.join(ENGINES)}")
         if self.engine == "command":
             if not self.extra_flags:
-                raise ValueError("engine command needs the command line after `--`")
+                raise SpecError("extra_flags", "engine command needs the command line after `--`")
         elif not self.model:
-            raise ValueError(f"engine {self.engine} needs a model")
-        if sum(value is not None for value in (self.python, self.uvx, self.docker)) > 1:
-            raise ValueError("python, uvx and docker are three ways to find the engine: give one")
+            raise SpecError("model", f"engine {self.engine} needs a model")
+        if self.name is not None and not _NAME.match(self.name):
+            raise SpecError("name", "a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
+        if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
+            raise SpecError("api_key_env", "give the name of an environment variable that holds the key, not the key")
+        for variable, value in self.environment.items():
+            if not _VARIABLE.match(variable) or "\0" in value:
+                raise SpecError(
+                    "environment", f"{variable!r} is no name of an environment variable, or its value is none"
+                )
+        ways = [one for one in ("python", "uvx", "docker") if getattr(self, one) is not None]
+        if len(ways) > 1:
+            raise SpecError(ways[1], "python, uvx and docker are three ways to find the engine: give one")
         if self.node_rank >= self.nodes:
-            raise ValueError(f"node_rank counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}")
+            raise SpecError("node_rank", f"it counts from 0: with {self.nodes} nodes it is at most {self.nodes - 1}")
         if self.nodes > 1 and self.head_address is None:
-            raise ValueError("several nodes need head_address, the address of node 0 that the others can reach")
-        return self
+            raise SpecError("head_address", "several nodes need the address of node 0 that the others can reach")
 
     @property
     def client_name(self) -> str:
@@ -142,3 +177,84 @@ class ServerSpec(BaseModel):
         if self.engine == "external":
             return ""
         return Path(self.model).stem if self.engine == "llama_cpp" else self.model
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of `ServerSpec` that a command line may set."""
+
+    field: str
+    flag: str
+    asked: Asked
+    kind: type
+    """int, float, bool, str, Path, tuple (of texts) or dict (of texts)."""
+    default: Any
+    choices: tuple[str, ...]
+    """The texts that are allowed; empty: any."""
+    optional: bool
+    """Whether None is allowed."""
+
+    def checked(self, value: Any) -> Any:
+        """`value` as its kind; raises SpecError that names what was found and what was expected."""
+        if value is None and self.optional:
+            return None
+        if self.choices:
+            fits = value in self.choices
+        elif self.kind in (int, float):
+            # Comparisons written so that "not a number" is out of bounds.
+            fits = (
+                isinstance(value, int | self.kind)
+                and not isinstance(value, bool)
+                and (self.asked.least is None or value >= self.asked.least)
+                and (self.asked.most is None or value <= self.asked.most)
+                and (self.asked.above is None or value > self.asked.above)
+            )
+        elif self.kind is tuple:
+            fits = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        elif self.kind is dict:
+            fits = isinstance(value, Mapping) and all(isinstance(word, str) for pair in value.items() for word in pair)
+        else:
+            fits = isinstance(value, str | Path if self.kind is Path else self.kind)
+        if not fits:
+            shown = "the value" if self.kind is dict else repr(value)  # a variable's value may be a secret
+            raise SpecError(self.field, f"{shown} does not fit; expected {self.expected}")
+        return self.kind(value)
+
+    @property
+    def expected(self) -> str:
+        """What fits, in words."""
+        if self.choices:
+            return " or ".join(self.choices)
+        bounds = (("more than", self.asked.above), ("at least", self.asked.least), ("at most", self.asked.most))
+        return " ".join([_WORDS[self.kind], *(f"{word} {bound}" for word, bound in bounds if bound is not None)])
+
+
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    Path: "a path",
+    tuple: "a list of texts",
+    dict: "names with their values, all of them texts",
+}
+
+
+def _options() -> dict[str, Option]:
+    hints = get_type_hints(ServerSpec, include_extras=True)
+    made = {}
+    for one in fields(ServerSpec):
+        if get_origin(hints[one.name]) is not Annotated:
+            continue
+        hint, asked = get_args(hints[one.name])
+        alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kind = alternatives[0]
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        kind = str if choices else {tuple: tuple, Mapping: dict}.get(get_origin(kind), kind)
+        flag = asked.flag or "--" + one.name.replace("_", "-")
+        made[one.name] = Option(one.name, flag, asked, kind, one.default, choices, NoneType in alternatives)
+    return made
+
+
+OPTIONS = _options()
+"""Field → its option, in the order in which a command's help lists them."""

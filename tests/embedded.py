@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,12 +45,12 @@ def smollm2() -> Path:
 
 def embedded_spec(weights: Path, **changes: object) -> ServerSpec:
     """A llama.cpp server for tests: one thread, since two beside another busy process are ten times slower."""
-    spec = {"engine": "llama_cpp", "model": str(weights), "served_name": MODEL, "threads": 1} | {
+    spec: dict[str, Any] = {"engine": "llama_cpp", "model": str(weights), "served_name": MODEL, "threads": 1} | {
         "max_sequences": SLOTS,
         "context": CONTEXT,
         "stop_grace": 3.0,
     }
-    return ServerSpec.model_validate(spec | changes)
+    return ServerSpec(**(spec | changes))
 
 
 @pytest.fixture(scope="session")

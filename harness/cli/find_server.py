@@ -71,9 +71,9 @@ def resolve(
             _require_key(chosen, endpoint, variable)
         return endpoints, {"provider": chosen.name}
 
-    from server_launchers.keeping import supervisor
+    from server_launchers.keeping import servers
 
-    running = [one for one in supervisor.status() if one.status == "ready"]
+    running = [one for one in servers.status() if one.status == "ready"]
     if server is None and not running:
         raise ServerError(
             f"no server is known: give --base-url (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
@@ -82,7 +82,7 @@ def resolve(
         raise ServerError(
             f"several servers run ({', '.join(one.name for one in running)}): pick one with --server NAME"
         )
-    state = supervisor.find(server)
+    state = servers.find(server)
     key = os.environ.get(state.api_key_env) if state.api_key_env else _key(key_variable or KEY_VARIABLE, key_file)
     about = {
         "server": state.name,

@@ -11,9 +11,10 @@ import click
 
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.server_options import refuse_server_flags, server_options
+from harness.cli.server_options import refuse_server_flags
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeReport, JudgeSettings, Serve, Server

@@ -13,11 +13,12 @@ from harness.cli import terminal
 from harness.cli.asked import Asked, asked_for, question_sets, sampling_of
 from harness.cli.hosted import spelt, with_suggestion, without
 from harness.cli.run_options import run_options
-from harness.cli.server_options import refuse_server_flags, server_options
+from harness.cli.server_options import refuse_server_flags
 from harness.cli.spelling import Command
 from harness.cli.spelling import spelt as words
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, ServerError, UsageError
 from harness.core.inert import visible
+from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import terminal
-from harness.cli.server_options import ENGINES, server_options, spec_of
-from harness.cli.spelling import Command
+from harness.cli.server_options import spec_of
 from harness.core.errors import near_names
 from harness.core.inert import visible
+from server_launchers.command_line import EngineCommand, server_options
+from server_launchers.spec import ENGINES
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.supervisor import Progress, RunningServer
+    from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
-POLL_SECONDS = 0.5
 SHOWN_LOG_LINES = 200
 
 
@@ -46,15 +46,21 @@ def command() -> None:
 
 
 def _engine_command(engine: str, summary: str) -> click.Command:
-    @click.command(engine, cls=Command, help=f"{summary} Flags after `--` go to the engine as they stand.")
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[MODEL] [-- ENGINE FLAGS]")
+    @click.command(
+        engine,
+        cls=EngineCommand,
+        help=f"{summary} Flags after `--` go to the engine as they stand.",
+        options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
+    )
+    @click.argument("model", default="")
     @click.option("--name", help="Name in `serve status` and `serve stop`. Default: from the model.")
     @click.option("--detach", is_flag=True, help="Return once it is ready; stop it with `harness serve stop`.")
     @click.option("--dry-run", is_flag=True, help="Print the command line and environment, start nothing.")
     @server_options()
-    def start(words: tuple[str, ...], name: str | None, detach: bool, dry_run: bool, **flags: Any) -> None:
-        model, extra = ("", words) if engine == "command" else (words[0] if words else "", words[1:])
-        spec = spec_of(engine, model, flags, extra, name)
+    def start(
+        model: str, name: str | None, detach: bool, dry_run: bool, extra_flags: tuple[str, ...], **flags: Any
+    ) -> None:
+        spec = spec_of(engine, model, flags, extra_flags, name)
         if dry_run:
             for line in plan_lines(spec):
                 click.echo(line)
@@ -62,7 +68,10 @@ def _engine_command(engine: str, summary: str) -> click.Command:
         server = launch(spec, detach=detach)
         if not detach:
             with server:
-                _wait(server)
+                click.echo("Ctrl-C stops it.", err=True)
+                server.wait()
+                click.echo(f"harness: the server {server.name} ended by itself; its log is {server.log}", err=True)
+                sys.exit(2)
 
     return start
 
@@ -74,11 +83,11 @@ for _engine, _summary in ENGINES.items():
 @command.command("status")
 def status() -> None:
     """List the servers that run, and those that ended without being asked to."""
-    from server_launchers.keeping import supervisor
+    from server_launchers.keeping import servers
 
     rows = [
         (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
-        for one in supervisor.status()
+        for one in servers.status()
     ]
     if not rows:
         click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
@@ -91,10 +100,10 @@ def status() -> None:
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
 def stop(name: str | None, everything: bool) -> None:
     """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
-    from server_launchers.keeping import supervisor
+    from server_launchers.keeping import servers
 
-    known = supervisor.status()
-    survivors = supervisor.stop(name, all=everything)
+    known = servers.status()
+    survivors = servers.stop(name, all=everything)
     for text in survivors:
         terminal.warn(f"still there: {visible(text)}")
     if survivors:
@@ -106,9 +115,9 @@ def stop(name: str | None, everything: bool) -> None:
 @click.argument("name", required=False)
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
-    from server_launchers.keeping import supervisor
+    from server_launchers.keeping import servers
 
-    for path in supervisor.logs(name):
+    for path in servers.logs(name):
         click.echo(f"== {path}")
         for line in Path(path).read_text("utf-8", "replace").splitlines()[-SHOWN_LOG_LINES:]:
             click.echo(visible(line))
@@ -124,36 +133,11 @@ def plan_lines(spec: ServerSpec) -> list[str]:
 def launch(spec: ServerSpec, *, detach: bool) -> RunningServer:
     """Start it with a heartbeat on standard error, and say where it answers."""
     from server_launchers.keeping import supervisor
+    from server_launchers.keeping.progress import Heartbeat
 
     started = time.monotonic()
-    server = supervisor.launch(spec, detach=detach, on_progress=_Heartbeat())
+    server = supervisor.launch(spec, detach=detach, on_progress=Heartbeat(lambda line: click.echo(line, err=True)))
     urls = ", ".join(server.base_urls)
     seconds = time.monotonic() - started
     click.echo(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s", err=True)
     return server
-
-
-class _Heartbeat:
-    """A line when the phase changes, and one a while in between."""
-
-    def __init__(self, every: float = 15.0) -> None:
-        self._every = every
-        self._phase = ""
-        self._due = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.phase == self._phase and progress.seconds < self._due:
-            return
-        self._phase, self._due = progress.phase, progress.seconds + self._every
-        click.echo(f"{progress.seconds:5.0f} s  {progress.phase}", err=True)
-
-
-def _wait(server: RunningServer) -> None:
-    """Until Ctrl-C, or until the server ends by itself."""
-    click.echo("Ctrl-C stops it.", err=True)
-    while True:
-        state = server.state
-        if state is None or state.status == "exited":
-            click.echo(f"harness: the server {server.name} ended by itself; its log is {server.log}", err=True)
-            sys.exit(2)
-        time.sleep(POLL_SECONDS)

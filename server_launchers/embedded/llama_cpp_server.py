@@ -32,7 +32,7 @@ DEFAULT_GRACE_SECONDS = 5.0
 def parser() -> argparse.ArgumentParser:
     """The options; `--context` is what one request may use, prompt and answer together."""
     options = argparse.ArgumentParser(
-        prog="python -m server_launchers.engines.llama_cpp", description=__doc__.split("\n")[0]
+        prog="python -m server_launchers.embedded.llama_cpp_server", description=__doc__.split("\n")[0]
     )
     options.add_argument("model", type=Path, help="weights as a GGUF file")
     options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")

@@ -7,7 +7,6 @@ file itself is taken. After `fetch` nothing needs the network.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from server_launchers.embedded import package_index
-from server_launchers.errors import DownloadError
+from server_launchers.errors import DownloadError, near_name
 from server_launchers.folders import cache_folder
 
 CHUNK_BYTES = 1 << 20
@@ -91,8 +90,8 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     """
     known = KNOWN.get(name)
     if known is None:
-        near = difflib.get_close_matches(name, KNOWN, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KNOWN)}"
+        near = near_name(name, KNOWN)
+        hint = f"did you mean {near}?" if near else f"known: {', '.join(KNOWN)}"
         raise DownloadError(f"unknown model {name!r}; {hint} (any other GGUF file is given by its path)")
     path = _path(known)
     if _has_size(path, known) and _sha256(path) == known.sha256:

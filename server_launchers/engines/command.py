@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 from server_launchers.deployment import Command, Readiness
+from server_launchers.engines import environments, inspection
+from server_launchers.engines.inspection import Facts
+from server_launchers.engines.known_flags import Flags
+from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
-PLACES = ("{port}", "{host}", "{model}", "{served_name}")
+PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
@@ -16,24 +18,32 @@ def readiness(spec: ServerSpec) -> Readiness:
     return Readiness(spec.health_path, lists_models=bool(spec.client_name))
 
 
-def command(spec: ServerSpec, *, port: int) -> Command:
+def recorded(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine."""
+    return inspection.recorded(spec, "command")
+
+
+def inspect(spec: ServerSpec) -> Facts:
+    """The same; raises LaunchError where the program is not there."""
+    environments.find_program(spec.extra_flags, "give the path of a program after `--`")
+    return recorded(spec)
+
+
+def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> Command:
     """The given words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
     Raises LaunchError where several replicas would all listen on the same port.
     """
-    values = dict(zip(PLACES, (str(port), spec.host, spec.model, spec.client_name), strict=True))
+    values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, spec.client_name), strict=True))
     if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
         raise LaunchError("several replicas need `{port}` in the command line, so that each listens on its own")
     words = []
     for word in spec.extra_flags:
-        for place, value in values.items():
-            word = word.replace(place, value)
+        for placeholder, value in values.items():
+            word = word.replace(placeholder, value)
         words.append(word)
     secrets = {spec.api_key_env: spec.api_key_env} if spec.api_key_env else {}
     return Command(tuple(words), dict(spec.environment), secrets)
 
 
-if __name__ == "__main__":
-    from server_launchers.foreground import main
-
-    sys.exit(main("command"))
+LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command, readiness=readiness, uses_devices=False)

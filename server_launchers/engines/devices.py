@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
 from server_launchers.terminal import visible
 
 Kind = Literal["cuda", "ascend"]
@@ -23,7 +24,7 @@ VARIABLES: dict[Kind, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_
 
 
 @dataclass(frozen=True)
-class Found:
+class Machine:
     """What the machine has of one kind; `ids` is None where no tool could tell."""
 
     ids: tuple[str, ...] | None
@@ -31,13 +32,18 @@ class Found:
     names: tuple[str, ...] = ()
 
 
-def find(kind: Kind) -> Found:
+def kind_of(spec: ServerSpec) -> Kind:
+    """The kind of accelerator that the spec's engine runs on."""
+    return "ascend" if spec.engine == "vllm_ascend" or spec.device == "npu" else "cuda"
+
+
+def find(kind: Kind) -> Machine:
     """Ask the vendor's tool; a list in the visible-devices variable narrows what it says."""
-    found = _nvidia() if kind == "cuda" else _ascend()
+    machine = _nvidia() if kind == "cuda" else _ascend()
     allowed = os.environ.get(VARIABLES[kind])
     if allowed is None:
-        return found
-    return Found(tuple(part.strip() for part in allowed.split(",") if part.strip()), found.driver, found.names)
+        return machine
+    return replace(machine, ids=tuple(part.strip() for part in allowed.split(",") if part.strip()))
 
 
 def processor() -> str:
@@ -52,19 +58,19 @@ def processor() -> str:
 
 
 def slices(
-    kind: Kind, replicas: int, each: int, wanted: Sequence[str] | None, found: Sequence[str] | None
+    kind: Kind, replicas: int, each: int, wanted: Sequence[str] | None, there: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
     """Devices of every replica, `each` in number, in order.
 
-    From `wanted`, else `found`, else numbered from 0 where the machine cannot tell. Raises LaunchError where
-    there are too few, or where a wanted one is not there.
+    From `wanted`, else from those that are `there`, else numbered from 0 where the machine cannot tell. Raises
+    LaunchError where there are too few, or where a wanted one is not there.
     """
     needed = replicas * each
-    if wanted is not None and found is not None and (absent := [one for one in wanted if one not in found]):
+    if wanted is not None and there is not None and (absent := [one for one in wanted if one not in there]):
         raise LaunchError(
-            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(found) or 'none'}"
+            f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(there) or 'none'}"
         )
-    pool = wanted if wanted is not None else found if found is not None else [str(index) for index in range(needed)]
+    pool = wanted if wanted is not None else there if there is not None else [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
             f"{replicas} x {each} = {needed} devices are needed, there are {len(pool)} ({', '.join(pool) or 'none'}); "
@@ -79,26 +85,26 @@ def memory_holders() -> list[str]:
     return [visible(row) for row in rows.splitlines() if row.strip()]
 
 
-def _nvidia() -> Found:
+def _nvidia() -> Machine:
     rows = [
         [cell.strip() for cell in row.split(",")]
         for row in _run("nvidia-smi", "--query-gpu=index,driver_version,name", "--format=csv,noheader").splitlines()
     ]
     rows = [row for row in rows if len(row) >= 3 and row[0].isdigit()]
     if not rows:
-        return Found(() if shutil.which("nvidia-smi") else None)
-    return Found(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
+        return Machine(() if shutil.which("nvidia-smi") else None)
+    return Machine(tuple(row[0] for row in rows), rows[0][1], tuple(row[2] for row in rows))
 
 
-def _ascend() -> Found:
+def _ascend() -> Machine:
     nodes = sorted(
         int(m[1]) for path in Path("/dev").glob("davinci*") if (m := re.fullmatch(r"davinci(\d+)", path.name))
     )
     if not nodes:
-        return Found(() if shutil.which("npu-smi") else None)
+        return Machine(() if shutil.which("npu-smi") else None)
     info = _run("npu-smi", "info")
     version = re.search(r"Version:\s*(\S+)", info)
-    return Found(tuple(map(str, nodes)), version[1] if version else None)
+    return Machine(tuple(map(str, nodes)), version[1] if version else None)
 
 
 def unhealthy_ascend() -> list[str]:

@@ -35,6 +35,10 @@ class Program:
     """`-m` arguments that do the same."""
     package: str
     """Distribution whose version decides on the flags."""
+    install: str
+    """The sentence that tells how it is installed."""
+    subcommand: tuple[str, ...] = ()
+    """First words of the script's own arguments."""
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
@@ -117,22 +121,26 @@ def find_program(argv: tuple[str, ...], install: str) -> str:
     return found
 
 
-def installed_version(spec: ServerSpec, program: Program, argv: tuple[str, ...], install: str) -> str | None:
+def required_version(spec: ServerSpec) -> str | None:
+    """`0.32.0` of `--uvx vllm==0.32.0`; None where no version is named."""
+    return (spec.uvx or "").partition("==")[2].strip() or None
+
+
+def installed_version(spec: ServerSpec, program: Program, argv: tuple[str, ...] | None = None) -> str | None:
     """Version of the engine's package in its environment; None for containers and `uvx`, where asking downloads it.
 
     Raises LaunchError where the environment has no such package.
     """
-    found = find_program(argv, install)
+    found = find_program(argv or prefix(spec, program), program.install)
     if spec.docker is not None or spec.uvx is not None:
-        requirement = spec.uvx or ""
-        return requirement.partition("==")[2].strip() or None
+        return required_version(spec)
     python = found if program.script is None else _interpreter_of(Path(found))
     if python is None:
         return None
     code = f"import importlib.metadata as m; print(m.version({program.package!r}))"
     done = run_quietly((python, "-c", code))
     if done is None or done.returncode != 0:
-        raise LaunchError(f"the environment of {python} has no {program.package}; {install}")
+        raise LaunchError(f"the environment of {python} has no {program.package}; {program.install}")
     return done.stdout.strip() or None
 
 

@@ -6,7 +6,6 @@ that is not newer than it: options are added more often than taken away.
 
 from __future__ import annotations
 
-import difflib
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from server_launchers.errors import LaunchError
+from server_launchers.errors import LaunchError, near_name
 from server_launchers.folders import cache_folder
 
 HELP_SECONDS = 180.0
@@ -47,9 +46,9 @@ class Flags:
             flag = word.split("=", 1)[0].split(".", 1)[0].replace("_", "-")
             if not flag.startswith("--") or self._knows(flag):
                 continue
-            near = difflib.get_close_matches(flag, self.names, n=1, cutoff=0.7)
+            near = near_name(flag, self.names)
             others = [version for version in recorded_versions(self.engine) if flag in recorded(self.engine, version)]
-            hints = [f"did you mean {near[0]}?"] if near else []
+            hints = [f"did you mean {near}?"] if near else []
             if others:
                 hints.append(f"known to {self.engine} {', '.join(others)}")
             raise LaunchError(
@@ -133,3 +132,14 @@ def version_key(version: str) -> tuple[int, ...]:
             break
         numbers.append(int(part))
     return tuple(numbers)
+
+
+def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
+    """Options with their values, without those that are None or False; True gives the option alone."""
+    words: list[str] = []
+    for flag, value in pairs:
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words

@@ -28,6 +28,11 @@ def kind_for(engine: str) -> str:
     return "vllm_router" if engine in ("vllm", "vllm_ascend") else "sglang_router"
 
 
+def wanted(spec: ServerSpec) -> bool:
+    """Whether a router is to stand before the replicas."""
+    return spec.engine == "sglang_router" or (spec.dp_mode == "router" and spec.dp > 1)
+
+
 def readiness(kind: str) -> Readiness:
     """How a router tells that its workers can work."""
     return Readiness("/readiness", lists_models=kind == "vllm_router")
@@ -36,7 +41,8 @@ def readiness(kind: str) -> Readiness:
 def program(kind: str, spec: ServerSpec) -> Program:
     """The router as a module; with a key, by a line that keeps the key off argv."""
     module = f"{kind}.launch_router"
-    return Program(None, keyed(module) if spec.api_key_env else ("-m", module), kind.replace("_", "-"))
+    words = keyed(module) if spec.api_key_env else ("-m", module)
+    return Program(None, words, kind.replace("_", "-"), install(kind))
 
 
 def interpreter(spec: ServerSpec) -> str:

@@ -1,37 +1,27 @@
 """SGLang on CUDA, ROCm, CPU or (`--device npu`) Ascend NPUs: `python -m sglang.launch_server`.
 
-    python -m server_launchers.engines.sglang Qwen/QwQ-32B --tp 8 --dp 2
-
 SGLang takes a key on its command line only, where every user of the machine could read it: it is then started
 through a line of Python that adds the key from an environment variable.
 """
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 
-from server_launchers.deployment import Command, Readiness, flag_pairs
-from server_launchers.engines import environments
+from server_launchers.deployment import Command
+from server_launchers.engines import devices as accelerators
+from server_launchers.engines import environments, inspection
 from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags
+from server_launchers.engines.inspection import Facts
+from server_launchers.engines.known_flags import Flags, flag_pairs
+from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
-READINESS = Readiness()
 TESTED_VERSION = "0.5.23"
 INSTALL = environments.install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
 KEY_VARIABLE = "HARNESS_SERVER_KEY"
-PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang")
-
-
-def help_argv(spec: ServerSpec) -> tuple[str, ...]:
-    """What prints the options when `--help` is added."""
-    return environments.prefix(spec, PROGRAM)
-
-
-def on_npu(spec: ServerSpec) -> bool:
-    """Whether the spec asks for Ascend NPUs."""
-    return spec.device == "npu"
+PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
 def keyed(module: str) -> tuple[str, ...]:
@@ -43,9 +33,20 @@ def keyed(module: str) -> tuple[str, ...]:
     )
 
 
-def command(spec: ServerSpec, flags: Flags, *, port: int, devices: str = "") -> Command:
+def recorded(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine."""
+    return inspection.recorded(spec, PROGRAM.package)
+
+
+def inspect(spec: ServerSpec) -> Facts:
+    """Facts of this machine; raises LaunchError where SGLang is not there."""
+    return inspection.of_package(spec, PROGRAM, recorded(spec))
+
+
+def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    npu = on_npu(spec)
+    kind = accelerators.kind_of(spec)
+    npu = kind == "ascend"
     model = environments.local_model(spec)
     environment = dict(spec.environment)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
@@ -96,16 +97,12 @@ def command(spec: ServerSpec, flags: Flags, *, port: int, devices: str = "") -> 
     words += spec.extra_flags
     secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
     module = keyed("sglang.launch_server") if spec.api_key_env else PROGRAM.module
-    chosen = Program(None, module, "sglang")
+    chosen = replace(PROGRAM, module=module)
     if spec.docker is not None:
         inside = Command(tuple(words), environment, secrets)
-        kind = "ascend" if npu else "cuda"
         entry = ("python3", *module)
         return environments.contained(spec, spec.docker, entry, inside, port=port, kind=kind, devices=devices)
     return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
 
 
-if __name__ == "__main__":
-    from server_launchers.foreground import main
-
-    sys.exit(main("sglang"))
+LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command)

@@ -1,47 +1,43 @@
-"""The server of Hugging Face transformers: `transformers serve MODEL`; for models that no faster engine knows.
-
-python -m server_launchers.engines.transformers Qwen/Qwen3-0.6B
-"""
+"""The server of Hugging Face transformers: `transformers serve MODEL`; for models that no faster engine knows."""
 
 from __future__ import annotations
 
-import sys
-
-from server_launchers.deployment import Command, Readiness, flag_pairs
-from server_launchers.engines import environments
+from server_launchers.deployment import Command, Readiness
+from server_launchers.engines import environments, inspection
 from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags
+from server_launchers.engines.inspection import Facts
+from server_launchers.engines.known_flags import Flags, flag_pairs
+from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
-from server_launchers.spec import ServerSpec
+from server_launchers.spec import OPTIONS, ServerSpec
 
-# Its list of models is that of the hub's cache, and an error without a network.
-READINESS = Readiness(lists_models=False)
 TESTED_VERSION = "5.23.0"
+UNSUPPORTED = (
+    *("tp", "pp", "nodes", "context", "reasoning_parser"),
+    *("served_name", "chat_template", "api_key_env", "docker"),
+)
+"""Fields of the spec that this server has no option for."""
 INSTALL = environments.install_hint(f"'transformers[serving]=={TESTED_VERSION}' torch")
-PROGRAM = Program("transformers", ("-m", "transformers.cli.transformers"), "transformers")
+PROGRAM = Program(
+    "transformers", ("-m", "transformers.cli.transformers"), "transformers", INSTALL, subcommand=("serve",)
+)
 
 
-def help_argv(spec: ServerSpec) -> tuple[str, ...]:
-    """What prints the options when `--help` is added."""
-    return (*environments.prefix(spec, PROGRAM), "serve")
+def recorded(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine."""
+    return inspection.recorded(spec, PROGRAM.package)
 
 
-def command(spec: ServerSpec, flags: Flags, *, port: int) -> Command:
+def inspect(spec: ServerSpec) -> Facts:
+    """Facts of this machine; raises LaunchError where transformers is not there."""
+    return inspection.of_package(spec, PROGRAM, recorded(spec))
+
+
+def command(spec: ServerSpec, flags: Flags, port: int, _devices: str = "") -> Command:
     """The command for one replica on `port`; raises LaunchError for what this server cannot do."""
-    unsupported = {
-        "--tp": spec.tp > 1,
-        "--pp": spec.pp > 1,
-        "--nodes": spec.nodes > 1,
-        "--context": spec.context,
-        "--reasoning-parser": spec.reasoning_parser,
-        "--served-name": spec.served_name,
-        "--chat-template": spec.chat_template,
-        "--api-key-env": spec.api_key_env,
-        "--docker": spec.docker,
-    }
-    if given := [flag for flag, value in unsupported.items() if value]:
+    if given := [OPTIONS[one].flag for one in UNSUPPORTED if getattr(spec, one) != OPTIONS[one].default]:
         raise LaunchError(f"transformers serve has nothing like {', '.join(given)}; leave it out or use vllm or sglang")
-    words = ["serve", environments.local_model(spec)]
+    words = [*PROGRAM.subcommand, environments.local_model(spec)]
     words += flag_pairs(
         (
             ("--host", spec.host),
@@ -61,7 +57,7 @@ def command(spec: ServerSpec, flags: Flags, *, port: int) -> Command:
     return Command((*environments.prefix(spec, PROGRAM), *words, *spec.extra_flags), dict(spec.environment))
 
 
-if __name__ == "__main__":
-    from server_launchers.foreground import main
-
-    sys.exit(main("transformers"))
+# Its list of models is that of the hub's cache, and an error without a network.
+LAUNCHER = Launcher(
+    inspect=inspect, recorded=recorded, command=command, readiness=lambda _spec: Readiness(lists_models=False)
+)

@@ -1,29 +1,29 @@
 """vLLM on CUDA, ROCm or CPU: `vllm serve`.
 
-    python -m server_launchers.engines.vllm Qwen/QwQ-32B --tp 8 --context 40960
-
 vLLM 0.7 is started as a module, as its users do; newer ones by their command. A key goes in by the variable that
 vLLM reads for it, so that it stands in no argv.
 """
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 
-from server_launchers.deployment import Command, Readiness, flag_pairs
-from server_launchers.engines import environments
+from server_launchers.deployment import Command
+from server_launchers.engines import devices as accelerators
+from server_launchers.engines import environments, inspection
 from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags, version_key
+from server_launchers.engines.inspection import Facts
+from server_launchers.engines.known_flags import Flags, flag_pairs, version_key
+from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
-READINESS = Readiness()
 TESTED_VERSION = "0.33.0"
 INSTALL = environments.install_hint(
     f"vllm=={TESTED_VERSION}", f"--uvx vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}"
 )
-PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm")
-MODULE_PROGRAM = Program(None, ("-m", "vllm.entrypoints.openai.api_server"), "vllm")
+PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
+MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
 
 
@@ -33,18 +33,23 @@ def program(spec: ServerSpec) -> Program:
     return MODULE_PROGRAM if old else PROGRAM
 
 
-def help_argv(spec: ServerSpec) -> tuple[str, ...]:
-    """What prints the options when `--help` is added."""
-    chosen = program(spec)
-    return (*environments.prefix(spec, chosen), *(("serve",) if chosen.script else ()))
+def recorded(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine."""
+    return inspection.recorded(spec, PROGRAM.package)
 
 
-def command(spec: ServerSpec, flags: Flags, *, port: int, kind: str = "cuda", devices: str = "") -> Command:
+def inspect(spec: ServerSpec) -> Facts:
+    """Facts of this machine; raises LaunchError where vLLM is not there."""
+    return inspection.of_package(spec, program(spec), recorded(spec))
+
+
+def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
     chosen = program(spec)
+    kind = accelerators.kind_of(spec)
     model = environments.local_model(spec)
     environment = dict(spec.environment)
-    words = ["serve", model] if chosen.script else ["--model", model]
+    words = [*chosen.subcommand, model] if chosen.subcommand else ["--model", model]
     words += flag_pairs(
         (
             ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
@@ -132,7 +137,4 @@ def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
     return [negative] if negative in flags else []
 
 
-if __name__ == "__main__":
-    from server_launchers.foreground import main
-
-    sys.exit(main("vllm"))
+LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command)

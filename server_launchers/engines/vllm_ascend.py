@@ -1,19 +1,20 @@
 """vLLM on Ascend NPUs: the same command as vLLM's, which loads the plug-in `vllm-ascend` by itself.
 
-    python -m server_launchers.engines.vllm_ascend Qwen/QwQ-32B --tp 8
-
 Versions belong together: a vllm-ascend release works with one vLLM release, one torch-npu and one CANN
 (`PAIRS`, from the project's release compatibility matrix).
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import vllm
+from server_launchers.engines import devices as accelerators
+from server_launchers.engines import environments, inspection, vllm
+from server_launchers.engines.environments import Program
+from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, version_key
+from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
@@ -65,17 +66,38 @@ def check_pair(vllm_version: str, ascend_version: str) -> None:
         )
 
 
-def command(spec: ServerSpec, flags: Flags, *, port: int, devices: str = "") -> Command:
+def program(spec: ServerSpec) -> Program:
+    """vLLM's command of this version, with the lines that install it for NPUs."""
+    return replace(vllm.program(spec), install=INSTALL + pairing_table())
+
+
+def recorded(spec: ServerSpec) -> Facts:
+    """Facts without asking the machine: by default those of the newest vLLM that has a plug-in."""
+    return inspection.recorded(replace(spec, engine_version=spec.engine_version or _NEWEST.vllm), vllm.PROGRAM.package)
+
+
+def inspect(spec: ServerSpec) -> Facts:
+    """Facts of this machine; raises LaunchError where the plug-in is missing or for another vLLM, or an NPU is ill."""
+    chosen = program(spec)
+    facts = inspection.of_package(spec, chosen, recorded(spec))
+    installed = facts.versions.get(chosen.package)
+    if installed is None or spec.docker is not None or spec.uvx is not None:
+        return facts
+    version = environments.installed_version(spec, replace(chosen, package="vllm-ascend")) or "unknown"
+    check_pair(installed, version)
+    if unhealthy := accelerators.unhealthy_ascend():
+        raise LaunchError(f"npu-smi reports a device that is not well: {unhealthy[0]}")
+    return replace(facts, versions={**facts.versions, "vllm_ascend": version})
+
+
+def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
     """As vLLM's, with what several NPU nodes need to find each other; raises LaunchError as vLLM's does."""
     environment: dict[str, str] = {}
     if spec.interface is not None:
         environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
     if spec.node_address is not None:
         environment["HCCL_IF_IP"] = spec.node_address
-    return vllm.command(spec, flags, port=port, kind="ascend", devices=devices).adding(environment)
+    return vllm.command(spec, flags, port, devices).adding(environment)
 
 
-if __name__ == "__main__":
-    from server_launchers.foreground import main
-
-    sys.exit(main("vllm_ascend"))
+LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command)

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import msgspec
 
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
@@ -28,10 +28,8 @@ _SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNOREC
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 
 
-class Member(BaseModel):
+class Member(msgspec.Struct, frozen=True):
     """One process of a server."""
-
-    model_config = ConfigDict(extra="ignore")
 
     role: Literal["engine", "router"]
     argv: list[str]
@@ -49,10 +47,8 @@ class Member(BaseModel):
     """Run after the process was stopped, for what its end does not end (a container)."""
 
 
-class ServerState(BaseModel):
+class ServerState(msgspec.Struct, frozen=True):
     """What is known of one server."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     engine: str
@@ -123,8 +119,8 @@ def path_of(name: str) -> Path:
 def read(path: Path) -> ServerState | None:
     """The state in `path`; None where it is gone or not one of ours."""
     try:
-        return ServerState.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
+        return msgspec.json.decode(path.read_bytes(), type=ServerState, dec_hook=lambda kind, text: kind(text))
+    except (OSError, msgspec.DecodeError):
         return None
 
 
@@ -132,7 +128,7 @@ def write(state: ServerState) -> None:
     """Replace the state file of this server in one step."""
     path = path_of(state.name)
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(state.model_dump_json(indent=1), encoding="utf-8")
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(state, enc_hook=str), indent=1))
     temporary.replace(path)
 
 
@@ -143,7 +139,7 @@ def read_all() -> list[ServerState]:
         state = read(path)
         if state is not None:
             if state.status != "exited" and not state.running:
-                state = state.model_copy(update={"status": "exited"})
+                state = msgspec.structs.replace(state, status="exited")
             found.append(state)
     return sorted(found, key=lambda state: state.created)
 

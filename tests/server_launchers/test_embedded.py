@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from server_launchers.embedded import openmp
 from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
 from tests.budget import rounds
@@ -93,14 +94,17 @@ def test_the_program_leaves_after_its_grace_though_a_client_stays(smollm2: Path,
     argv = [
         sys.executable,
         "-m",
-        "server_launchers.engines.llama_cpp",
+        "server_launchers.embedded.llama_cpp_server",
         str(smollm2),
         "--threads",
         "1",
         "--grace",
         "0.3",
     ]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    environment = {**os.environ, **openmp.environment()}
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as server:
         assert server.stdout is not None
         found = re.search(r"http://\S+", server.stdout.readline())
         assert found is not None

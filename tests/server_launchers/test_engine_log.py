@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from server_launchers.embedded import openmp
 from server_launchers.keeping import engine_log
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
@@ -170,7 +171,11 @@ def test_a_taken_port_is_told_from_a_real_servers_words(tmp_path: Path) -> None:
 def llama_cpp(*arguments: str) -> tuple[str, int]:
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed (extra llama-cpp)")
-    return output_of(sys.executable, "-m", "server_launchers.engines.llama_cpp", *arguments)
+    # The loader reads its path once, when a process starts.
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in openmp.environment().items():
+            patch.setenv(name, value)
+        return output_of(sys.executable, "-m", "server_launchers.embedded.llama_cpp_server", *arguments)
 
 
 def test_a_damaged_gguf_file_is_told_from_llama_cpps_words(tmp_path: Path) -> None:

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from server_launchers import foreground
-from server_launchers.engines import devices, known_flags, table, vllm_ascend
-from server_launchers.errors import LaunchError
+from server_launchers import __main__ as door
+from server_launchers.command_line import given_flags, spec_from
+from server_launchers.engines import devices, known_flags, replicas, table, vllm_ascend
+from server_launchers.engines.inspection import Facts
+from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
-from server_launchers.spec import ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
 
 OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
 
 
-def spec(engine: str, model: str = "org/model", **fields: object) -> ServerSpec:
-    return ServerSpec.model_validate({"engine": engine, "model": model, "port": 8000} | fields)
+def spec(engine: str, model: str = "org/model", **fields: Any) -> ServerSpec:
+    return ServerSpec(**({"engine": engine, "model": model, "port": 8000} | fields))
 
 
 def dry(engine: str, **fields: object) -> list[str]:
-    return supervisor.dry_run(spec(engine, **fields), ask=False)
+    """The commands on a machine of which nothing is known."""
+    described = spec(engine, **fields)
+    ports = range(8000, 8000 + replicas.ports_needed(described))
+    return replicas.lines(described, ports, table.recorded_facts(described))
 
 
 def some_specs(engine: str) -> st.SearchStrategy[dict[str, object]]:
@@ -94,9 +100,9 @@ def test_given_devices_are_sliced_in_their_order() -> None:
 
 
 def test_too_few_devices_are_refused_with_the_sum() -> None:
-    facts = table.Facts(known_flags.recorded("vllm"), device_ids=("0", "1", "2"))
+    facts = Facts(known_flags.recorded("vllm"), device_ids=("0", "1", "2"))
     with pytest.raises(LaunchError, match=r"2 x 2 = 4 devices are needed, there are 3 \(0, 1, 2\)"):
-        table.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
+        replicas.deploy(spec("vllm", tp=2, dp=2), [8000, 8001], facts)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
@@ -139,10 +145,10 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
     assert all("--master-addr 10.0.0.1 --master-port 5000" in line for line in lines)
     lines = dry("sglang", tp=16, nodes=2, head_address="10.0.0.1")
     assert all("--nnodes 2" in line and "--dist-init-addr 10.0.0.1:29500" in line for line in lines)
-    node = table.deploy(
+    node = replicas.deploy(
         spec("sglang", tp=2, nodes=2, node_rank=1, head_address="h"),
         [8000],
-        table.Facts(known_flags.recorded("sglang")),
+        Facts(known_flags.recorded("sglang")),
     )
     assert node.base_urls == ()
 
@@ -248,26 +254,55 @@ def test_any_program_gets_its_places_filled_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "field", "message"),
     [
-        ({"engine": "vllm", "model": ""}, "needs a model"),
-        ({"engine": "command"}, "needs the command line after"),
-        ({"engine": "vllm", "model": "m", "nodes": 2}, "need head_address"),
-        ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "give one"),
-        ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "the name of an environment variable"),
-        ({"engine": "vllm", "model": "m", "name": "../x"}, "server's name is"),
-        ({"engine": "vllm", "model": "m", "nodes": 2, "node_rank": 2, "head_address": "h"}, "at most 1"),
+        ({"engine": "vlm", "model": "m"}, "engine", "there is no 'vlm'; there are llama_cpp, vllm"),
+        ({"engine": "vllm", "model": ""}, "model", "needs a model"),
+        ({"engine": "command"}, "extra_flags", "needs the command line after"),
+        ({"engine": "vllm", "model": "m", "tp": 0}, "tp", "0 does not fit; expected a whole number at least 1"),
+        ({"engine": "vllm", "model": "m", "tp": "8"}, "tp", "'8' does not fit; expected a whole number at least 1"),
+        ({"engine": "vllm", "model": "m", "tp": True}, "tp", "True does not fit"),
+        ({"engine": "vllm", "model": "m", "port": 65536}, "port", "expected a whole number at least 0 at most 65535"),
+        ({"engine": "vllm", "model": "m", "memory_fraction": float("nan")}, "memory_fraction", "a number more than 0"),
+        ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected client or engine or router"),
+        ({"engine": "vllm", "model": "m", "host": None}, "host", "None does not fit; expected a text"),
+        ({"engine": "vllm", "model": "m", "devices": "0,1"}, "devices", "expected a list of texts"),
+        ({"engine": "vllm", "model": "m", "environment": {"A B": ""}}, "environment", "'A B' is no name"),
+        ({"engine": "vllm", "model": "m", "nodes": 2}, "head_address", "several nodes need the address of node 0"),
+        ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "docker", "give one"),
+        ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
+        ({"engine": "vllm", "model": "m", "name": "../x"}, "name", "server's name is"),
+        ({"engine": "vllm", "model": "m", "nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "at most 1"),
     ],
 )
-def test_a_spec_that_cannot_be_meant_is_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        ServerSpec.model_validate(fields)
-    with pytest.raises(LaunchError, match=message):
-        foreground.spec_from(fields)
+def test_a_spec_that_cannot_be_meant_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        ServerSpec(**fields)
+    assert caught.value.field == field
+    assert "sk-123" not in str(caught.value)
+
+
+def test_a_value_of_the_environment_is_in_no_message() -> None:
+    with pytest.raises(SpecError, match="the value does not fit") as caught:
+        spec("vllm", environment={"TOKEN": b"s3cret"})
+    assert "s3cret" not in str(caught.value)
+
+
+def test_texts_and_lists_become_the_spec_s_own_types() -> None:
+    made = spec("vllm", chat_template="x.jinja", devices=["0"], memory_fraction=1)
+    assert made == spec("vllm", chat_template=Path("x.jinja"), devices=("0",), memory_fraction=1.0)
+
+
+def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
+    assert set(get_args(Engine)) == set(ENGINES) == set(table.LAUNCHERS)
+    described = {"engine", "model", "name", "extra_flags"}
+    assert set(ServerSpec.__dataclass_fields__) == described | set(OPTIONS)
+    assert all(option.asked.help.endswith(".") for option in OPTIONS.values())
+    assert len({option.flag for option in OPTIONS.values()}) == len(OPTIONS)
 
 
 def test_a_transformers_server_refuses_what_it_has_no_option_for() -> None:
-    with pytest.raises(LaunchError, match="nothing like --tp, --context"):
+    with pytest.raises(LaunchError, match="nothing like --tp, --max-model-len"):
         dry("transformers", tp=2, context=100)
 
 
@@ -326,32 +361,58 @@ def test_a_missing_ascend_engine_prints_the_pairing_table(tmp_path: Path, monkey
         supervisor.launch(spec("vllm_ascend"))
 
 
-def test_a_command_line_describes_a_spec() -> None:
-    made, is_dry = foreground.parse(
-        "vllm",
-        [
-            "org/m",
-            "--tp",
-            "8",
-            "--no-prefix-caching",
-            "--env",
-            "A=b=c",
-            "--devices",
-            "0,1",
-            "--dry-run",
-            "--",
-            "--x",
-            "1",
-        ],
-    )
-    assert is_dry
-    assert (made.tp, made.prefix_caching, made.environment, made.devices, made.extra_flags) == (
-        8,
-        False,
-        {"A": "b=c"},
-        ("0", "1"),
-        ("--x", "1"),
-    )
+def asked(*words: str) -> tuple[int, str, str]:
+    """Exit code, output and error of `python -m server_launchers`."""
+    done = CliRunner().invoke(door.command, words)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ServerSpec] = []
+    monkeypatch.setattr(supervisor, "dry_run", lambda made: seen.append(made) or ["line"])
+    own = "vllm org/m --tp 8 --no-prefix-caching --eager --env A=b=c --env D= --devices 0,1 --dry-run"
+    words = [*own.split(), "--", "--x", "1"]
+    assert asked(*words) == (0, "line\n", "")
+    assert seen == [
+        ServerSpec(
+            engine="vllm",
+            model="org/m",
+            tp=8,
+            prefix_caching=False,
+            eager=True,
+            environment={"A": "b=c", "D": ""},
+            devices=("0", "1"),
+            extra_flags=("--x", "1"),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("vlm m", "error: unknown engine 'vlm'; there are llama_cpp, vllm"),
+        ("vlm m", "Did you mean vllm?"),
+        ("vllm", "error: model: engine vllm needs a model"),
+        ("vllm m --tp 0", "'--tp': 0 is not in the range x>=1"),
+        ("vllm m --memory-fraction 0", "error: --memory-fraction: 0.0 does not fit; expected a number more than 0"),
+        ("vllm m --nodes 2", "error: --head-address: several nodes need"),
+        ("vllm m --server-key-env sk-1", "error: --server-key-env: give the name of an environment variable"),
+        ("vllm m --env A", "error: --env 'A': expected NAME=VALUE"),
+        ("vllm m stray", "unexpected extra argument"),
+        ("command ./server", "error: extra_flags: engine command needs the command line after `--`"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, message: str) -> None:
+    code, out, error = asked(*words.split(), "--dry-run")
+    assert (code, out) == (2, "")
+    assert message in error
+
+
+def test_given_flags_are_those_that_were_typed() -> None:
+    params = {f"server_{one}": None for one in OPTIONS} | {"server_environment": (), "seed": 3}
+    assert given_flags(params) == []
+    assert given_flags(params | {"server_context": 5, "server_eager": False}) == ["--max-model-len", "--eager"]
+    assert spec_from("vllm", "m", params).seed is None
 
 
 @pytest.mark.parametrize(
@@ -359,13 +420,13 @@ def test_a_command_line_describes_a_spec() -> None:
     [("http://h:1", "http://h:1"), ("http://h:1/v1/", "http://h:1"), ("https://h/api/v1", "https://h/api")],
 )
 def test_an_external_server_is_given_by_its_url_with_or_without_v1(given_url: str, base: str) -> None:
-    deployment = table.deploy(spec("external", model=given_url), [], table.Facts(known_flags.recorded("external")))
+    deployment = replicas.deploy(spec("external", model=given_url), [], Facts(known_flags.recorded("external")))
     assert deployment.base_urls == (base,)
 
 
 def test_an_external_server_without_a_url_is_refused() -> None:
     with pytest.raises(LaunchError, match="given by its URL"):
-        table.deploy(spec("external", model="host:1"), [], table.Facts(known_flags.recorded("external")))
+        replicas.deploy(spec("external", model="host:1"), [], Facts(known_flags.recorded("external")))
 
 
 def test_an_ascend_container_is_handed_its_devices_by_name() -> None:

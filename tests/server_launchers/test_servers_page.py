@@ -6,38 +6,31 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
+from click import Command
 from click.testing import CliRunner
 
 from harness.cli.main import cli
-from server_launchers import foreground
+from server_launchers.__main__ import command as launchers_command
 from server_launchers.engines import vllm_ascend
-from server_launchers.keeping import supervisor
-from server_launchers.spec import Engine
+from server_launchers.spec import ENGINES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "servers.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^\$ harness serve (.+)\n((?:(?!\$|```).+\n)+)", PAGE, re.MULTILINE)
 
 
+@pytest.mark.parametrize("door", [(cli, ["serve"]), (launchers_command, [])], ids=["harness serve", "server_launchers"])
 @pytest.mark.parametrize(("line", "output"), SHOWN)
-def test_a_shown_command_prints_what_is_shown(line: str, output: str) -> None:
-    engine, *arguments = shlex.split(line)
-    spec, _ = foreground.parse(engine, arguments)
-    printed = [text.replace(sys.executable, "python") for text in supervisor.dry_run(spec, ask=False)]
-    assert printed == output.splitlines()
-
-
-@pytest.mark.parametrize(("line", "output"), SHOWN)
-def test_the_harness_prints_what_is_shown(
-    line: str, output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_both_commands_print_what_is_shown(
+    line: str, output: str, door: tuple[Command, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A machine with eight devices of either kind and no engine installed.
     for variable in ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"):
         monkeypatch.setenv(variable, "0,1,2,3,4,5,6,7")
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = CliRunner().invoke(cli, ["serve", *with_option(shlex.split(line), "--dry-run")])
+    command, words = door
+    done = CliRunner().invoke(command, [*words, *with_option(shlex.split(line), "--dry-run")])
     assert done.exit_code == 0, done.output
     assert done.stdout.replace(sys.executable, "python").splitlines() == output.splitlines()
 
@@ -50,7 +43,7 @@ def with_option(words: list[str], option: str) -> list[str]:
 
 def test_the_page_shows_every_engine_that_is_started() -> None:
     shown = {line.split()[0] for line, _ in SHOWN}
-    assert shown == set(get_args(Engine)) - {"external"}
+    assert shown == set(ENGINES) - {"external"}
 
 
 def test_the_page_has_the_pairing_table() -> None:

@@ -10,15 +10,18 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from server_launchers.engines import known_flags
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import processes, state, supervisor
-from server_launchers.keeping.supervisor import Progress
+from server_launchers.keeping import ports, processes, servers, state, supervisor, waiting
+from server_launchers.keeping.progress import Progress
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 
@@ -28,10 +31,10 @@ LIMIT_SECONDS = 30.0
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes by /proc")
 
 
-def faulty(*habits: str, **fields: object) -> ServerSpec:
+def faulty(*habits: str, **fields: Any) -> ServerSpec:
     words = (sys.executable, PROGRAM, "{port}", *habits)
-    base: dict[str, object] = {"engine": "command", "model": "faulty", "extra_flags": words, "health_path": "/health"}
-    return ServerSpec.model_validate(base | {"stop_grace": 0.5} | fields)
+    base: dict[str, Any] = {"engine": "command", "model": "faulty", "extra_flags": words, "health_path": "/health"}
+    return ServerSpec(**(base | {"stop_grace": 0.5} | fields))
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -88,9 +91,9 @@ def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) ->
     seen: list[Progress] = []
     with supervisor.launch(faulty(), on_progress=seen.append) as server:
         assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
-        assert [one.status for one in supervisor.status()] == ["ready"]
-        assert supervisor.find().base_urls == list(server.base_urls)
-    assert supervisor.status() == []
+        assert [one.status for one in servers.status()] == ["ready"]
+        assert servers.find().base_urls == list(server.base_urls)
+    assert servers.status() == []
     assert not tagged(tag)
 
 
@@ -108,7 +111,7 @@ def test_nothing_survives_the_death_of_any_part(victim: str, tag: str) -> None:
         os.kill(member.pid if victim == "engine" else server.pid, signal.SIGKILL)  # type: ignore[arg-type]
         if victim == "guard":
             # Its engine dies with it; what the engine had started is found by its mark.
-            supervisor.stop(server.name)
+            servers.stop(server.name)
         wait_until(lambda: not tagged(tag), f"left after the {victim} was killed")
 
 
@@ -147,11 +150,11 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
     child = launched_by("supervisor.launch(faulty('hides-child', name='mine'), detach=True)")
     with child:
         assert child.wait() == 0
-    (known,) = supervisor.status()
+    (known,) = servers.status()
     assert (known.name, known.status, known.model) == ("mine", "ready", "faulty")
     assert httpx.get(f"{known.base_urls[0]}/health").status_code == 200
-    assert supervisor.stop("mine") == []
-    assert supervisor.status() == []
+    assert servers.stop("mine") == []
+    assert servers.status() == []
     assert not tagged(tag)
 
 
@@ -175,10 +178,10 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
         member = known.members[0]
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     try:
-        recycled = member.model_copy(update={"pid": stranger.pid})
-        state.write(known.model_copy(update={"guard_pid": stranger.pid, "members": [recycled], "mark": "x"}))
-        assert [one.status for one in supervisor.status()] == ["exited"]
-        assert supervisor.stop("mine") == []
+        recycled = msgspec.structs.replace(member, pid=stranger.pid)
+        state.write(msgspec.structs.replace(known, guard_pid=stranger.pid, members=[recycled], mark="x"))
+        assert [one.status for one in servers.status()] == ["exited"]
+        assert servers.stop("mine") == []
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -191,7 +194,7 @@ def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -
         with pytest.raises(LaunchError, match="a server called faulty is running"):
             supervisor.launch(faulty(name="faulty"))
         with pytest.raises(LaunchError, match="cannot tell which server is meant; running: faulty, faulty-2"):
-            supervisor.find()
+            servers.find()
 
 
 def test_a_taken_port_is_refused_with_the_program_that_holds_it() -> None:
@@ -210,16 +213,16 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
     with supervisor.launch(faulty()) as foreign:
         port = foreign.base_urls[0].rpartition(":")[2]
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
-        ours = faulty().model_copy(update={"extra_flags": (sys.executable, PROGRAM, "0", "silent")})
+        ours = replace(faulty(), extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(supervisor, "_ports", lambda *_: [int(port)])
-            patch.setattr(supervisor, "_refuse_taken_port", lambda *_: None)
+            patch.setattr(ports, "choose", lambda *_: [int(port)])
+            patch.setattr(ports, "refuse_taken", lambda *_: None)
             with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
                 supervisor.launch(ours)
 
 
 def test_a_start_that_hangs_after_a_fatal_error_fails_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "HANGING_SECONDS", 1.0)
+    monkeypatch.setattr(waiting, "HANGING_SECONDS", 1.0)
     with pytest.raises(LaunchError, match="did not start, and does not end: a port is in use"):
         supervisor.launch(faulty("hangs"))
 
@@ -237,7 +240,7 @@ def test_a_server_that_stays_unhealthy_fails_with_what_is_waited_for() -> None:
 def test_a_start_that_dies_gives_its_cause_and_the_end_of_its_log() -> None:
     with pytest.raises(LaunchError, match=r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"):
         supervisor.launch(faulty("dies"))
-    assert supervisor.status() == []
+    assert servers.status() == []
 
 
 def test_a_crash_is_named_by_its_signal() -> None:
@@ -286,9 +289,9 @@ def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
 def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_log() -> None:
     with supervisor.launch(faulty("dies-later", name="mine")) as server:
         wait_until(lambda: server.state is not None and server.state.status == "exited", "the server ended")
-        (known,) = supervisor.status()
+        (known,) = servers.status()
         assert known.members[0].exit_code == 7
-        assert "exit status 7" in supervisor.logs("mine")[0].read_text()
+        assert "exit status 7" in servers.logs("mine")[0].read_text()
 
 
 def test_an_external_server_is_looked_at_and_left_alone() -> None:
@@ -304,13 +307,13 @@ def test_an_external_server_is_looked_at_and_left_alone() -> None:
 def test_stop_and_logs_name_the_servers_there_are() -> None:
     with supervisor.launch(faulty(name="one")), supervisor.launch(faulty(name="two")):
         with pytest.raises(LaunchError, match="no server is called three; known: one, two"):
-            supervisor.stop("three")
+            servers.stop("three")
         with pytest.raises(LaunchError, match="say which server to stop, or --all; known: one, two"):
-            supervisor.stop()
+            servers.stop()
         with pytest.raises(LaunchError, match="say whose log to show; known: one, two"):
-            supervisor.logs()
-        assert supervisor.stop(all=True) == []
-        assert supervisor.status() == []
+            servers.logs()
+        assert servers.stop(all=True) == []
+        assert servers.status() == []
 
 
 def installed_engine(folder: Path, version: str, plugin: str | None = None) -> Path:
@@ -340,7 +343,7 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_options_a
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     python = installed_engine(tmp_path / "env", "0.32.0")
     base = {"engine": "vllm", "model": "faulty", "python": python, "stop_grace": 0.5}
-    with supervisor.launch(ServerSpec.model_validate(base)) as server:
+    with supervisor.launch(ServerSpec(**base)) as server:
         known = server.state
         assert known is not None
         assert known.versions["vllm"] == "0.32.0"
@@ -349,7 +352,7 @@ def test_an_engine_of_another_environment_is_asked_for_its_version_and_options_a
     with pytest.raises(
         LaunchError, match=r"vllm 0\.32\.0 has no option --reasoning-effort-map; known to vllm 0\.33\.0"
     ):
-        supervisor.launch(ServerSpec.model_validate(base | {"extra_flags": ("--reasoning-effort-map", "{}")}))
+        supervisor.launch(ServerSpec(**(base | {"extra_flags": ("--reasoning-effort-map", "{}")})))
 
 
 def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
@@ -359,10 +362,10 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "4,5")
     python = installed_engine(tmp_path / "env", "0.23.0", plugin="0.23.0.post1")
     base = {"engine": "vllm_ascend", "model": "faulty", "python": python, "dp": 2, "stop_grace": 0.5}
-    with supervisor.launch(ServerSpec.model_validate(base)) as server:
-        assert [log.read_text()[0] for log in supervisor.logs(server.name)] == ["4", "5"]
+    with supervisor.launch(ServerSpec(**base)) as server:
+        assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
     with pytest.raises(LaunchError, match=r"1 x 4 = 4 devices are needed, there are 2 \(4, 5\)"):
-        supervisor.launch(ServerSpec.model_validate(base | {"dp": 1, "tp": 4}))
+        supervisor.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     other = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
     with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):
-        supervisor.launch(ServerSpec.model_validate(base | {"python": other}))
+        supervisor.launch(ServerSpec(**(base | {"python": other})))

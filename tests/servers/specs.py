@@ -28,8 +28,8 @@ _SHARED = {"served_name": MODEL, "device": "cpu", "context": CONTEXT, "max_seque
 
 def vllm_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
     """vLLM without compilation, its cache bounded to 1 GiB."""
-    return ServerSpec.model_validate(
-        {
+    return ServerSpec(
+        **{
             "engine": "vllm",
             "model": str(models / MODEL),
             "python": python,
@@ -43,8 +43,8 @@ def vllm_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
 
 def sglang_spec(python: Path, models: Path, **changes: Any) -> ServerSpec:
     """SGLang with torch's own attention."""
-    return ServerSpec.model_validate(
-        {
+    return ServerSpec(
+        **{
             "engine": "sglang",
             "model": str(models / MODEL),
             "python": python,

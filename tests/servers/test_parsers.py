@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from harness.presets import preset as presets
-from server_launchers.engines import known_flags, table
+from server_launchers.engines import known_flags, replicas, table
+from server_launchers.engines.inspection import Facts
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
@@ -81,8 +82,8 @@ def specs(engine: str) -> Iterator[ServerSpec]:
         if chosen.get("attention_backend"):
             chosen["attention_backend"] = BACKENDS[engine]
         for rank in range(parallel.get("nodes", 1)):
-            yield ServerSpec.model_validate(
-                {"engine": engine, "model": "org/model", "node_rank": rank, **chosen, **parallel, **kind}
+            yield ServerSpec(
+                **{"engine": engine, "model": "org/model", "node_rank": rank, **chosen, **parallel, **kind}
             )
 
 
@@ -90,8 +91,8 @@ def command_lines(engine: str, known: known_flags.Flags) -> list[tuple[str, ...]
     """The engine's arguments of every process of every spec, each once."""
     found: dict[tuple[str, ...], None] = {}
     for spec in specs(engine):
-        ports = range(8000, 8000 + table.ports_needed(spec))
-        for process in table.deploy(spec, ports, table.Facts(known)).processes:
+        ports = range(8000, 8000 + replicas.ports_needed(spec))
+        for process in replicas.deploy(spec, ports, Facts(known)).processes:
             if process.role == "engine":
                 found[process.command.argv] = None
     return list(found)
@@ -145,7 +146,7 @@ def test_the_installed_engine_is_asked_for_its_options_and_the_recorded_ones_agr
 ) -> None:
     python = request.getfixturevalue(name)
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
-    facts = table.inspect(ServerSpec.model_validate({"engine": name, "model": "m", "python": python, "device": "cpu"}))
+    facts = table.inspect(ServerSpec(engine=name, model="m", python=python, device="cpu"))
     assert facts.flags.asked
     printed = set(next((tmp_path / "flags").iterdir()).read_text().split())
     recorded = known_flags.recorded(name, facts.versions[name])

@@ -106,7 +106,7 @@ def test_a_launcher_that_is_killed_leaves_nothing(
     spec = vllm_spec(vllm, models)
     words = [spec.model, "--python", str(vllm), "--device", "cpu", "--eager", "--context", "2048", "--name", "doomed"]
     words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
-    running = subprocess.Popen([sys.executable, "-m", "server_launchers.engines.vllm", *words], stderr=subprocess.PIPE)
+    running = subprocess.Popen([sys.executable, "-m", "server_launchers", "vllm", *words], stderr=subprocess.PIPE)
     state = supervisor.state.path_of("doomed")
     # In the middle of a start: the engine has made its own children.
     wait_until(lambda: state.exists() and len(set(engine_processes()) - before) >= 3, "a start to be under way")

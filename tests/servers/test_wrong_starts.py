@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from server_launchers.engines import table
+from server_launchers.engines import replicas, table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state, supervisor
 from server_launchers.spec import ServerSpec
@@ -47,7 +47,7 @@ def cause_of(spec: ServerSpec) -> str:
 
 def unchecked(spec: ServerSpec, *words: str) -> ServerSpec:
     """The engine's command line with more words, past what the launcher looks at before a start."""
-    made = table.deploy(spec, [8000], table.inspect(spec)).processes[0].command
+    made = replicas.deploy(spec, [8000], table.inspect(spec)).processes[0].command
     argv = [*("{port}" if word == "8000" else word for word in made.argv), *words]
     return ServerSpec(
         engine="command", served_name="m", extra_flags=tuple(argv), environment=dict(made.environment),

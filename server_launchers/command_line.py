@@ -1,0 +1,93 @@
+"""The flags that describe a server, for both commands that start one: `python -m server_launchers`, `harness serve`.
+
+    made = spec_from("vllm", "Qwen/QwQ-32B", {"server_tp": 8}, extra_flags=())
+
+The parameter of a flag is called `server_<field>`: a command may have a `seed` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from server_launchers.errors import LaunchError, SpecError, near_name
+from server_launchers.spec import ENGINES, OPTIONS, Option, ServerSpec
+
+_PREFIX = "server_"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class EngineCommand(click.Command):
+    """A command whose words after ` -- ` are its parameter `extra_flags`: they go to the engine as they stand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ctx.params["extra_flags"] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
+
+
+def server_options(*, hidden: bool = False) -> Callable[[F], F]:
+    """Give a command the flags of a server; hidden ones work but are left out of its help."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(OPTIONS.values()):
+            function = _click_option(option, hidden=hidden)(function)
+        return function
+
+    return decorate
+
+
+def given_flags(params: Mapping[str, Any]) -> list[str]:
+    """The flags of a server that a command line holds."""
+    return [one.flag for one in OPTIONS.values() if params.get(_PREFIX + one.field) not in (None, ())]
+
+
+def spec_from(
+    engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
+) -> ServerSpec:
+    """The spec that a command's parameters describe; raises LaunchError that names the flag, or the engine meant."""
+    if engine not in ENGINES:
+        near = near_name(engine, ENGINES)
+        hint = f" Did you mean {near}?" if near else ""
+        raise LaunchError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}.{hint}")
+    given = {one: value for one in OPTIONS if (value := params.get(_PREFIX + one)) is not None}
+    given["environment"] = dict(_variable(text) for text in given.get("environment", ()))
+    if "devices" in given:
+        given["devices"] = [part.strip() for part in given["devices"].split(",") if part.strip()]
+    try:
+        return ServerSpec(engine=engine, model=model, name=name, extra_flags=extra_flags, **given)
+    except SpecError as error:
+        if error.field not in OPTIONS:
+            raise
+        raise LaunchError(f"{OPTIONS[error.field].flag}: {error.sentence}") from None
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise LaunchError(f"{OPTIONS['environment'].flag} {name!r}: expected NAME=VALUE")
+    return name, value
+
+
+def _click_option(option: Option, *, hidden: bool) -> Callable[[F], F]:
+    attributes: dict[str, Any] = {"help": option.asked.help, "hidden": hidden, "metavar": option.asked.metavar}
+    flag = option.flag
+    if option.kind is bool:
+        attributes |= {"is_flag": True, "default": None}
+        flag = f"{flag}/--no-{flag[2:]}" if option.optional else flag
+    elif option.choices:
+        attributes["type"] = click.Choice(option.choices)
+    elif option.kind is int:
+        bounds = (option.asked.least, option.asked.most)
+        attributes["type"] = click.INT if bounds == (None, None) else click.IntRange(*bounds)
+    elif option.kind is float:
+        attributes["type"] = click.FLOAT
+    elif option.kind is Path:
+        attributes["type"] = click.Path(exists=True, dir_okay=False, path_type=Path)
+    elif option.kind is dict:
+        attributes["multiple"] = True
+    return click.option(flag, _PREFIX + option.field, **attributes)

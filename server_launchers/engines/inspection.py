@@ -1,0 +1,70 @@
+"""What the machine says before a start: is the engine installed, which options does it know, which devices are there.
+
+`of_package` asks; `recorded` answers without asking, from the recorded options.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from server_launchers.engines import devices, environments, known_flags
+from server_launchers.engines.environments import Program
+from server_launchers.engines.known_flags import Flags
+from server_launchers.errors import LaunchError
+from server_launchers.spec import ServerSpec
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the machine says, as far as a spec needs it."""
+
+    flags: Flags
+    router_python: str = "python3"
+    device_ids: tuple[str, ...] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that this machine makes necessary."""
+
+
+def recorded(spec: ServerSpec, package: str) -> Facts:
+    """Facts without asking the machine: the recorded options, devices unknown."""
+    return Facts(known_flags.recorded(package, spec.engine_version))
+
+
+def of_package(spec: ServerSpec, program: Program, unasked: Facts) -> Facts:
+    """`unasked` with what the machine says of an engine that is a Python package.
+
+    Raises LaunchError where the engine is missing or no model is where the spec says.
+    """
+    environments.check_model(spec)
+    package = program.package
+    machine = devices.Machine(None) if spec.device == "cpu" else devices.find(devices.kind_of(spec))
+    versions = {"driver": machine.driver} if machine.driver else {}
+    if spec.device == "cpu":
+        versions["devices"] = devices.processor()
+    elif machine.names:
+        versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
+    facts = replace(unasked, device_ids=machine.ids, versions=versions)
+    if spec.docker is not None or spec.uvx is not None:
+        environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
+        version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
+        if not version:
+            return facts
+        return replace(facts, flags=known_flags.recorded(package, version), versions={**versions, package: version})
+    installed = environments.installed_version(spec, program)
+    if installed is None:
+        return facts
+    if spec.engine_version is None:
+        if not known_flags.version_key(installed):
+            raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
+        helping = (*environments.prefix(spec, program), *program.subcommand)
+        facts = replace(facts, flags=known_flags.ask(package, installed, helping))
+    return replace(facts, versions={**versions, package: installed})
+
+
+def _tag_version(image: str | None) -> str | None:
+    """`0.33.0` of `vllm/vllm-openai:v0.33.0`; None where the tag is no version."""
+    tag = (image or "").rpartition(":")[2].removeprefix("v")
+    return tag if len(known_flags.version_key(tag)) >= 2 else None

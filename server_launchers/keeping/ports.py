@@ -1,0 +1,47 @@
+"""TCP ports for a start: free ones, or those that were asked for, refused while another program holds them."""
+
+from __future__ import annotations
+
+import socket
+
+from server_launchers.errors import LaunchError
+from server_launchers.keeping import processes
+from server_launchers.spec import ServerSpec
+
+
+def choose(spec: ServerSpec, count: int) -> list[int]:
+    """`count` ports from the one that the spec names, else free ones; raises LaunchError where the host is not ours."""
+    if spec.port:
+        return list(range(spec.port, spec.port + count))
+    held, ports = [], []
+    # All are held at once, so that no two are the same.
+    for _ in range(count):
+        one = socket.socket(_family(spec.host))
+        held.append(one)
+        try:
+            one.bind((spec.host, 0))
+        except OSError as error:
+            raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
+        ports.append(int(one.getsockname()[1]))
+    for one in held:
+        one.close()
+    return ports
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def refuse_taken(host: str, port: int) -> None:
+    """Raise LaunchError, with the program that holds it, where `port` cannot be listened on."""
+    with socket.socket(_family(host)) as probe:
+        # What a server does itself: a port that an ended connection still occupies is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            raise LaunchError(
+                f"cannot listen on {host} port {port}: {error.strerror}{f', held by {owners}' if owners else ''}; "
+                "stop that program or choose another --port"
+            ) from None

@@ -1,0 +1,121 @@
+"""Waiting for a start: until every replica generated a token, or until one plain cause says that it will not."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from server_launchers.deployment import Deployment
+from server_launchers.engines import devices
+from server_launchers.errors import LaunchError
+from server_launchers.keeping import engine_log, processes, readiness, state
+from server_launchers.keeping.progress import OnProgress, Progress
+from server_launchers.keeping.state import Member, ServerState
+from server_launchers.spec import ServerSpec
+
+POLL_SECONDS = 0.2
+HANGING_SECONDS = 30.0
+"""Seconds of silence after a fatal error in the log upon which a start has failed: SGLang whose port was taken neither
+serves nor ends."""
+HANGING_LINES = 4
+"""Last lines of the log in which a fatal error counts."""
+ACKNOWLEDGE_SECONDS = 10.0
+"""Seconds that the guard may take to write down that its server is ready."""
+
+
+def until_ready(
+    spec: ServerSpec,
+    deployment: Deployment,
+    guard: subprocess.Popen[bytes],
+    known: ServerState,
+    on_progress: OnProgress,
+) -> str:
+    """The name of the model that every replica serves; raises LaunchError where that will not be."""
+    model = spec.client_name
+    begun = moved = time.monotonic()
+    sizes: list[int] = []
+    waiting = list(deployment.base_urls)
+    while waiting:
+        now = state.read(state.path_of(known.name)) or known
+        ended = next((member for member in now.members if member.exit_code is not None), None)
+        if ended is not None:
+            raise LaunchError(_failure(spec, ended))
+        if guard.poll() is not None:
+            raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
+        why = "starting"
+        try:
+            model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
+            _check_owner(deployment, waiting[0], guard.pid)
+            waiting.pop(0)
+            continue
+        except readiness.NotReady as error:
+            why = str(error)
+        except readiness.Foreign as error:
+            raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
+        if (new := [_size(member.log) for member in known.members]) != sizes:
+            sizes, moved = new, time.monotonic()
+        lines = engine_log.tail(known.log)
+        on_progress(Progress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
+        silent = time.monotonic() - moved
+        if silent > HANGING_SECONDS and engine_log.is_fatal(last := lines[-HANGING_LINES:]):
+            cause = engine_log.known_cause(last)
+            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(known.log)}")
+        if silent > spec.start_timeout:
+            raise LaunchError(
+                f"{spec.engine} is not ready and its log did not advance for {spec.start_timeout:g} s "
+                f"(--start-timeout): {why}{_tail_text(known.log)}"
+            )
+        time.sleep(POLL_SECONDS)
+    return model
+
+
+def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], known: ServerState, detach: bool) -> None:
+    """Return when the guard has heard that its server is ready: from here on `find` sees it.
+
+    A launcher that ends right after `detach` must not be taken for one that was killed. Without `detach` a guard that
+    cannot write its state (the disk is full) is borne with.
+    """
+    deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
+    path = state.path_of(known.name)
+    while (now := state.read(path)) is None or now.status != "ready":
+        if now is not None and now.status == "exited":
+            ended = next((member for member in now.members if member.exit_code is not None), now.members[0])
+            raise LaunchError(_failure(spec, ended))
+        if guard.poll() is not None:
+            raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
+        if time.monotonic() > deadline:
+            if detach:
+                raise LaunchError(
+                    f"the server's guard does not say in {path} that the server is ready; is the disk full?"
+                )
+            return
+        time.sleep(0.01)
+
+
+def _check_owner(deployment: Deployment, url: str, guard_pid: int) -> None:
+    """A port that answers like our server must also be held by a process that we started."""
+    port = int(url.rpartition(":")[2])
+    if deployment.readiness.owns_port and (owners := processes.listeners(port)):
+        ours = {guard_pid, *processes.descendants(guard_pid)}
+        if not owners & ours:
+            raise readiness.Foreign(", ".join(processes.describe(pid) for pid in sorted(owners)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _failure(spec: ServerSpec, member: Member) -> str:
+    cause = engine_log.cause(member.log, member.exit_code)
+    holders = devices.memory_holders() if "memory" in cause else []
+    held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
+    return f"{spec.engine} did not start: {cause}{held}{_tail_text(member.log)}"
+
+
+def _tail_text(log: Path) -> str:
+    lines = engine_log.tail(log)[-engine_log.TAIL_LINES :]
+    return f"\nlast lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f" (empty log {log})"
