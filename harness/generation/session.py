@@ -18,7 +18,7 @@ from harness.client.interface import Transport
 from harness.core.about import __version__
 from harness.core.errors import ServerError, StoreError
 from harness.core.wording import Sentence, option
-from harness.generation.budget import Budget
+from harness.generation.dispatch.budget import Budget
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Cause
