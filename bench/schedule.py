@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Order, Scheduler
-from harness.generation.plan import Task, owed
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.plan import Order, Task, owed
 
 CAP_TOKENS = 32_768
 MEAN_TOKENS = 8_000

@@ -20,10 +20,10 @@ from harness.client.address.endpoint import Endpoint
 from harness.core.checksums import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question
+from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress
 from harness.generation.runner import generate
-from harness.generation.session import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.grading.second.judge import (
     Scope,

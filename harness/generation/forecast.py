@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.core.records import Sample
-from harness.generation.network.asking import completion_tokens
+from harness.generation.lengths import completion_tokens
 from harness.generation.spending import Prices
 
 

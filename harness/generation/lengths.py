@@ -1,8 +1,8 @@
-"""Lengths of a former run's samples, by which a new one orders its questions."""
+"""How long samples are, in tokens: one of them, and those of a former run, by which a new one orders its questions."""
 
 from __future__ import annotations
 
-from harness.generation.network.asking import completion_tokens
+from harness.core.records import Sample
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
@@ -17,3 +17,9 @@ def mean_lengths(folder: RunFolder) -> dict[tuple[str, str], float]:
             total[0] += completion_tokens(sample)
             total[1] += 1
     return {question: tokens / n for question, (tokens, n) in sums.items()}
+
+
+def completion_tokens(sample: Sample) -> int:
+    """Length of a sample for planning: as stated, else the number of events, else a guess by characters."""
+    stated = sample.usage.completion_tokens
+    return stated or sample.timing.events or (len(sample.text or "") + len(sample.reasoning or "")) // 4 + 1

@@ -1,11 +1,15 @@
-"""What a run owes: the expected keys that are not on disk. Pure."""
+"""What a run owes: the expected keys that are not on disk; and what a session starts from. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from harness.core.records import Key
+
+Order = Literal["longest", "rounds"]
+"""In which order samples are asked; see `harness.generation.dispatch.schedule`."""
 
 
 class Owed(NamedTuple):
@@ -22,6 +26,22 @@ class Task(NamedTuple):
     benchmark: str
     question_id: str
     sample_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPlan:
+    """What one session starts from.
+
+    owed: the samples to ask. done, total: samples by benchmark, on disk before the session and expected in the end.
+    long_prompts: (benchmark, question_id) of questions whose prompt is worth finding in a server's cache.
+    server_model: the name that the run's first reply came under, in any session; None if there was none.
+    """
+
+    owed: Sequence[Owed]
+    done: Mapping[str, int]
+    total: Mapping[str, int]
+    long_prompts: Collection[tuple[str, str]] = field(default=())
+    server_model: str | None = None
 
 
 def owed(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Collection[Key]) -> list[Owed]:

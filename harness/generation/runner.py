@@ -7,6 +7,7 @@ no server. The main thread shows progress and takes signals; one network thread 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +19,16 @@ from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
 from harness.core.errors import Interrupted, StoppedByRule, UsageError
+from harness.core.wording import option
 from harness.generation.dispatch.canary import Answered
+from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.network.asking import Worker
+from harness.generation.network.descriptors import affordable
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.thread import Network
+from harness.generation.outcome import Outcome
 from harness.generation.progress import Progress
-from harness.generation.session import Outcome, Session
+from harness.generation.session import Session
 from harness.generation.settings import RunSettings
 from harness.generation.signals import Signals
 from harness.runs.layout import RunFolder
@@ -85,15 +91,34 @@ def generate(
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{resume}"
 
     with Signals(interrupted) as signals, RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:
-        session = Session(settings, question_sets, folder, log, clock, environment, endpoints_file)
+        session = Session(settings, question_sets, folder, log, clock, environment)
         if lock.warning:
             session.warn(lock.warning)
         with session:
-            session.plan(context_of)
-            if not session.n_owed:
-                return session.outcome(None)
-            network = session.network(
-                transport_factory or _opener(settings), loop_factory, answered, prior_lengths, may_start_round
+            plan = session.plan(context_of)
+            if not plan.owed:
+                return session.nothing_owed(plan)
+            concurrency = affordable(settings.concurrency)
+            if concurrency < settings.concurrency:
+                session.warn(f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {concurrency}.")
+            dispatcher = Dispatcher(
+                dataclasses.replace(settings, concurrency=concurrency),
+                plan,
+                clock=clock,
+                answered=answered,
+                prior_lengths=prior_lengths,
+                may_start_round=may_start_round,
+            )
+            network = Network(
+                dispatcher,
+                session.journals,
+                folder,
+                transport_factory=transport_factory or _opener(settings),
+                loop_factory=loop_factory,
+                make_worker=lambda transport: Worker(settings, session.questions, transport, session.fitted, clock),
+                on_event=log.write,
+                endpoints_file=endpoints_file,
+                clock=clock,
             )
             patience = settings.patience
 
@@ -106,17 +131,17 @@ def generate(
 
             signals.attach(on_signal)
             _watch(network, session, signals, on_progress, progress_interval)
-            session.finish(network)
-            outcome = session.outcome(network)
-            if network.error is not None:
-                raise network.error
+            outcome = session.finish(dispatcher, network.progress, network.lag)
+            ending = dispatcher.ending
+            if ending.error is not None:
+                raise ending.error
             if signals.caught is not None and not outcome.complete:
                 state = f"{outcome.n_done} of {outcome.n_expected} samples are stored in {folder.path}."
                 name = signal.Signals(signals.caught).name
                 raise Interrupted(f"stopped by {name}: {state}{resume}", signals.caught)
-            if network.rule and not outcome.complete:
+            if ending.rule and not outcome.complete:
                 raise StoppedByRule(
-                    f"{network.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples"
+                    f"{ending.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples"
                     f"{f' ({outcome.spent.sentence(settings.prices)})' if settings.prices else ''}, and "
                     f"{outcome.n_done} of {outcome.n_expected} are stored in {folder.path}."
                 )
@@ -147,7 +172,7 @@ def _watch(
     try:
         while not ended:
             ended = network.join(interval)
-            session.remember_models(network.model_name)
+            session.remember_model(network.server_model)
             try:
                 if on_progress is not None:
                     on_progress(network.progress)

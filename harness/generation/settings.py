@@ -13,7 +13,7 @@ from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.spelling import Spelling
 from harness.core.errors import UsageError
 from harness.core.wording import option
-from harness.generation.dispatch.schedule import Order
+from harness.generation.plan import Order
 from harness.generation.spending import Prices
 
 if TYPE_CHECKING:

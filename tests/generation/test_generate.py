@@ -193,7 +193,7 @@ def test_truncated_samples_are_finished_and_named_in_a_warning(tmp_path: Path) -
         settings = run_settings(tmp_path / "run", server.base_url)
         outcome = run(settings, question_set(tmp_path, 3))
     assert outcome.complete
-    assert outcome.truncated_share == 1.0
+    assert outcome.n_truncated == outcome.n_session > 0
     assert any("6 of 6 samples (100%) are truncated" in w for w in outcome.warnings)
     assert len(server.requests) == 6
     assert all(s.text is None and s.reasoning == "hm" for s in samples_of(settings))

@@ -14,7 +14,7 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import RetryBudget
+from harness.generation.dispatch.retry import RetryBudget, RetryPolicy
 from harness.generation.dispatch.too_many_requests import Ticket
 from harness.generation.settings import Patience
 
@@ -66,7 +66,7 @@ def simulate(
     chance, now, counter = random.Random(seed), 0.0, itertools.count()
     endpoint = replace(Endpoint.parse("http://server:80"))
     lanes = Lanes([endpoint], concurrency, Patience(), lambda: now, chance.uniform)
-    budget = RetryBudget(floor=50 + 4 * concurrency)
+    budget = RetryBudget(RetryPolicy(), concurrency)
     due: list[tuple[float, int, str, Ticket | None]] = []
     waiting, done, working, n_refused = samples, 0, 0, 0
 
@@ -93,7 +93,7 @@ def simulate(
             n_refused += 1
             waiting += 1
             told = lanes.failed(ticket, RequestFailed("rate_limited", "slow down"))
-            if not budget.take("rate_limited") and told:
+            if not budget.take() and told:
                 lanes.hold(0)
         if lanes.next_change() is not None:
             later(max(0.001, lanes.next_change() or 0.0), "wake")

@@ -1,4 +1,4 @@
-"""Policies of asking again, without a clock that runs."""
+"""What a failed request costs its sample and the run, without a clock that runs."""
 
 from __future__ import annotations
 
@@ -7,79 +7,119 @@ import random
 import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
-from harness.generation.dispatch.retry import AsServerAsks, Attempts, FullJitter, RetryBudget, RetryPolicy
+from harness.generation.dispatch.retry import Decision, Fault, Retries, RetryPolicy, fault_of
+from harness.generation.plan import Task
+
+TASK = Task("sums", "q0", 0)
 
 
 def failure(kind: FailureKind = "server", message: str = "", retry_after: float | None = None) -> RequestFailed:
     return RequestFailed(kind, message or str(random.random()), retry_after=retry_after)
 
 
-POLICY = RetryPolicy(wait=AsServerAsks(FullJitter(rng=random.Random(1))))
+def started(policy: RetryPolicy | None = None, jitter: random.Random | None = None) -> Retries:
+    """The retries of a session that has asked for one sample."""
+    retries = Retries(policy or RetryPolicy(attempts=6), 1, (jitter or random.Random(1)).uniform)
+    retries.begin(TASK)
+    return retries
 
 
-def attempts(budget: RetryBudget | None = None) -> Attempts:
-    return Attempts(POLICY, budget or RetryBudget())
+@pytest.mark.parametrize(
+    ("kind", "status", "probing", "fault"),
+    [
+        ("out_of_files", None, False, "machine"),
+        ("connect", None, False, "endpoint"),
+        ("server", 502, False, "endpoint"),
+        ("server", 503, False, "endpoint"),
+        ("timeout", None, True, "endpoint"),
+        ("timeout", None, False, "chance"),
+        ("server", 500, False, "chance"),
+        ("server", None, True, "chance"),
+        ("cut", None, False, "chance"),
+        ("malformed", None, False, "chance"),
+        ("rate_limited", 429, False, "pace"),
+        ("too_long", 400, False, "payload"),
+        ("rejected", 400, False, "payload"),
+        ("runaway", None, False, "payload"),
+        ("refused", 401, False, "run"),
+    ],
+)
+def test_each_failure_has_one_fault(kind: FailureKind, status: int | None, probing: bool, fault: Fault) -> None:
+    assert fault_of(RequestFailed(kind, "no", status=status), probing=probing) == fault
 
 
 def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
+    chance = random.Random(1)
     waits = []
     for _ in range(300):
-        of_one = attempts()
-        waits.append([wait for n in range(5) if (wait := of_one.failed(failure(message=str(n)))) is not None])
-    for n in range(5):
+        retries = started(RetryPolicy(attempts=9, longest_wait=8.0), chance)
+        waits.append([retries.failed(TASK, failure()).again_after or 0.0 for _ in range(6)])
+    for n, ceiling in enumerate([1, 2, 4, 8, 8, 8]):
         at_n = [each[n] for each in waits]
         assert min(at_n) >= 0
-        assert 2**n / 2 < max(at_n) <= 2**n
+        assert ceiling / 2 < max(at_n) <= ceiling
 
 
 def test_the_servers_wait_is_a_floor() -> None:
-    assert (attempts().failed(failure("rate_limited", retry_after=7)) or 0) >= 7
-
-
-@pytest.mark.parametrize("kind", ["too_long", "rejected", "refused", "runaway"])
-def test_what_cannot_succeed_is_final_at_once(kind: FailureKind) -> None:
-    one = attempts()
-    assert one.failed(failure(kind)) is None
-    assert one.final
+    assert (started().failed(TASK, failure(retry_after=7)).again_after or 0) >= 7
 
 
 def test_attempts_are_bounded() -> None:
-    one = attempts()
-    outcomes = []
-    while True:
-        one.begin()
-        outcomes.append(one.failed(failure()))
-        if outcomes[-1] is None:
-            break
-    assert one.count == len(outcomes) == 6
+    retries = started()
+    decisions: list[Decision] = []
+    while not decisions or decisions[-1].again_after is not None:
+        retries.begin(TASK)
+        decisions.append(retries.failed(TASK, failure()))
+    assert len(decisions) == 6
+    assert "given up after 7 attempts" in decisions[-1].why
 
 
 def test_the_same_error_on_the_same_payload_is_final_sooner() -> None:
-    one = attempts()
-    waits = [one.failed(failure(message="bad token")) for _ in range(4)]
-    assert [wait is None for wait in waits] == [False, False, False, True]
+    retries = started()
+    decisions = [retries.failed(TASK, failure(message="bad token")) for _ in range(4)]
+    assert [decision.again_after is None for decision in decisions] == [False, False, False, True]
 
 
-def test_rate_limits_use_up_none_of_the_other_attempts() -> None:
-    one = attempts()
-    for _ in range(20):
-        assert one.failed(failure("rate_limited", "slow down")) is not None
-    assert one.failed(failure()) is not None
+def test_another_error_in_between_begins_the_count_anew() -> None:
+    retries = started()
+    for message in ("bad token", "bad token", "bad token", "another", "bad token"):
+        assert retries.failed(TASK, failure(message=message)).again_after is not None
+
+
+def test_what_has_arrived_is_forgotten() -> None:
+    retries = started()
+    for _ in range(3):
+        retries.failed(TASK, failure(message="bad token"))
+    retries.forget(TASK)
+    assert retries.begin(TASK) == 1
+    assert retries.failed(TASK, failure(message="bad token")).again_after is not None
 
 
 def test_retries_of_a_run_are_a_fifth_of_its_requests_plus_a_floor() -> None:
-    budget = RetryBudget(share=0.2, floor=10)
-    granted = 0
-    for _ in range(1000):
-        one = attempts(budget)
-        one.begin()
-        granted += one.failed(failure()) is not None
-    assert granted == 210
+    retries = Retries(RetryPolicy(floor=6, floor_per_slot=4), 1, lambda low, high: high)
+    decisions = []
+    for n in range(1000):
+        task = Task("sums", f"q{n}", 0)
+        retries.begin(task)
+        decisions.append(retries.failed(task, failure()))
+    assert sum(decision.again_after is not None for decision in decisions) == 210
+    assert "budget" in decisions[-1].why
 
 
-def test_failures_to_connect_are_not_charged_to_the_budget() -> None:
-    budget = RetryBudget(share=0, floor=0)
-    assert attempts(budget).failed(failure("connect")) is not None
-    spent = attempts(budget)
-    assert spent.failed(failure("cut")) is None
-    assert "budget" in spent.final
+def test_a_higher_concurrency_raises_the_budget_and_a_lower_one_leaves_it() -> None:
+    retries = Retries(RetryPolicy(share=0, floor=0, floor_per_slot=1), 2, lambda low, high: high)
+    retries.budget.allow_for(3)
+    retries.budget.allow_for(1)
+    assert [retries.budget.take() for _ in range(4)] == [True, True, True, False]
+
+
+def test_samples_wait_for_their_time_in_its_order() -> None:
+    retries = started()
+    tasks = [Task("sums", f"q{n}", 0) for n in range(4)]
+    for until, task in zip([30.0, 10.0, 20.0, 40.0], tasks, strict=True):
+        retries.postpone(task, until)
+    retries.drop([tasks[2]])
+    assert retries.next_due == 10.0
+    assert retries.due(9.9) == []
+    assert retries.due(30.0) == [tasks[1], tasks[0]]
+    assert retries.postponed == [tasks[3]]

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Key
-from harness.generation.dispatch.schedule import Order, Scheduler
-from harness.generation.plan import Owed, Task, owed
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.plan import Order, Owed, Task, owed
 
 
 class Clock:
@@ -94,7 +94,6 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
                 returned[task] += 1
             else:
                 scheduler.drop(task)
-        assert scheduler.n_running == len(running)
         assert scheduler.expected_tokens_left() >= 0
     while scheduler.n_waiting:
         n = scheduler.n_waiting

@@ -140,6 +140,15 @@ class Lanes:
         self._share_out()
         self._look_whether_down()
 
+    def unwelcome(self, place: int, failure: RequestFailed) -> bool:
+        """Whether an endpoint that joined a run under way refuses what the others take: the run can go on without it.
+
+        What came on the way was not asked for its context, as those are that a run begins with.
+        """
+        lane = self._lanes[place]
+        unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
+        return unfit and lane.joined_late and (lane.left or self.n_present > 1)
+
     def rested(self) -> None:
         """The run was paused: nobody could answer meanwhile."""
         self._down_since = None

@@ -1,149 +1,186 @@
-"""When to ask again, how long to wait, when to stop: policies, apart from what sends the requests.
+"""How the failure of one request is met: whether its sample is asked again, when, and at whose expense.
 
-Different signals: "try again" (5xx, cut streams, deadlines) is retried with full jitter within a budget (`Attempts`,
-`RetryBudget`); "never" is final at once; "slow down" (429) concerns an endpoint, not a sample, and is met where
-requests are shared out.
+| fault | failures | the sample is asked again | it costs |
+| --- | --- | --- | --- |
+| machine | no descriptor left for a socket | after a pause, with fewer requests at once | nothing |
+| endpoint | no connection, 502, 503, 504, a probe's deadline | at once, by whichever endpoint is up | nothing |
+| pace | 429 | at once, by whichever endpoint's pace allows it | one retry of the run's budget |
+| chance | other 5xx, cut or malformed streams, deadlines | after a backoff | one attempt and one retry |
+| payload | prompt too long, rejected, runaway | never: the sample is given up | – |
+| run | 401, 403, 404 | never: the run stops | – |
+
+What an endpoint's faults and pace mean for the endpoint is decided in `lanes` and `too_many_requests`.
 Time and randomness are parameters; nothing here sleeps.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field
+import heapq
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from tenacity import RetryCallState, Retrying, stop_after_attempt
-from tenacity.stop import stop_base
-from tenacity.wait import wait_base
+from harness.client.protocol.reply import RequestFailed
+from harness.generation.plan import Task
 
-from harness.client.protocol.reply import FailureKind, RequestFailed
+Fault = Literal["machine", "endpoint", "pace", "chance", "payload", "run"]
 
-_SUBJECT = Retrying()
-"""tenacity wants a retry object in each call state; the policies never look at it."""
-
-
-class FullJitter(wait_base):
-    """Uniform in [0, min(cap, base × 2^(attempt − 1))] seconds, so that workers that failed together part."""
-
-    def __init__(self, base: float = 1.0, cap: float = 60.0, rng: random.Random | None = None) -> None:
-        self.base = base
-        self.cap = cap
-        self.rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        return self.rng.uniform(0.0, min(self.cap, self.base * 2.0 ** min(retry_state.attempt_number - 1, 30)))
+_MOST_DOUBLINGS = 30
 
 
-class AsServerAsks(wait_base):
-    """At least as long as the server's Retry-After; `otherwise` decides beyond it."""
+def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
+    """Where a failure lies. probing: the endpoint was set aside, so that its silence tells of the endpoint."""
+    if failure.kind == "out_of_files":
+        return "machine"
+    if failure.stops_run:
+        return "run"
+    if not failure.retryable:
+        return "payload"
+    if failure.kind == "rate_limited":
+        return "pace"
+    if failure.kind == "connect" or failure.status in (502, 503, 504) or (probing and failure.kind == "timeout"):
+        return "endpoint"
+    return "chance"
 
-    def __init__(self, otherwise: wait_base) -> None:
-        self.otherwise = otherwise
 
-    def __call__(self, retry_state: RetryCallState) -> float:
-        failure = _failure(retry_state)
-        return (failure.retry_after or 0.0) + self.otherwise(retry_state)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How failures of the fault "chance" are met.
 
-
-class SameErrorAgain(stop_base):
-    """The same failure in the same words `times` times in a row on one payload: it will not go away.
-
-    429s and failures to connect do not count: they say nothing about the payload.
+    attempts: requests for a sample after which it is given up. alike: failures in a row, in the same words, after
+    which it is given up: they will not go away. first_wait, longest_wait: seconds of the backoff.
+    share, floor, floor_per_slot: a run's retries are at most `share` of its requests, plus `floor`, plus
+    `floor_per_slot` for each request that may be in flight: a restart of the server costs all of those one retry, and
+    that alone must not use up the budget.
     """
 
-    def __init__(self, times: int = 4) -> None:
-        self.times = times
+    attempts: int = 5
+    alike: int = 4
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    share: float = 0.2
+    floor: int = 50
+    floor_per_slot: int = 4
 
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        history: tuple[RequestFailed, ...] = retry_state.args
-        last = history[-self.times :]
-        if len(last) < self.times or last[-1].kind in ("rate_limited", "connect"):
-            return False
-        return len({(failure.kind, failure.status, failure.message) for failure in last}) == 1
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How one sample's failures are met. `stop` and `wait` are tenacity's; `stop` sees all attempts but 429s."""
-
-    wait: wait_base = field(default_factory=lambda: AsServerAsks(FullJitter()))
-    stop: stop_base = field(default_factory=lambda: stop_after_attempt(6) | SameErrorAgain())
-    rate_limited_attempts: int = 50
+    def ceiling(self, n_failures: int) -> float:
+        """Longest backoff, in seconds, after so many failures (at least 1) of a sample."""
+        return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MOST_DOUBLINGS))
 
 
 class RetryBudget:
-    """Retries of a whole run: at most `share` of its requests, plus `floor`.
+    """Retries of a whole run, as the policy allows them."""
 
-    Failures to connect are not charged: the server did no work, and its endpoint is set aside by other means.
-    """
-
-    def __init__(self, share: float = 0.2, floor: int = 50) -> None:
-        self.share = share
-        self.floor = floor
+    def __init__(self, policy: RetryPolicy, concurrency: int) -> None:
+        self._policy = policy
+        self._floor = 0
         self.requests = 0
         self.retries = 0
+        self.allow_for(concurrency)
+
+    def allow_for(self, concurrency: int) -> None:
+        """So many requests may be in flight; the budget never shrinks."""
+        self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
 
     def asked(self) -> None:
         """A sample was asked for the first time."""
         self.requests += 1
 
-    def take(self, kind: FailureKind) -> bool:
+    def take(self) -> bool:
         """One more retry is allowed, and is counted."""
-        if kind == "connect":
-            return True
-        if self.retries >= self.floor + self.share * self.requests:
+        if self.retries >= self._floor + self._policy.share * self.requests:
             return False
         self.retries += 1
         return True
 
 
-class Attempts:
-    """The attempts at one sample. `count` is the number of requests made."""
+class Decision(NamedTuple):
+    """again_after: seconds until the sample is asked again; None: it is given up, and `why` says the reason."""
 
-    def __init__(self, policy: RetryPolicy, budget: RetryBudget) -> None:
-        self.policy = policy
-        self.budget = budget
-        self.count = 0
-        self.failures: list[RequestFailed] = []
-        self.final = ""
-        """Why no further attempt is made; empty while there may be one."""
-        self._rate_limited = 0
+    again_after: float | None
+    why: str = ""
 
-    def begin(self) -> int:
-        """A request is about to be sent; returns its number, from 1."""
-        self.count += 1
-        if self.count == 1:
+
+@dataclass(slots=True)
+class _Attempts:
+    """requests: made for the sample. failures: of the fault "chance". last, alike: the last one's words, in a row."""
+
+    requests: int = 0
+    failures: int = 0
+    last: tuple[str, int | None, str] | None = None
+    alike: int = 0
+
+
+class Retries:
+    """All samples that have been asked and have not arrived: their attempts, and those that wait to be asked again.
+
+    jitter: a random number between two bounds. Memory: one entry per such sample.
+    """
+
+    def __init__(self, policy: RetryPolicy, concurrency: int, jitter: Callable[[float, float], float]) -> None:
+        self._policy = policy
+        self._jitter = jitter
+        self._attempts: dict[Task, _Attempts] = {}
+        self._later: list[tuple[float, Task]] = []
+        self.budget = RetryBudget(policy, concurrency)
+
+    def begin(self, task: Task) -> int:
+        """A request for `task` is about to be sent; returns its number, from 1."""
+        attempts = self._attempts.setdefault(task, _Attempts())
+        attempts.requests += 1
+        if attempts.requests == 1:
             self.budget.asked()
-        return self.count
+        return attempts.requests
 
-    def failed(self, failure: RequestFailed) -> float | None:
-        """Seconds to wait before the next attempt; None when this failure is final (see `final`)."""
-        self.failures.append(failure)
-        if not failure.retryable:
-            self.final = "asking again cannot help"
-            return None
-        if failure.kind == "rate_limited":
-            self._rate_limited += 1
-            exhausted = self._rate_limited >= self.policy.rate_limited_attempts
-            number = self._rate_limited
-        else:
-            number = len(self.failures) - self._rate_limited
-            exhausted = self.policy.stop(self._state(failure, number))
-        if exhausted:
-            self.final = f"given up after {self.count} attempts"
-            return None
-        if not self.budget.take(failure.kind):
-            self.final = f"the run's budget of retries ({self.budget.share:.0%} of its requests) is spent"
-            return None
-        return self.policy.wait(self._state(failure, number))
+    def requests(self, task: Task) -> int:
+        """Requests made for `task`."""
+        return self._attempts[task].requests
 
-    def _state(self, failure: RequestFailed, number: int) -> RetryCallState:
-        state = RetryCallState(_SUBJECT, None, tuple(self.failures), {})
-        state.attempt_number = number
-        state.set_exception((type(failure), failure, None))
-        return state
+    def failed(self, task: Task, failure: RequestFailed) -> Decision:
+        """A request for `task` failed by chance."""
+        attempts = self._attempts[task]
+        attempts.failures += 1
+        words = (failure.kind, failure.status, failure.message)
+        attempts.alike = attempts.alike + 1 if words == attempts.last else 1
+        attempts.last = words
+        if attempts.failures >= self._policy.attempts or attempts.alike >= self._policy.alike:
+            return Decision(None, f"given up after {attempts.requests} attempts")
+        if not self.budget.take():
+            return Decision(None, f"the run's budget of retries ({self._policy.share:.0%} of its requests) is spent")
+        backoff = self._jitter(0.0, self._policy.ceiling(attempts.failures))
+        return Decision((failure.retry_after or 0.0) + backoff)
 
+    def forget(self, task: Task) -> None:
+        """`task` has arrived, or is given up."""
+        self._attempts.pop(task, None)
 
-def _failure(state: RetryCallState) -> RequestFailed:
-    error = state.outcome.exception() if state.outcome is not None else None
-    assert isinstance(error, RequestFailed)
-    return error
+    # ---- those that wait
+
+    def postpone(self, task: Task, until: float) -> None:
+        """Ask for `task` again at this monotonic second."""
+        heapq.heappush(self._later, (until, task))
+
+    def due(self, now: float) -> list[Task]:
+        """Those whose time has come; they no longer wait."""
+        tasks = []
+        while self._later and self._later[0][0] <= now:
+            tasks.append(heapq.heappop(self._later)[1])
+        return tasks
+
+    @property
+    def next_due(self) -> float | None:
+        """Monotonic second at which the next one is due; None if none waits."""
+        return self._later[0][0] if self._later else None
+
+    @property
+    def postponed(self) -> list[Task]:
+        """Those that wait."""
+        return [task for _, task in self._later]
+
+    @property
+    def n_postponed(self) -> int:
+        return len(self._later)
+
+    def drop(self, tasks: Collection[Task]) -> None:
+        """These wait no longer."""
+        self._later = [entry for entry in self._later if entry[1] not in tasks]
+        heapq.heapify(self._later)

@@ -20,11 +20,8 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from harness.generation.plan import Owed, Task
-
-Order = Literal["longest", "rounds"]
+from harness.generation.plan import Order, Owed, Task
 
 UNKNOWN_LENGTH = 4096.0
 """Tokens expected of a sample before the first one has finished."""
@@ -149,11 +146,6 @@ class Scheduler:
     def n_waiting(self) -> int:
         """Samples that can still be handed out (an ended budget makes it 0)."""
         return self._n_waiting + len(self._returned)
-
-    @property
-    def n_running(self) -> int:
-        """Samples handed out and neither finished, given back nor dropped."""
-        return len(self._running)
 
     def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
         """The next sample for `endpoint`; None if there is nothing for it now (another one may still get something).

@@ -69,9 +69,3 @@ class Worker:
             prompt_digest=question.prompt_digest,
         )
         return sample, reply
-
-
-def completion_tokens(sample: Sample) -> int:
-    """Length of a sample for planning: as stated, else the number of events, else a guess by characters."""
-    stated = sample.usage.completion_tokens
-    return stated or sample.timing.events or (len(sample.text or "") + len(sample.reasoning or "")) // 4 + 1

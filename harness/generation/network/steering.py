@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.wording import option
+from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.control import Answer, Command
 from harness.generation.network.descriptors import affordable
+from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.settings import MAX_CONCURRENCY
-
-if TYPE_CHECKING:
-    from harness.generation.network.thread import Network
 
 VERBS = {
     "status": "What the run is doing.",
@@ -28,10 +28,14 @@ _WITH_VALUE = ("concurrency", "cancel")
 
 
 class Steering:
-    """Obeys the commands for one network."""
+    """Obeys the commands for one session, and follows its file of endpoints, if there is one."""
 
-    def __init__(self, network: Network) -> None:
-        self._network = network
+    def __init__(
+        self, dispatcher: Dispatcher, endpoints_file: EndpointsFile | None, on_event: Callable[..., None]
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._on_event = on_event
+        self._endpoints_file = endpoints_file
 
     def obey(self, command: Command) -> Answer:
         """Carry out `command`. Raises `UsageError` with the reason when it cannot be done."""
@@ -44,25 +48,37 @@ class Steering:
             raise UsageError(f"{verb} {'needs a' if verb in _WITH_VALUE else 'takes no'} value.")
         if verb == "status":
             return self._status()
-        if self._network.draining:
+        if not self._dispatcher.ending.asking:
             raise UsageError("the run is ending: it asks nothing more.")
         if verb == "concurrency":
             return self._concurrency(value)
         if verb == "cancel":
             return self._cancel(value)
         if verb == "reload":
-            return Answer(said=self._network.reload())
-        facts = self._network.facts()
+            return self._reload()
+        facts = self._dispatcher.progress()
         if verb == "drain":
-            self._network.drain_unhurried("drained by `harness ctl`")
+            self._dispatcher.drain("drained by `harness ctl`")
             return Answer(said=f"draining: {facts.in_flight} requests in flight end, then the session ends")
-        self._network.set_paused(verb == "pause")
         if verb == "pause":
+            self._dispatcher.pause()
             return Answer(said=f"paused; {facts.in_flight} requests in flight go on")
+        self._dispatcher.resume()
         return Answer(said="resumed" if facts.paused else "the run was not paused")
 
+    def follow_file(self) -> str:
+        """Take on what the file of endpoints says, if it has changed. Returns what came of it, in a sentence."""
+        if self._endpoints_file is None or not self._dispatcher.ending.asking:
+            return "no file of endpoints is followed"
+        try:
+            endpoints = self._endpoints_file.changed()
+        except UsageError as error:
+            self._on_event("endpoints_not_changed", reason=str(error))
+            return f"{error.sentence.marked} The endpoints stay as they are."
+        return "the file has not changed" if endpoints is None else self._dispatcher.replace_endpoints(endpoints)
+
     def _status(self) -> Answer:
-        facts = self._network.facts()
+        facts = self._dispatcher.progress()
         state = "ending" if facts.stopping else "paused" if facts.paused else "running"
         said = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
         return Answer(said=said, facts=msgspec.to_builtins(facts))
@@ -72,16 +88,22 @@ class Steering:
             raise UsageError(f"concurrency {visible(value, 40)}: expected a number from 1 to {MAX_CONCURRENCY}.")
         wanted = int(value[:9])
         number = affordable(wanted)
-        self._network.set_concurrency(number)
+        self._dispatcher.set_concurrency(number)
         limited = f"; the limit of open files (ulimit -n) allows no {wanted}" if number < wanted else ""
         return Answer(said=f"concurrency is {number}{limited}")
 
     def _cancel(self, key: str) -> Answer:
         # An id may itself end in a colon and a number: the whole text goes first.
-        n = self._network.cancel(key, None, "cancelled by `harness ctl`")
+        n = self._dispatcher.cancel(key, None, "cancelled by `harness ctl`")
         question_id, colon, index = key.rpartition(":")
         if not n and colon and index.isascii() and index.isdigit():
-            n = self._network.cancel(question_id, int(index[:9]), "cancelled by `harness ctl`")
+            n = self._dispatcher.cancel(question_id, int(index[:9]), "cancelled by `harness ctl`")
         if not n:
             raise UsageError(f"no sample of {quoted(key)} is still to come in this session.")
         return Answer(said=f"{n} {'sample' if n == 1 else 'samples'} cancelled; owed, and asked in the next session")
+
+    def _reload(self) -> Answer:
+        if self._endpoints_file is None:
+            raise UsageError(f"this run has no file of endpoints; {option('endpoints_file')} names one")
+        self._endpoints_file.forget()
+        return Answer(said=self.follow_file())

@@ -1,0 +1,61 @@
+"""What the dispatcher wants done next, as values. The network thread does it, and tells the dispatcher how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.client.address.endpoint import Endpoint
+from harness.core.records import Sample
+from harness.generation.plan import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send one request. Its end is told once: `answered`, `failed`, `cancelled` or `broke`.
+
+    attempt: number of this request for the sample in this session, from 1.
+    """
+
+    task: Task
+    endpoint: Endpoint
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the request for `task`, which is then told as `cancelled`, or as what it came to in the same moment."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Append `sample` to the journal of its benchmark. When it is on disk, or never will be: `written`."""
+
+    task: Task
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Write an event to the run's log."""
+
+    event: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until something is told, or until `seconds` from now; None: however long that takes."""
+
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The session has ended: nothing is in flight and nothing on its way to the disk."""
+
+
+Action = Ask | Cancel | Store | Log | Wait | Done

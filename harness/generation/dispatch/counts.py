@@ -1,0 +1,47 @@
+"""What has happened in a session so far, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.client.protocol.reply import Reply
+from harness.core.records import Sample
+from harness.generation.dispatch.canary import ends_in_loop
+from harness.generation.lengths import completion_tokens
+from harness.generation.spending import Spent
+
+
+class Counts:
+    """done: samples on disk by benchmark, former sessions included; total: samples expected.
+
+    finished, truncated, loops: replies of this session, those cut at their budget, those that end in a loop.
+    tokens: completion tokens of the finished ones. failures, retries: requests that failed, and that were made again.
+    notes: how often replies had which oddity.
+    """
+
+    def __init__(self, done: Mapping[str, int], total: Mapping[str, int]) -> None:
+        self.done = dict(done)
+        self.total = dict(total)
+        self.finished = 0
+        self.truncated = 0
+        self.loops = 0
+        self.tokens = 0
+        self.spent = Spent()
+        self.failures = 0
+        self.retries = 0
+        self.notes: dict[str, int] = {}
+
+    def add(self, sample: Sample, reply: Reply) -> None:
+        """One more finished sample."""
+        self.finished += 1
+        self.truncated += sample.truncated
+        self.loops += ends_in_loop(reply)
+        self.tokens += completion_tokens(sample)
+        self.spent.add(sample.usage)
+        for note in reply.notes:
+            self.notes[note] = self.notes.get(note, 0) + 1
+
+    @property
+    def tokens_per_request(self) -> float | None:
+        """Mean tokens of a prompt and its reply; None before the first one has finished."""
+        return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None

@@ -1,0 +1,450 @@
+"""What a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
+
+The dispatcher is told what happens (`answered`, `failed`, `written` …, and the user's commands), and says through
+`next` what is to be done, one action at a time, until it says `Done`. Clock and randomness are parameters, so that
+whole sessions can be played from a seed (`tests/simulation`).
+
+Guarantees, if every action is carried out and its end told:
+- at most `concurrency` requests are in flight, never two for one sample, and as many samples again at most are on
+  their way to the disk, whatever the size of the run;
+- each owed sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
+- retries stay within their budget, and `Wait` is never longer than until the next thing that time alone brings about.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
+from harness.core.inert import quoted
+from harness.core.records import Sample
+from harness.core.wording import option
+from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName
+from harness.generation.dispatch.causes import Causes
+from harness.generation.dispatch.counts import Counts
+from harness.generation.dispatch.ending import Ending
+from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.quota import RateLimit
+from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.rounds import Rounds
+from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
+from harness.generation.dispatch.too_many_requests import Ticket
+from harness.generation.lengths import completion_tokens
+from harness.generation.plan import SessionPlan, Task
+from harness.generation.progress import BenchmarkProgress, Progress
+from harness.generation.settings import RunSettings
+from harness.runs.record import RecordRefused
+
+HOPELESS_QUESTIONS = 3
+"""Different questions that must be refused, with nothing ever accepted, before the run stops: the request is wrong."""
+
+SHORTEST_WAIT_S = 0.001
+"""Seconds; sums of times may fall short of the whole by less."""
+
+_LOWERED = "the concurrency was lowered on the way"
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One request on its way. expected_tokens: charged for it so far. ending: it has been cancelled.
+
+    given_up: its sample has been cancelled by the user, too.
+    """
+
+    ticket: Ticket
+    expected_tokens: float
+    ending: bool = False
+    given_up: bool = False
+
+
+class Dispatcher:
+    """See the module. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
+
+    may_start_round: asked before each round but the first (the run then works in rounds); False ends the session.
+    answered: whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        plan: SessionPlan,
+        *,
+        clock: Callable[[], float],
+        jitter: Callable[[float, float], float] = random.uniform,
+        policy: RetryPolicy | None = None,
+        answered: Answered | None = None,
+        prior_lengths: Mapping[tuple[str, str], float] | None = None,
+        may_start_round: Callable[[int], bool] | None = None,
+    ) -> None:
+        patience = settings.patience
+        policy = policy or RetryPolicy(
+            attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait
+        )
+        self._settings = settings
+        self._clock = clock
+        self._jitter = jitter
+        self._started = clock()
+        self._concurrency = settings.concurrency
+        self._paused = False
+        self._actions: deque[Action] = deque()
+        self._flights: dict[Task, _Flight] = {}
+        self._n_unwritten = 0
+        self._refused_questions: set[tuple[str, str]] = set()
+        self._starved_since: float | None = None
+        self._retries = Retries(policy, settings.concurrency, jitter)
+        self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
+        self._lanes = Lanes(settings.endpoints, settings.concurrency, patience, clock, jitter)
+        self._canary = Canary(answered, on=settings.canary)
+        self.counts = Counts(plan.done, plan.total)
+        self.causes = Causes()
+        self.duplicates = Duplicates()
+        self.model_name = ModelName(plan.server_model)
+        self.ending = Ending()
+        self.warnings: list[str] = []
+        """What happened on the way that the user should know."""
+        rounds = Rounds(settings, self.counts, plan.owed, may_start_round, self.ending)
+        self._scheduler = Scheduler(
+            plan.owed,
+            clock,
+            order=rounds.order,
+            n_endpoints=len(settings.endpoints),
+            prior=prior_lengths,
+            may_start_round=rounds.may_start,
+            max_tokens={n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens},
+            long_prompts=plan.long_prompts,
+        )
+
+    # ---- what to do
+
+    def next(self) -> Action:
+        """The next thing to do. `Wait` and `Done` only come when there is nothing else."""
+        if not self._actions:
+            self._let_time_pass()
+            if self.ending.asking and not self._paused:
+                self._fill()
+        if self._actions:
+            return self._actions.popleft()
+        return Done() if self._ended() else Wait(self._seconds_to_next_change())
+
+    def _let_time_pass(self) -> None:
+        now, ending = self._clock(), self.ending
+        if ending.phase != "stopping":
+            if ending.grace_ends is not None and now >= ending.grace_ends:
+                self.stop(ending.why)
+            elif not self._paused and (hopeless := self._lanes.gave_up()) is not None:
+                if self._lanes.unreachable:
+                    self.fail(ServerError(f"{hopeless}. Is the server started, and is {option('base_url')} right?"))
+                else:
+                    self._log("stopped", reason=hopeless)
+                    self.stop(hopeless)
+        for task in self._retries.due(now):
+            self._scheduler.give_back(task)
+        self._lanes.advance()
+
+    def _fill(self) -> None:
+        """Ask for as much as there is room for."""
+        for place in range(len(self._lanes)):
+            self._scheduler.set_available(place, self._lanes.available(place))
+        limit = self._concurrency
+        while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
+            if not self._ask_one():
+                return
+
+    def _ask_one(self) -> bool:
+        for place in self._lanes.with_room():
+            lane = self._lanes[place]
+            task = self._scheduler.next(place, probe=lane.set_aside)
+            if task is not None:
+                assert task not in self._flights, "one sample asked twice at a time"
+                expected = self.counts.tokens_per_request or UNKNOWN_LENGTH
+                self._rate.sent(expected)
+                self._flights[task] = _Flight(self._lanes.sent(place), expected)
+                self._actions.append(Ask(task, lane.endpoint, self._retries.begin(task)))
+                return True
+        return False
+
+    def _ended(self) -> bool:
+        if self._flights or self._n_unwritten:
+            return False
+        return not self.ending.asking or not (self._retries.n_postponed or self._scheduler.n_waiting)
+
+    def _seconds_to_next_change(self) -> float | None:
+        """Until time alone makes something possible; None if only an event can."""
+        now = self._clock()
+        pauses = []
+        if self.ending.grace_ends is not None and self.ending.phase == "draining":
+            pauses.append(self.ending.grace_ends - now)
+        if (due := self._retries.next_due) is not None:
+            pauses.append(due - now)
+        if (change := self._lanes.next_change()) is not None:
+            pauses.append(change)
+        if len(self._flights) < self._concurrency and (wait := self._rate.wait()):
+            pauses.append(wait)
+        return max(SHORTEST_WAIT_S, min(pauses)) if pauses else None
+
+    # ---- how a request ended
+
+    def answered(self, task: Task, sample: Sample, reply: Reply) -> None:
+        """The request for `task` came to `sample`."""
+        flight = self._flights.pop(task)
+        tokens = completion_tokens(sample)
+        self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + tokens)
+        self._lanes.answered_by(flight.ticket)
+        self._starved_since = None
+        if flight.given_up:
+            return
+        if (changed := self.model_name.observe(sample.endpoint, sample.server_model)) is not None:
+            self.fail(StoppedByRule(changed))
+            return
+        self._scheduler.finish(task, tokens)
+        self._retries.forget(task)
+        self.causes.arrived(task)
+        self.counts.add(sample, reply)
+        sampling = self._settings.benchmarks[task.benchmark].sampling
+        if sampling.temperature != 0:
+            self.duplicates.observe(task, reply)
+        self._n_unwritten += 1
+        self._actions.append(Store(task, sample))
+        if (stop := self._canary.observe(task, reply, sampling.max_tokens)) is not None:
+            self.fail(StoppedByRule(stop))
+
+    def failed(self, task: Task, failure: RequestFailed) -> None:
+        """The request for `task` came to nothing."""
+        flight = self._flights.pop(task)
+        self._rate.settle(flight.expected_tokens, 0)
+        self.counts.failures += 1
+        lane = self._lanes[flight.ticket.place]
+        endpoint = lane.endpoint.base_url
+        self._log(
+            "request_failed",
+            task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
+            message=failure.message, attempt=self._retries.requests(task),
+        )  # fmt: skip
+        if flight.given_up:
+            self._lanes.cancelled(flight.ticket)
+            return
+        match fault_of(failure, probing=lane.set_aside):
+            case "machine":
+                self._lanes.cancelled(flight.ticket)
+                self._out_of_files(task, failure)
+            case "payload" | "run" if self._lanes.unwelcome(flight.ticket.place, failure):
+                self._lanes.cancelled(flight.ticket)
+                self._leave_out(flight.ticket.place, failure)
+                self._again(task, failure)
+            case "run":
+                self._lanes.answered_by(flight.ticket)
+                self.causes.met(task, failure)
+                self.fail(ServerError(f"{endpoint} refuses: {failure.message}"))
+            case "payload":
+                self._lanes.answered_by(flight.ticket)
+                self._refused(task, failure, endpoint)
+            case "pace":
+                if self._lanes.failed(flight.ticket, failure) and not self._retries.budget.take():
+                    self._lanes.hold(flight.ticket.place)
+                self._again(task, failure)
+            case "endpoint":
+                self._lanes.failed(flight.ticket, failure)
+                self._again(task, failure)
+            case "chance":
+                self._lanes.failed(flight.ticket, failure)
+                after, why = self._retries.failed(task, failure)
+                if after is None:
+                    self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
+                else:
+                    self._again(task, failure, after)
+
+    def broke(self, task: Task, error: BaseException, trace: str) -> None:
+        """The request for `task` met a mistake of ours: it costs one sample, and is listed."""
+        flight = self._flights.pop(task)
+        self._rate.settle(flight.expected_tokens, 0)
+        self._lanes.cancelled(flight.ticket)
+        self._log("internal_error", task=list(task), trace=trace)
+        if not flight.given_up:
+            self._give_up(task, "internal", f"{type(error).__name__}: {quoted(str(error))}")
+
+    def lost(self, task: Task, error: BaseException) -> None:
+        """Telling how the request for `task` ended met a mistake of ours: nothing here is to be relied on any more."""
+        self._flights.pop(task, None)
+        self.fail(error)
+
+    def cancelled(self, task: Task) -> None:
+        """The request for `task` was ended by us. What it may have cost stays charged."""
+        flight = self._flights.pop(task)
+        self._lanes.cancelled(flight.ticket)
+        if not flight.given_up and self.ending.phase != "stopping":
+            self._give_up(task, "internal", "the request was cancelled, and nobody had asked for it")
+
+    def written(self, task: Task, error: BaseException | None = None) -> None:
+        """The sample of `task` is on disk, or never will be."""
+        self._n_unwritten -= 1
+        if error is None:
+            self.counts.done[task.benchmark] += 1
+        elif isinstance(error, RecordRefused):
+            self.causes.gave_up(task, "malformed", str(error))
+        else:
+            self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
+
+    # ---- what a failure leads to
+
+    def _again(self, task: Task, failure: RequestFailed, after: float = 0.0) -> None:
+        """Ask for `task` once more, `after` seconds from now."""
+        self.causes.met(task, failure)
+        self.counts.retries += 1
+        if after > 0:
+            self._retries.postpone(task, self._clock() + after)
+        else:
+            self._scheduler.give_back(task)
+
+    def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
+        self._scheduler.drop(task)
+        self._retries.forget(task)
+        self.causes.gave_up(task, kind, message, status)
+
+    def _leave_out(self, place: int, failure: RequestFailed) -> None:
+        """Go on without an endpoint that joined a run under way and refuses what the others take."""
+        lane = self._lanes[place]
+        if not lane.left:
+            self._lanes.dismiss(place)
+            url = lane.endpoint.base_url
+            self.warnings.append(f"{url} joined the run, refused and was left out: {failure.message}")
+            self._log("endpoint_left_out", endpoint=url, reason=failure.message)
+
+    def _out_of_files(self, task: Task, failure: RequestFailed) -> None:
+        """This machine has no descriptor left for a socket: fewer requests at once, and a pause before this one."""
+        now = self._clock()
+        if self._starved_since is None:
+            self._starved_since = now
+        elif now - self._starved_since > self._lanes.patience:
+            self.causes.met(task, failure)
+            self.fail(ServerError(failure.message))
+            return
+        fewer = max(1, min(self._concurrency, len(self._flights)))
+        if fewer < self._concurrency:
+            self.set_concurrency(fewer)
+            self._log("concurrency_lowered", to=fewer, reason=failure.message)
+            self.warnings = [w for w in self.warnings if not w.startswith(_LOWERED)]
+            self.warnings.append(f"{_LOWERED} to {fewer}: {failure.message}.")
+        longest = min(self._settings.patience.longest_wait, 2 * self._settings.patience.first_wait)
+        self._again(task, failure, self._jitter(longest / 2, longest))
+
+    def _refused(self, task: Task, failure: RequestFailed, endpoint: str) -> None:
+        """The server will never take this payload (or never end it)."""
+        self._give_up(task, failure.kind, failure.message, failure.status)
+        if failure.kind == "too_long":
+            for other in self._scheduler.drop_question(task.benchmark, task.question_id):
+                self.causes.gave_up(other, failure.kind, failure.message, failure.status)
+            if self._settings.accept_missing:
+                return
+        elif failure.kind != "rejected":
+            return
+        self._refused_questions.add((task.benchmark, task.question_id))
+        if not self.counts.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"))
+
+    # ---- the user's commands
+
+    def drain(self, why: str, grace: float | None = None) -> None:
+        """Ask nothing more; what is in flight may end, within `grace` seconds if that is given."""
+        self.ending.drain(why, None if grace is None else self._clock() + grace)
+
+    def stop(self, why: str) -> None:
+        """End every request now."""
+        self.ending.stop(why)
+        self._end_all()
+
+    def fail(self, error: BaseException) -> None:
+        """End every request now; `error` is the reason. Only the first one counts."""
+        if self.ending.fail(error):
+            self._log("stopped", reason=str(error), error=type(error).__name__)
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for task, flight in self._flights.items():
+            self._end(task, flight)
+
+    def _end(self, task: Task, flight: _Flight) -> None:
+        if not flight.ending:
+            flight.ending = True
+            self._actions.append(Cancel(task))
+
+    def pause(self) -> None:
+        """Ask nothing more until `resume`; what is in flight ends."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on after a pause, in which nobody could answer."""
+        self._paused = False
+        self._lanes.rested()
+
+    def set_concurrency(self, number: int) -> None:
+        """Another number of requests in flight."""
+        self._concurrency = number
+        self._lanes.set_concurrency(number)
+        self._retries.budget.allow_for(number)
+
+    def cancel(self, question_id: str, index: int | None, why: str) -> int:
+        """Ask no more in this session for one sample of the question, or for all; in every benchmark that has it.
+
+        Returns how many samples that are.
+        """
+        flying = {task for task, flight in self._flights.items() if not flight.given_up}
+        wanted = {*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)}
+        found = [t for t in wanted if t.question_id == question_id and index in (None, t.sample_index)]
+        self._retries.drop(found)
+        for task in found:
+            if self._scheduler.drop_waiting(task):
+                self._retries.forget(task)
+                self.causes.gave_up(task, "cancelled", why)
+            else:
+                self._give_up(task, "cancelled", why)
+            if task in flying:
+                self._flights[task].given_up = True
+                self._end(task, self._flights[task])
+        return len(found)
+
+    def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> str:
+        """From now on these endpoints, at least one. Returns a sentence that says what changed."""
+        joined, left = self._lanes.replace(endpoints)
+        for _ in joined:
+            self._scheduler.add_endpoint()
+        self._log("endpoints_changed", joined=joined, left=left)
+        return f"{len(joined)} joined, {len(left)} left, {self._lanes.n_present} endpoints now"
+
+    # ---- facts
+
+    def progress(self) -> Progress:
+        """What is going on right now."""
+        counts = self.counts
+        elapsed = self._clock() - self._started
+        rate = eta = None
+        if counts.finished and elapsed > 0:
+            rate = (counts.tokens + self._scheduler.running_tokens()) / elapsed
+            eta = self._scheduler.expected_tokens_left() / rate if rate > 0 else None
+        return Progress(
+            elapsed_s=elapsed,
+            done=sum(counts.done.values()),
+            total=sum(counts.total.values()),
+            in_flight=len(self._flights),
+            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
+            given_up=self.causes.n_given_up,
+            failures=counts.failures,
+            retries=counts.retries,
+            truncated=counts.truncated,
+            tokens=counts.tokens,
+            tokens_per_s=rate,
+            eta_s=eta,
+            benchmarks=tuple(BenchmarkProgress(name=n, done=counts.done[n], total=t) for n, t in counts.total.items()),
+            endpoints=self._lanes.progress(),
+            concurrency=self._concurrency,
+            paused=self._paused,
+            stopping=not self.ending.asking,
+        )
+
+    def _log(self, event: str, **facts: object) -> None:
+        self._actions.append(Log(event, facts))
