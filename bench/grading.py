@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.answers.grammar import parse
+from harness.answers.kinds import kind_of
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import Grade, GradeRules, Key, Question, Sample, Timing
 from harness.grading.compare import equivalence
 from harness.grading.find.extract import extract
-from harness.grading.kinds import kind_of
 from harness.grading.processes.pool import grade_all
 from harness.grading.second.second_opinion import math_verify
 

@@ -42,6 +42,16 @@ def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Bo
                 return
 
 
+def bare(source: str) -> str:
+    """The content of the box when a reference is a boxed or long text, else the text itself."""
+    if "boxed" in source or "fbox" in source:
+        contents = [box.content for box in boxes_from_end(source)]
+        if contents:
+            # Several boxes of a reference are one list; of a response the extraction has already chosen.
+            return ", ".join(reversed(contents)) if len(contents) > 1 and len(set(contents)) > 1 else contents[0]
+    return source
+
+
 def open_box(text: str, lo: int, hi: int) -> Box | None:
     """The last box when its closing brace is missing: its content up to the end of the formula or line."""
     at = text.rfind("box", lo, hi)

@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from harness.answers.letters import letter_of
 from harness.benchmarks.card import Card, Names
-from harness.benchmarks.references import kind_of, letter, references
+from harness.benchmarks.references import form_of, read_reference
 from harness.benchmarks.sources.tables import Row
 from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
@@ -39,14 +40,15 @@ class Draft:
     text: str
     references: tuple[str, ...]
     kind: AnswerKind
+    form: AnswerKind
     choices: tuple[str, ...]
     rules: GradeRules
     metadata: dict[str, Any]
 
     @property
     def identity(self) -> str:
-        """Checksum of the row and of all that the card made of it."""
-        return digest([self.row_digest, self.question_id, self.references, self.kind, self.choices])
+        """Checksum of the row and of all that the card made of it; `form` is the kind, or stands for it (`form_of`)."""
+        return digest([self.row_digest, self.question_id, self.references, self.form, self.choices])
 
 
 def drafts(card: Card, rows: list[Row]) -> list[Draft]:
@@ -127,30 +129,30 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     choices: tuple[str, ...] = ()
     answers: tuple[str, ...]
     kind: AnswerKind
+    form: AnswerKind
     if card.choices:
         choices, answer, shown = _choices(card, row, question_id, order)
-        answers, kind = (answer,), "choice"
+        answers, kind, form = (answer,), "choice", "choice"
         if shown is not None:
             metadata["choice_order"] = shown
     else:
-        answers, kind = _answers(card, row)
+        answers, kind, form = _answers(card, row)
         if _optional(row, columns.multiple) in (True, "true", "True", 1):
-            kind = "multiple"
-    return Draft(row, question_id, row_digest, text, answers, kind, choices, rules, metadata)
+            kind = form = "multiple"
+    return Draft(row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata)
 
 
-def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind]:
+def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
+    """(references, kind, form)."""
     column = _required(row, card.columns.answer, "the answer")
     value = row.value[column]
     try:
-        answers = references(value, card.answer_form, card.kind, card.structured_answers)
+        answers, kind = read_reference(value, card.kind, card.answer_form, card.structured_answers)
     except ValueError as error:
         raise UsageError(f"{row.place}: the answer column {column!r} {error}") from error
-    kind = kind_of(value, answers[0]) if card.kind == "auto" else card.kind
+    form = form_of(value, answers[0]) if card.kind == "auto" else card.kind
     more = [str(value).strip() for name in card.columns.more_answers if (value := row.value.get(name)) is not None]
-    if kind == "choice":
-        answers = tuple(letter(answer) or answer for answer in answers)
-    return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind
+    return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind, form
 
 
 def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[str, ...], str, list[int] | None]:
@@ -181,8 +183,8 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
     if isinstance(answer, str):
         if answer.strip() in texts:
             return tuple(texts), LETTERS[texts.index(answer.strip())], None
-        found = letter(answer)
-        if found and LETTERS.index(found) < len(texts):
+        found = letter_of(answer, LETTERS[len(texts) - 1])
+        if found is not None:
             return tuple(texts), found, None
     raise UsageError(
         f"{row.place}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "

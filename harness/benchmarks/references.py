@@ -7,18 +7,41 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
-from harness.benchmarks.card import AnswerForm
+from harness.answers.boxed import boxes_from_end
+from harness.answers.letters import LAST_LETTER
+from harness.benchmarks.card import AnswerForm, CardKind
 from harness.core.inert import quoted
 from harness.core.records import AnswerKind
 
-_LETTER = re.compile(r"\s*[（(\[]?\s*([A-J])\s*[)）\].．、]?\s*\Z")
 _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
+_BESIDE_LETTER = " \t\n()（）[].．、"
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
 
 
-def references(value: Any, form: AnswerForm, kind: AnswerKind | str, structured: bool) -> tuple[str, ...]:
+class Reference(NamedTuple):
+    """What counts as right, each as text, and the kind of answer that it is."""
+
+    accepted: tuple[str, ...]
+    kind: AnswerKind
+
+
+def read_reference(
+    value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
+) -> Reference:
+    """The reference in a cell, or as somebody types it, and its kind: `kind`, or what the reference itself tells."""
+    accepted = references(value, form, kind, structured)
+    if kind != "auto":
+        return Reference(accepted, kind)
+    if isinstance(value, list | dict) and form != "single_item":
+        return Reference(accepted, "multiple")
+    from harness.answers.kinds import kind_of  # the grammar, which most cards never need
+
+    return Reference(accepted, kind_of(accepted[0]))
+
+
+def references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:
     """The reference answers in a cell, as text. Several answers of one question are one reference, by commas.
 
     With `kind` "auto", a value under its choice letter ("C. 1-i") is right as the value and as the letter.
@@ -43,53 +66,42 @@ def references(value: Any, form: AnswerForm, kind: AnswerKind | str, structured:
             raise ValueError('has no "####" before its answer')
         text = text.rpartition("####")[2].strip()
     elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
-        text = last_box(text)
+        box = next(boxes_from_end(text), None)
+        if box is None:
+            raise ValueError(r"has no closed \boxed{}")
+        text = box.content
     text = text.strip()
     if not text:
         raise ValueError("is empty")
     if kind == "integer":
         return (_integer(text),)
-    named = _LETTER_AND_VALUE.match(text) if kind == "auto" else None
-    return (named[3], named[1] or named[2], text) if named else (text,)
+    if kind == "auto" and (named := _LETTER_AND_VALUE.match(text)) is not None:
+        return named[3], named[1] or named[2], text
+    return (_plain_letter(text) if kind in ("auto", "choice") else text,)
 
 
-def kind_of(value: Any, reference: str) -> AnswerKind:
-    """The kind that a reference makes by itself, for sets that mix kinds."""
+def form_of(value: Any, reference: str) -> AnswerKind:
+    """The form of a reference whose kind no card states, as a set's identity counts it.
+
+    It is frozen: what a reference is graded as (`read_reference`) may improve with the grader, and a run that was begun
+    before must still be resumed.
+    """
     if isinstance(value, list | dict):
         return "multiple"
-    if letter(reference):
+    if _plain_letter(reference) in tuple("ABCDEFGHIJ"):
         return "choice"
     if len(reference) > 1 and _WORDS.match(reference):
         return "text"
     return "expression"
 
 
-def letter(text: str) -> str | None:
-    """The choice letter that a text is, whatever bracket or dot it wears: "（B）", "C．", "A"."""
-    found = _LETTER.match(text)
-    return found[1] if found else None
+def _plain_letter(text: str) -> str:
+    """The letter that a text is, out of its bracket or before its dot: "（B）", "C．"; any other text as it is."""
+    letter = text.strip(_BESIDE_LETTER)
+    return letter if len(letter) == 1 and "A" <= letter <= LAST_LETTER else text
 
 
-def last_box(text: str) -> str:
-    """The content of the last closed `\\boxed{}` (or `\\fbox{}`), by a linear scan. Raises `ValueError` without one."""
-    for opener in reversed(list(re.finditer(r"\\f?boxed?\s*\{|\\fbox\s*\{", text))[-64:]):
-        depth = 1
-        place = opener.end()
-        while place < len(text):
-            char = text[place]
-            if char == "\\":
-                place += 1
-            elif char == "{":
-                depth += 1
-            elif char == "}":
-                depth -= 1
-                if depth == 0:
-                    return text[opener.end() : place].strip()
-            place += 1
-    raise ValueError(r"has no closed \boxed{}")
-
-
-def _text(value: Any, kind: AnswerKind | str) -> str:
+def _text(value: Any, kind: CardKind) -> str:
     if value is None:
         raise ValueError("is null")
     if isinstance(value, bool):

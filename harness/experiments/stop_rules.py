@@ -34,14 +34,12 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     questions = {(s.name, q.question_id): q for s in sets for q in s.questions}
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
-        from harness.grading.find.extract import extract  # with the first reply, not before the first request
-        from harness.grading.grader import last_letter, several
+        from harness.grading.verdict import find  # with the first reply, not before the first request
 
         question = questions[task.benchmark, task.question_id]
         if question.rules.grader != "rules":
             return True
-        found = extract(text, kind=question.kind, several_boxes=several(question), last=last_letter(question))
-        return found is not None
+        return find(question, text) is not None
 
     return answered
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from harness.benchmarks.references import kind_of, letter, references
+from harness.benchmarks.references import read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.checksums import digest
@@ -165,17 +165,14 @@ def _check_consistent(asked: list[Asked], ids: list[str]) -> None:
 
 def _question(one: Asked, name: str, question_id: str) -> Question:
     try:
-        found = references(one.answer, "plain", "auto", structured=True)
+        accepted, kind = read_reference(one.answer)
     except ValueError as error:
         raise UsageError(f"{one.place}: the reference answer {error}") from error
-    kind = kind_of(one.answer, found[0])
-    if kind == "choice":
-        found = tuple(letter(text) or text for text in found)
     return Question(
         benchmark=name,
         question_id=question_id,
         messages=(Message("user", one.question),) if one.question else (),
-        references=found,
+        references=accepted,
         kind=kind,
         metadata=one.metadata,
         row_digest=digest([one.question, one.answer]),

@@ -1,8 +1,8 @@
-"""Grading: find the answer in a response, compare it with the reference, say by which rule.
+"""Grading: find the answer in a response, decide whether it is the reference, say by which rule.
 
-`grade` works in this process; `pool.grade_all` in bounded worker processes.
+Enter by `processes.pool` for responses of models (`grade_all`, `verdict_on`), by `grade` for trusted ones.
 """
 
-from harness.grading.grader import GRADER, Judge, grade
+from harness.grading.verdict import GRADER, Judge, Verdict, grade
 
-__all__ = ["GRADER", "Judge", "grade"]
+__all__ = ["GRADER", "Judge", "Verdict", "grade"]

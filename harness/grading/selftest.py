@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample, Timing
-from harness.grading.find.choice import letter_of
-from harness.grading.grader import grade
+from harness.grading.verdict import grade
 
 _NUMBER = re.compile(r"\d+")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.benchmarks import prompts, questions
 from harness.benchmarks.card import Card, from_file, from_mapping
 from harness.benchmarks.prompts import BOXED, Prompt
-from harness.benchmarks.references import kind_of, last_box, references
+from harness.benchmarks.references import form_of, read_reference, references
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.presets import sampling
@@ -143,11 +143,31 @@ def test_a_cell_without_a_reference_is_refused(value: Any, form: Any, kind: str,
     [
         *((text, "choice") for text in ("B", "（B）", "C．", "D)")),
         *((text, "text") for text in ("Paris", "不存在", "New York")),
-        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "-1")),
+        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "p-q", "pi", "xy", "sin(x)")),
+        *((text, "multiple") for text in ("3, 4", r"x=1 \text{ or } x=2")),
+        *((text, "integer") for text in ("-1", "42")),
+        *((text, "number") for text in ("0.5", "1,234")),
     ],
 )
 def test_the_kind_follows_the_reference(reference: str, kind: str) -> None:
-    assert kind_of(reference, reference) == kind
+    assert read_reference(reference).kind == kind
+
+
+def test_a_kind_that_the_card_states_stands() -> None:
+    assert read_reference("p-q", "text").kind == "text"
+    assert read_reference(["3", "4"]) == (("3, 4",), "multiple")
+
+
+@pytest.mark.parametrize(
+    ("reference", "form"),
+    [
+        *((text, "choice") for text in ("B", "（B）", "C．", "D)")),
+        *((text, "text") for text in ("Paris", "不存在", "New York", "p-q", "pi", "xy", "sin(x)")),
+        *((text, "expression") for text in ("x", "3/4", r"\pi", "x=5", "52_8", "-1", "3, 4")),
+    ],
+)
+def test_the_form_that_identity_counts_is_frozen(reference: str, form: str) -> None:
+    assert form_of(reference, reference) == form
 
 
 def test_a_value_under_its_letter_is_right_as_either() -> None:
@@ -158,7 +178,7 @@ def test_a_value_under_its_letter_is_right_as_either() -> None:
 @given(st.text(alphabet="\\boxed{}f 1", max_size=60))
 def test_a_box_that_is_found_is_balanced(text: str) -> None:
     try:
-        found = last_box(text)
+        (found,) = references(text, "last_box", "expression", False)
     except ValueError:
         return
     plain = found.replace("\\\\", "").replace("\\{", "").replace("\\}", "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.answers.kinds import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
-from harness.grading.kinds import kind_of
 
 RULES = GradeRules()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from harness.answers.kinds import kind_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import CONVENTIONS
 from harness.grading.compare.equivalence import equal
-from harness.grading.kinds import kind_of
 from tests.grading.given import RULES
 from tests.grading.pairs import PAIRS
 

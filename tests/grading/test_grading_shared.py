@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from harness.answers.boxed import bare
 from harness.core.records import Grade
-from harness.grading.compare.equivalence import bare
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample

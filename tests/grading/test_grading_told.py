@@ -10,7 +10,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
-from harness.grading.explain import explain
+from harness.grading.processes.pool import verdict_on
 from harness.grading.second.second_opinion import agreement, math_verify
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample
@@ -74,7 +74,7 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
     ],
 )
 def test_explanation_tells_the_steps_and_ends_in_the_verdict(response: str, last: str, contains: str) -> None:
-    steps = explain(r"\frac12", response)
+    steps = verdict_on(r"\frac12", response).steps
     assert steps[-1] == last
     assert any(contains in step for step in steps)
     assert all(step.isprintable() for step in steps)

@@ -12,13 +12,13 @@ from fractions import Fraction
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tokens import Unreadable
 from harness.answers.grammar.tree import Node, symbols
+from harness.answers.letters import letter_of
+from harness.answers.words import is_words, squeezed, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import NotExact, exact, freeze, rational
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.realsets import NotASet, Piece, real_set
-from harness.grading.compare.words import is_words, squeezed, words_of
-from harness.grading.find.choice import letter_of
 
 _DIGITS = 30
 _LARGEST_NUMBER = 10**12

@@ -6,14 +6,15 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from harness.answers.boxed import boxes_from_end
+from harness.answers.boxed import bare
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tokens import Unreadable
 from harness.answers.grammar.tree import Node
+from harness.answers.letters import LAST_LETTER, letter_of
+from harness.answers.words import is_words, squeezed, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.structures import same
-from harness.grading.compare.words import is_words, same_words, squeezed, words_of
-from harness.grading.find.choice import letter_of
+from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")
@@ -21,7 +22,7 @@ _PROSE_WORDS = 6
 _PROSE_SIGNS = 12
 
 
-class Verdict(NamedTuple):
+class Comparison(NamedTuple):
     """equal: None when no rule could decide. rule: the one that did. steps: how, in words."""
 
     equal: bool | None
@@ -29,41 +30,31 @@ class Verdict(NamedTuple):
     steps: tuple[str, ...] = ()
 
 
-def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Verdict:
+def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
     """Is `answer` (already found in the response) the answer that `reference` is?"""
     if kind != "choice":
         one, other = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
         if one and other and not (rules.relative_tolerance or rules.absolute_tolerance):
-            return Verdict(_integer(one) == _integer(other), "integer")
+            return Comparison(_integer(one) == _integer(other), "integer")
     reference, answer = bare(reference), bare(answer)
     if kind == "choice" or _names_choice(reference):
-        verdict = _same_choice(reference, answer, choices)
-        if verdict is not None and (verdict.equal or kind == "choice"):
-            return verdict
+        choice = _same_choice(reference, answer, choices)
+        if choice is not None and (choice.equal or kind == "choice"):
+            return choice
     if not answer.strip():
-        return Verdict(False, "empty")
+        return Comparison(False, "empty")
     if (
         squeezed(reference) == squeezed(answer)
         and squeezed(answer)
         and squeezed(answer).lower() not in ("nan", "\\text{nan}")
     ):
-        return Verdict(True, "text")
+        return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
         if same_words(reference, answer, rules):
-            return Verdict(True, "words")
+            return Comparison(True, "words")
         if kind == "text":
             return _unlike_words(reference)
     return _by_tree(reference, answer, kind, rules)
-
-
-def bare(source: str) -> str:
-    """The content of the box when a reference is a boxed or long text, else the text itself."""
-    if "boxed" in source or "fbox" in source:
-        contents = [box.content for box in boxes_from_end(source)]
-        if contents:
-            # Several boxes of a reference are one list; of a response the extraction has already chosen.
-            return ", ".join(reversed(contents)) if len(contents) > 1 and len(set(contents)) > 1 else contents[0]
-    return source
 
 
 @lru_cache(maxsize=8_192)
@@ -76,13 +67,13 @@ def _read(source: str, list_commas: bool) -> Node | str:
         return "nested too deeply"
 
 
-def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Verdict:
+def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
     listed = kind == "multiple"
     one, other = _read(reference, listed), _read(answer, listed)
     if isinstance(one, str):
         return _unlike_words(reference)
     if isinstance(other, str):
-        return Verdict(False, "unreadable", (f"the answer is not mathematics: {other}",))
+        return Comparison(False, "unreadable", (f"the answer is not mathematics: {other}",))
     result = same(one, other, rules)
     if result.equal is False and (_COMMAS.search(reference) or _COMMAS.search(answer)):
         # "1,234" can be a number or a list of two; both sides are read the other way round as well.
@@ -90,36 +81,36 @@ def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Verdi
         if not isinstance(one, str) and not isinstance(other, str):
             again = same(one, other, rules)
             result = again if again.equal else result
-    return Verdict(result.equal, result.rule)
+    return Comparison(result.equal, result.rule)
 
 
 def _integer(match: re.Match[str]) -> int:
     return int(match[1] + match[2])
 
 
-def _unlike_words(reference: str) -> Verdict:
+def _unlike_words(reference: str) -> Comparison:
     """Short words differ; a sentence may say the same in other words, which no rule can tell."""
     words = words_of(reference)
     long = len(words.split()) > _PROSE_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _PROSE_SIGNS
-    return Verdict(None, "prose") if long else Verdict(False, "words")
+    return Comparison(None, "prose") if long else Comparison(False, "words")
 
 
 # --- multiple choice ---
 def _names_choice(reference: str) -> bool:
     """`C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
     letter = letter_of(reference)
-    return letter is not None and letter <= "J"
+    return letter is not None and letter <= LAST_LETTER
 
 
-def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Verdict | None:
+def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
     wanted, given = letter_of(reference, last), letter_of(answer, last)
     if wanted is not None and given is not None:
-        return Verdict(wanted == given, "choice")
+        return Comparison(wanted == given, "choice")
     if wanted is not None and choices:
         texts = [text for text in choices if squeezed(text) == squeezed(answer) or words_of(text) == words_of(answer)]
         if len(texts) == 1:
-            return Verdict(texts[0] == choices[ord(wanted) - ord("A")], "choice text")
+            return Comparison(texts[0] == choices[ord(wanted) - ord("A")], "choice text")
     if wanted is not None:
-        return Verdict(False, "choice")
+        return Comparison(False, "choice")
     return None

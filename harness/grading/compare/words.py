@@ -1,55 +1,14 @@
-r"""Answers in words: case, articles, punctuation and the commands that set them do not matter."""
+"""Answers in words compared: case, articles, punctuation and the commands that set them do not matter."""
 
 from __future__ import annotations
 
-import re
-
-from harness.answers.grammar.characters import plain_latex
+from harness.answers.words import squeezed, unwrapped, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-
-_WRAPPERS = re.compile(
-    r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
-)
-_LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
-_ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
-_PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
-_SPACES = re.compile(r"\s+")
-_WORDY = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
-
-_GROUPS = (
-    ("no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "the empty set",
-     "无解", "无实数解", "no real roots", "there are no solutions", "no such", "∅", r"\emptyset", r"\varnothing"),
-    ("does not exist", "dne", "doesnt exist", "undefined", "not exist", "不存在", "limit does not exist"),
-    ("infinity", "infinite", "infinitely many", r"\infty", r"+\infty", "∞", "无穷", "无穷大"),
-    ("yes", "是"), ("no", "否", "不是"), ("true", "正确", "对"), ("false", "错误", "错"),
-    ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
-)  # fmt: skip
-_SYNONYMS = {word: group[0] for group in _GROUPS for word in group}
-
-
-def words_of(source: str) -> str:
-    """`source` as plain words in lower case."""
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", source)).casefold()
-    text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
-    text = _ARTICLES.sub("", text)
-    return _SYNONYMS.get(text, text)
 
 
 def same_words(one: str, other: str, rules: GradeRules) -> bool:
     """Two answers in words are the same."""
     if allows(rules, "text_case"):
         return words_of(one) == words_of(other)
-    return squeezed(_WRAPPERS.sub(" ", one)) == squeezed(_WRAPPERS.sub(" ", other))
-
-
-def is_words(source: str) -> bool:
-    """Nothing but words, at least one of two letters (or Chinese): compared as text before anything else."""
-    text = _LAYOUT.sub(" ", _WRAPPERS.sub(" ", source)).strip()
-    return bool(_WORDY.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
-
-
-def squeezed(source: str) -> str:
-    """The same signs without layout, case kept; spaces between digits stay."""
-    text = _LAYOUT.sub(lambda m: m.group() if m.group() in "{}" else " ", plain_latex(source)).strip().rstrip(".")
-    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text)
+    return squeezed(unwrapped(one)) == squeezed(unwrapped(other))

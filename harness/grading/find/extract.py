@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.boxed import Box, boxes_from_end, has_box, open_box
 from harness.grading.bounds import TAIL_CHARS
-from harness.grading.find.choice import letter_in_prose, letter_of
+from harness.grading.find.choice import letter_in_prose
 from harness.grading.find.reasoning import final_part
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
@@ -219,4 +219,4 @@ def _last_number(tail: str) -> Found | None:
     return Found(found.group(), found.start(), found.end(), "number") if found is not None else None
 
 
-__all__ = ["Found", "Method", "candidates", "extract", "extract_from", "letter_of"]
+__all__ = ["Found", "Method", "candidates", "extract", "extract_from"]

@@ -1,4 +1,4 @@
-"""Grading many samples: extraction here, comparison in worker processes that can be killed.
+"""Verdicts in bulk: the search here, the decision in worker processes that can be killed.
 
 The parent only scans text in linear time and never parses an answer. Each distinct (question, answer) is decided
 once, however many samples gave it, so the same input gives the same verdict with any number of workers and in any
@@ -19,21 +19,26 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from harness.benchmarks.references import read_reference
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.records import Grade, Question, Sample
+from harness.core.records import AnswerKind, Grade, GradeRules, Question, Sample, Timing
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
-from harness.grading.find.extract import Found
-from harness.grading.grader import Decision, assemble, find, find_in_reasoning, others
 from harness.grading.processes.worker import READY, WARMING, Reply, Task, frame
+from harness.grading.verdict import NO_ANSWER, Decision, Search, Verdict, conclude, search
 
 DEADLINE_SECONDS = 2.0
 """Default wall time for one answer."""
+
+MAX_DEADLINE_SECONDS = 3600.0
+"""Longest deadline of one answer that may be asked for."""
+
+_NO_RULES = GradeRules()
 
 _WINDOW = 4_096
 """Samples that may wait for a verdict before the parent stops reading more."""
@@ -44,13 +49,11 @@ class _Job(NamedTuple):
 
     question: Question
     answer: str
+    tell: bool
 
     @property
     def key(self) -> tuple[str, str]:
         return self.question.question_id, self.answer
-
-
-_NO_ANSWER = Decision("no_answer", "no answer", None)
 
 
 def grade_all(
@@ -65,9 +68,28 @@ def grade_all(
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
+    judged = verdicts(
+        questions, samples, workers=workers, deadline_s=deadline_s, answer_from_reasoning=answer_from_reasoning
+    )
+    return (verdict.grade(sample) for sample, verdict in judged)
+
+
+def verdicts(
+    questions: Mapping[str, Question],
+    samples: Iterable[Sample],
+    *,
+    workers: int = 1,
+    deadline_s: float = DEADLINE_SECONDS,
+    answer_from_reasoning: bool = False,
+    tell: bool = False,
+) -> Iterator[tuple[Sample, Verdict]]:
+    """Each sample, its text left out, with its verdict, in the order of `samples`; tell: with the verdicts' steps.
+
+    Raises as `grade_all` does.
+    """
     verifier.require_trusted(questions.values())
     with _Pool(workers, deadline_s) as pool:
-        waiting: deque[tuple[Sample, Found | None, list[_Job]]] = deque()
+        waiting: deque[tuple[Sample, Search, list[_Job]]] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -75,27 +97,66 @@ def grade_all(
                     f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
-            found = find(question, sample)
-            if found is None and answer_from_reasoning:
-                found = find_in_reasoning(question, sample)
+            searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, tell=tell)
             # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
-            jobs = [_Job(question, found.answer)] if found is not None else []
-            jobs += [_Job(question, other) for other in others(sample, found)]
+            jobs = [_Job(question, searched.found.answer, tell)] if searched.found is not None else []
+            jobs += [_Job(question, other, False) for other in searched.others]
             for job in jobs:
                 pool.ask(job)
             # The text is not kept while a verdict is awaited.
-            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), found, jobs))
+            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), searched, jobs))
             while waiting and (pool.settled(waiting[0][2]) or len(waiting) > _WINDOW):
-                yield _graded(pool, *waiting.popleft())
+                yield _judged(pool, *waiting.popleft())
         while waiting:
-            yield _graded(pool, *waiting.popleft())
+            yield _judged(pool, *waiting.popleft())
 
 
-def _graded(pool: _Pool, sample: Sample, found: Found | None, jobs: list[_Job]) -> Grade:
-    decision = pool.decision(jobs[0]) if found is not None else _NO_ANSWER
-    rest = jobs[1:] if found is not None else jobs
-    unextracted = decision.verdict != "correct" and any(pool.decision(job).verdict == "correct" for job in rest)
-    return assemble(sample, found, decision, unextracted)
+def verdict_on(
+    reference: Any,
+    response: str,
+    *,
+    kind: AnswerKind | Literal["auto"] = "auto",
+    rules: GradeRules = _NO_RULES,
+    choices: tuple[str, ...] = (),
+    deadline_s: float = DEADLINE_SECONDS,
+) -> Verdict:
+    """The verdict on one response, with its steps, by a worker process started for it.
+
+    reference: text, a number, or a list of the parts of one answer; kind: what it is, "auto" = as its form tells.
+    Raises `UsageError`: the reference is none, a verifier is not trusted.
+    """
+    question = question_on(reference, kind, rules, choices)
+    sample = Sample(
+        benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
+        timing=Timing(started=0.0, total=0.0), endpoint="",
+    )  # fmt: skip
+    ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, tell=True)
+    return verdict
+
+
+def question_on(
+    reference: Any,
+    kind: AnswerKind | Literal["auto"] = "auto",
+    rules: GradeRules = _NO_RULES,
+    choices: tuple[str, ...] = (),
+    name: str = "",
+) -> Question:
+    """A question of which only the reference is known. Raises `UsageError` when that is none."""
+    try:
+        accepted, known = read_reference(reference, kind)
+    except ValueError as error:
+        raise UsageError(f"the reference answer {error}") from error
+    return Question(
+        benchmark="", question_id=name, references=accepted, kind=known, rules=rules, choices=choices, row_digest="",
+        prompt_digest="",
+    )  # fmt: skip
+
+
+def _judged(pool: _Pool, sample: Sample, searched: Search, jobs: list[_Job]) -> tuple[Sample, Verdict]:
+    decision = pool.decision(jobs[0]) if searched.found is not None else NO_ANSWER
+    rest = jobs[1:] if searched.found is not None else jobs
+    right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
+    return sample, conclude(searched, decision, right_elsewhere)
 
 
 class _Worker:
@@ -193,7 +254,7 @@ class _Pool:
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
-            tasks.append(Task(item, None if job.question is before else job.question, job.answer))
+            tasks.append(Task(item, None if job.question is before else job.question, job.answer, job.tell))
             before = job.question
         # While the process is importing, the clock of its first answer does not run.
         worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
@@ -254,16 +315,16 @@ class _Pool:
         except codec.DecodeError:
             self.replace(worker, "crash")
             return False
-        if reply.item == "" and reply.verdict in (WARMING, READY):
-            worker.ready = reply.verdict == READY
+        if reply.item == "" and reply.outcome in (WARMING, READY):
+            worker.ready = reply.outcome == READY
             worker.deadline_at = time.monotonic() + (self.deadline if worker.ready else WARMING_SECONDS)
             return True
-        if not worker.owed or worker.owed[0][0] != reply.item or reply.verdict not in _VERDICTS:
+        if not worker.owed or worker.owed[0][0] != reply.item or reply.outcome not in _VERDICTS:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
         worker.deadline_at = time.monotonic() + self.deadline
-        self.decisions[job.key] = Decision(reply.verdict, reply.rule, reply.vote)  # type: ignore[arg-type]
+        self.decisions[job.key] = Decision(reply.outcome, reply.rule, reply.vote, reply.steps)  # type: ignore[arg-type]
         if reply.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
             return False

@@ -17,9 +17,8 @@ import msgspec
 
 from harness.core import codec
 from harness.core.records import Question
-from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
-from harness.grading.grader import Decision, decide
+from harness.grading.verdict import decide
 
 _HEADER = struct.Struct(">I")
 
@@ -32,20 +31,22 @@ READY = "ready"
 
 
 class Task(msgspec.Struct, array_like=True):
-    """One answer to decide. question: None when it is the question of the task before."""
+    """One answer to decide. question: None when it is the question of the task before. tell: with the steps."""
 
     item: str
     question: Question | None
     answer: str
+    tell: bool = False
 
 
 class Reply(msgspec.Struct, array_like=True):
-    """What was decided. item "": no verdict but a note to the parent, `WARMING` or `READY`."""
+    """What was decided. item "": no outcome but a note to the parent, `WARMING` or `READY`."""
 
     item: str
-    verdict: str
+    outcome: str
     rule: str
     vote: str | None
+    steps: tuple[str, ...] = ()
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -88,27 +89,11 @@ def main(deadline: float) -> None:
 
 def _serve(question: Question, task: Task) -> Reply:
     try:
-        by_rules = question.rules.grader == verifier.RULES
-        decision = decide(question, task.answer) if by_rules else _own_verifier(question, task.answer)
-        return Reply(task.item, decision.verdict, decision.rule, decision.vote)
+        return Reply(task.item, *decide(question, task.answer, tell=task.tell))
     except MemoryError:
         return Reply(task.item, "undecided", "memory", None)
     except RecursionError:
         return Reply(task.item, "undecided", "depth", None)
-
-
-def _own_verifier(question: Question, answer: str) -> Decision:
-    """A benchmark's own `package.module:function(answer, question) -> bool`, named by its card.
-
-    A verifier that raises has not judged: undecided, with the kind of its error as the rule.
-    """
-    try:
-        correct = bool(verifier.load(question.rules.grader)(answer, question))
-    except (MemoryError, RecursionError):
-        raise
-    except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade
-        return Decision("undecided", f"verifier raised {type(error).__name__}", answer[:200])
-    return Decision("correct" if correct else "wrong", "verifier", answer[:200])
 
 
 def _limit() -> None:

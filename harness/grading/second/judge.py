@@ -10,8 +10,8 @@ import msgspec
 from harness.core.checksums import digest
 from harness.core.records import Grade, Question, Sample
 from harness.grading.find.reasoning import final_part
-from harness.grading.grader import GRADER
 from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answer, shown_ending
+from harness.grading.verdict import GRADER
 
 Scope = Literal["undecided", "wrong", "all"]
 """Which samples a judge sees: those that the rules left undecided · also those that they call wrong · all."""

@@ -1,0 +1,275 @@
+"""The one way to a verdict: find the answer in a response, decide whether it is the reference, tell both in steps.
+
+`search` scans text in linear time and parses nothing; `decide` parses and computes, so for hostile text it belongs into
+a process that can be killed (`processes.pool`); `conclude` puts the two together. What `harness score` stores, what
+`harness grade` prints and what Python gets is the same `Verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.answers.boxed import bare, boxes_from_end
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.shown import show
+from harness.answers.grammar.tokens import Unreadable
+from harness.answers.letters import LAST_LETTER
+from harness.core.inert import quoted, visible
+from harness.core.records import AnswerKind, Grade, Question, Sample
+from harness.core.records import Verdict as Outcome
+from harness.grading import verifier
+from harness.grading.bounds import MAX_CANDIDATES
+from harness.grading.compare.canonical import canonical
+from harness.grading.compare.equivalence import equal
+from harness.grading.compare.exact import NotExact, exact, freeze
+from harness.grading.find.extract import Found, bounded, candidates, extract_from
+from harness.grading.find.reasoning import final_part
+
+VERSION = "2"
+GRADER = f"rules/{VERSION}"
+
+MAX_STEP_CHARS = 600
+"""Longest step that is told, in characters; a longer one is cut in its middle."""
+
+Judge = Callable[[Question, str], bool | None]
+"""What decides an answer that the rules leave undecided: (question, extracted answer) → correct, wrong, or None."""
+
+_RULES = {
+    "integer": "both are integers and are compared digit by digit",
+    "text": "the same signs",
+    "words": "compared as words",
+    "identical": "read as the same tree",
+    "exact": "both have an exact value",
+    "field": "one evaluation in a finite field",
+    "numeric": "compared by numbers of 50 and 200 digits, or at fixed points",
+    "symbolic": "sympy was asked for the difference",
+    "tolerance": "within the tolerance that the benchmark states",
+    "prose": "the reference is a sentence, which no rule can compare",
+    "unreadable": "the answer is no mathematics that the grammar reads",
+    "verifier": "the benchmark's own verifier decided",
+    "time": "the answer reached its deadline",
+    "memory": "the answer needed more memory than a worker has",
+    "depth": "the answer is nested too deeply",
+    "crash": "the answer brought its worker down",
+    "judge": "the rules left it open, and a judge decided",
+}
+
+
+class Search(NamedTuple):
+    """What a response was searched for, without its text: the answer, the other boxes, and how, in steps."""
+
+    found: Found | None
+    others: list[str]
+    steps: tuple[str, ...] = ()
+
+
+class Decision(NamedTuple):
+    """What is said of one extracted answer, whatever response gave it."""
+
+    outcome: Outcome
+    rule: str
+    vote: str | None
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on one response.
+
+    extracted: the answer as found, None without one; span: where it stands in the text, in characters. rule: what
+    decided. vote: the form by which maj@k counts it. unextracted: another box held a right answer.
+    steps: how it came about, one sentence a step, harmless to print, the outcome last; empty unless asked for.
+    """
+
+    outcome: Outcome
+    rule: str
+    extracted: str | None
+    span: tuple[int, int] | None
+    vote: str | None
+    unextracted: bool
+    steps: tuple[str, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        """The response gives the reference answer."""
+        return self.outcome == "correct"
+
+    def __bool__(self) -> bool:
+        return self.correct
+
+    def grade(self, sample: Sample) -> Grade:
+        """The record of this verdict on `sample`."""
+        return Grade(
+            benchmark=sample.benchmark,
+            question_id=sample.question_id,
+            sample_index=sample.sample_index,
+            verdict=self.outcome,
+            extracted=self.extracted,
+            rule=self.rule,
+            grader=GRADER,
+            vote=self.vote,
+            span=self.span,
+            unextracted=self.unextracted,
+            truncated=sample.truncated,
+            completion_tokens=sample.usage.completion_tokens,
+        )
+
+
+def grade(
+    question: Question, sample: Sample, *, judge: Judge | None = None, answer_from_reasoning: bool = False
+) -> Grade:
+    """Grade one sample in this process, without sympy and without a deadline; for hostile text use `processes.pool`.
+
+    answer_from_reasoning: where the final part gives no answer, the reasoning is searched as well.
+    """
+    searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
+    decision = NO_ANSWER
+    if searched.found is not None:
+        decision = decide(question, searched.found.answer)
+        if decision.outcome == "undecided" and judge is not None:
+            ruling = judge(question, searched.found.answer)
+            if ruling is not None:
+                decision = Decision("correct" if ruling else "wrong", "judge", decision.vote)
+    right_elsewhere = decision.outcome != "correct" and any(
+        decide(question, other).outcome == "correct" for other in searched.others
+    )
+    return conclude(searched, decision, right_elsewhere).grade(sample)
+
+
+# --- finding ---
+def search(question: Question, sample: Sample, *, answer_from_reasoning: bool = False, tell: bool = False) -> Search:
+    """Look for the answer of a sample; in its reasoning only where that is asked for and nothing else is found."""
+    found = find(question, sample.text, truncated=sample.truncated)
+    if found is None and answer_from_reasoning:
+        found = _find_in_reasoning(question, sample)
+    others = _others(sample.text, found)
+    return Search(found, others, tuple(_told_search(question, sample.text or "", found)) if tell else ())
+
+
+def find(question: Question, text: str | None, *, truncated: bool = False) -> Found | None:
+    """The answer to `question` that a response gives, or None. Positions are characters of `text`."""
+    part = final_part(text) if text else None
+    if text is None or part is None:
+        return None
+    return _find_in(question, text, *part, truncated=truncated)
+
+
+def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
+    """The answer that the reasoning ends with, in a separate field or in the text; its span is of that field."""
+    text = sample.reasoning or sample.text
+    return _find_in(question, text, 0, len(text), truncated=True) if text else None
+
+
+def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Found | None:
+    found = extract_from(
+        text, start, end, kind=question.kind, several_boxes=_several(question), truncated=truncated,
+        last=_last_letter(question),
+    )  # fmt: skip
+    return None if found is None else found._replace(answer=bounded(found.answer))
+
+
+def _several(question: Question) -> bool:
+    """Boxes side by side are one answer where the card says so or the reference has several parts."""
+    return question.rules.several_boxes or question.kind == "multiple"
+
+
+def _last_letter(question: Question) -> str:
+    return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
+
+
+def _others(text: str | None, found: Found | None) -> list[str]:
+    """Contents of the other boxes, the last first, each once."""
+    taken = found.answer if found is not None else None
+    return [c for c in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if c != taken] if text else []
+
+
+# --- deciding ---
+def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
+    """Compare an extracted answer with every reference of the question, or ask the benchmark's own verifier."""
+    if question.rules.grader != verifier.RULES:
+        return _by_verifier(question, answer)
+    rule, undecided, steps = "no reference", False, list[str]()
+    for reference in question.references:
+        compared = equal(reference, answer, question.kind, question.rules, question.choices)
+        rule = compared.rule
+        undecided = undecided or compared.equal is None
+        if tell:
+            steps = _told_comparison(reference, answer, question.kind, compared.steps)
+        if compared.equal:
+            return Decision("correct", rule, canonical(answer, question), tuple(steps))
+    return Decision("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps))
+
+
+def _by_verifier(question: Question, answer: str) -> Decision:
+    """A verifier that raises has not judged: undecided, with the kind of its error as the rule."""
+    try:
+        correct = bool(verifier.load(question.rules.grader)(answer, question))
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade
+        return Decision("undecided", f"verifier raised {type(error).__name__}", answer[:200])
+    return Decision("correct" if correct else "wrong", "verifier", answer[:200])
+
+
+NO_ANSWER = Decision("no_answer", "no answer", None)
+
+
+def conclude(searched: Search, decision: Decision, right_elsewhere: bool) -> Verdict:
+    """The verdict from what was found and what was decided of it; right_elsewhere: some other box is right."""
+    found = searched.found
+    steps: tuple[str, ...] = ()
+    if searched.steps:
+        passed_over = ("another box of the text holds the right answer",) if right_elsewhere else ()
+        rule = () if found is None else (f"rule {decision.rule}: {_RULES.get(decision.rule, 'compared part by part')}",)
+        told = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        steps = tuple(visible(step, MAX_STEP_CHARS) for step in told)
+    return Verdict(
+        outcome=decision.outcome,
+        rule=decision.rule,
+        extracted=None if found is None else found.answer,
+        span=None if found is None else (found.start, found.end),
+        vote=decision.vote,
+        unextracted=right_elsewhere,
+        steps=steps,
+    )
+
+
+# --- telling ---
+def _told_search(question: Question, text: str, found: Found | None) -> list[str]:
+    named = " or ".join(quoted(reference) for reference in question.references)
+    steps = [f"the reference {named} is compared as: {question.kind}"]
+    part = final_part(text)
+    if part is None:
+        return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
+    if part[0]:
+        steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
+    if found is None:
+        return [*steps, "no box, phrase, formula or number was found"]
+    steps.append(f"answer found by {found.method} at characters {found.start:,}–{found.end:,}: {quoted(found.answer)}")
+    passed_over = sum(1 for box in boxes_from_end(text) if not found.start <= box.start <= found.end)
+    if passed_over:
+        steps.append(f"{passed_over} other box{'es' if passed_over > 1 else ''} passed over: the last one counts")
+    return steps
+
+
+def _told_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
+    """How the two were read; `more`: what the comparison has to say itself."""
+    read = [
+        f"the {name} is read as {_reading(text, kind)}"
+        for name, text in ((f"reference {quoted(reference)}", bare(reference)), ("answer", answer))
+    ]
+    return [*read, *more]
+
+
+def _reading(text: str, kind: AnswerKind) -> str:
+    try:
+        node = parse(text, list_commas=kind == "multiple")
+    except (Unreadable, RecursionError) as error:
+        return f"words ({quoted(str(error))})"
+    try:
+        value = f", exactly {freeze(exact(node))}"
+    except NotExact:
+        value = ""
+    return quoted(show(node)) + (quoted(value) if value else "")

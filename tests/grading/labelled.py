@@ -1,0 +1,84 @@
+"""All labelled pairs at hand as (reference, response, correct): those of the tests, and the shared sets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.grading.pairs import PAIRS
+from tests.grading.responses import RESPONSES
+
+
+class Labelled(NamedTuple):
+    """Is `response` correct, given `reference`? name: where the row comes from."""
+
+    name: str
+    reference: str
+    response: str
+    correct: bool
+
+
+def own() -> list[Labelled]:
+    """The pairs and responses of the tests."""
+    found = [
+        Labelled(f"{category} {place}", reference, f"\\boxed{{{answer}}}", correct)
+        for category, rows in PAIRS.items()
+        for place, (reference, answer, correct) in enumerate(rows)
+    ]
+    return found + [
+        Labelled(f"response {category} {place}", *row)
+        for category, rows in RESPONSES.items()
+        for place, row in enumerate(rows)
+    ]
+
+
+def hand_made(data: Path, kind: str) -> list[Labelled]:
+    """The unambiguous hand-made rows of one kind: equality, extraction, hostile."""
+    found = [row for row in _rows(data / "equivalence_handmade.jsonl") if row["kind"] == kind and not row["ambiguous"]]
+    return [Labelled(row["id"], row["gold"], _response(row), row["expected"]) for row in found]
+
+
+def public(data: Path, source: str = "") -> list[Labelled]:
+    """Pairs of public graders' tests."""
+    return [
+        Labelled(
+            row["id"],
+            row["gold"],
+            row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}",
+            row["expected"],
+        )
+        for row in _rows(data / "equivalence.jsonl")
+        if row["source"].startswith(source)
+    ]
+
+
+def second_round(data: Path) -> list[Labelled]:
+    """The open half of the second collection, its unambiguous rows; the names of our own begin with "own"."""
+    return [
+        Labelled(f"{row['source']} {row['id']}", row["gold"], row["response"], row["label"])
+        for row in _rows(data / "equivalence_2.jsonl")
+        if not row["ambiguous"]
+    ]
+
+
+def outputs(data: Path) -> list[Labelled]:
+    """Real outputs of models with a label."""
+    return [
+        Labelled(row["id"], row["gold"], row["response"], row["label"])
+        for path in sorted((data / "outputs").glob("*.jsonl"))
+        for row in _rows(path)
+        if row["label"] is not None
+    ]
+
+
+def _response(row: dict[str, Any]) -> str:
+    packed = row.get("response_zlib_b64")
+    return zlib.decompress(base64.b64decode(packed)).decode("utf-8", "surrogatepass") if packed else row["response"]
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    with path.open("rb") as file:
+        return [json.loads(line) for line in file]

@@ -1,0 +1,143 @@
+"""`harness grade`, `harness score` and the pool say one thing of one response, and the steps end in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.main import cli
+from harness.core.errors import UsageError
+from harness.core.records import GradeRules, Question
+from harness.grading import GRADER, Verdict
+from harness.grading.processes.pool import question_on, verdict_on, verdicts
+from tests.grading import labelled
+from tests.grading.given import sample
+from tests.grading.labelled import Labelled
+
+SPOKEN = {"correct": "correct", "wrong": "wrong", "no_answer": "no answer", "undecided": "undecided"}
+EVERY = 60
+"""One of so many pairs goes through the command `harness grade`, which starts a process each time."""
+
+
+def told(rows: list[Labelled]) -> list[Verdict]:
+    """What `harness grade` says of each row, by one pool."""
+    questions: dict[str, Question] = {str(i): question_on(row.reference, name=str(i)) for i, row in enumerate(rows)}
+    samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
+    return [verdict for _, verdict in verdicts(questions, samples, tell=True)]
+
+
+def scored(rows: list[Labelled], folder: Path) -> list[dict[str, object]]:
+    """What `harness score FILE` stores for each row."""
+    source, out = folder / "outputs.jsonl", folder / "grades.jsonl"
+    lines = [{"id": str(i), "response": row.response, "answer": row.reference} for i, row in enumerate(rows)]
+    source.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    words = ["score", str(source), "--response-key", "response", "--answer-key", "answer", "--id-key", "id"]
+    done = CliRunner().invoke(cli, [*words, "--out", str(out), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in out.read_bytes().splitlines()]
+
+
+def check(rows: list[Labelled], folder: Path) -> None:
+    rows = [row for row in rows if row.reference.strip() and row.response.isascii() | row.response.isprintable()]
+    said, stored = told(rows), scored(rows, folder)
+    assert len(said) == len(stored) == len(rows)
+    for row, verdict, grade in zip(rows, said, stored, strict=True):
+        what = (verdict.outcome, verdict.rule, verdict.extracted, verdict.vote)
+        assert what == (grade["verdict"], grade["rule"], grade["extracted"], grade["vote"]), row
+        assert verdict.steps[-1] == SPOKEN[str(grade["verdict"])], row
+        assert all(step.isprintable() for step in verdict.steps), row
+
+
+def test_grade_tells_what_score_stores_for_every_pair_of_these_tests(tmp_path: Path) -> None:
+    check(labelled.own(), tmp_path)
+
+
+def test_grade_tells_what_score_stores_for_every_shared_pair(shared_data: Path, tmp_path: Path) -> None:
+    rows = [row for kind in ("equality", "extraction", "hostile") for row in labelled.hand_made(shared_data, kind)]
+    check([*rows, *labelled.public(shared_data), *labelled.second_round(shared_data)], tmp_path)
+
+
+def test_the_command_prints_the_steps_of_the_same_verdict() -> None:
+    rows = [row for row in labelled.own()[::EVERY] if row.reference.strip()]
+    for row, verdict in zip(rows, told(rows), strict=True):
+        done = CliRunner().invoke(cli, ["grade", "--", row.reference, row.response])
+        assert (done.exit_code, done.output.splitlines()) == (0, list(verdict.steps)), row
+
+
+@pytest.mark.parametrize(
+    ("reference", "response", "outcome"),
+    [
+        ("3, 4", r"\boxed{3} and \boxed{4}", "correct"),
+        ("3, 4", r"\boxed{3} and \boxed{5}", "wrong"),
+        ("B. 7", r"\boxed{7}", "correct"),
+        ("B. 7", r"\boxed{B}", "correct"),
+        ("B. 7", r"\boxed{8}", "wrong"),
+        ("B. 7", r"\boxed{C}", "wrong"),
+        ("p-q", r"\boxed{-q+p}", "correct"),
+        ("p-q", r"\boxed{q-p}", "wrong"),
+        ("pi", r"\boxed{\pi}", "correct"),
+        ("xy", r"\boxed{yx}", "correct"),
+        ("sin(x)", r"\boxed{\sin x}", "correct"),
+        ("sin(x)", r"\boxed{\cos x}", "wrong"),
+        ("Paris", r"\boxed{\text{paris}}", "correct"),
+        ("Paris", r"\boxed{\text{London}}", "wrong"),
+        (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "correct"),
+        (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "wrong"),
+    ],
+)
+def test_command_and_file_agree_on_what_they_once_did_not(
+    tmp_path: Path, reference: str, response: str, outcome: str
+) -> None:
+    rows = [Labelled("", reference, response, outcome == "correct")]
+    assert [told(rows)[0].outcome, scored(rows, tmp_path)[0]["verdict"]] == [outcome, outcome]
+
+
+def test_a_reference_of_several_parts_is_a_list_for_both(tmp_path: Path) -> None:
+    source, out = tmp_path / "outputs.jsonl", tmp_path / "grades.jsonl"
+    source.write_text(json.dumps({"response": r"\boxed{4} and \boxed{3}", "answer": [3, 4]}) + "\n")
+    done = CliRunner().invoke(cli, ["score", str(source), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert (
+        json.loads(out.read_bytes())["verdict"] == verdict_on([3, 4], r"\boxed{4} and \boxed{3}").outcome == "correct"
+    )
+
+
+def test_options_reach_as_far_as_the_question_has_them() -> None:
+    texts = tuple(f"option {n}" for n in range(12))
+    found = verdict_on("K", "The answer is K.", kind="choice", choices=texts)
+    assert (found.outcome, found.extracted) == ("correct", "K")
+    assert verdict_on("K", "The answer is L.", kind="choice", choices=texts).outcome == "wrong"
+
+
+def test_an_own_verifier_decides_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
+    even = GradeRules(grader="tests.grading.verifiers:is_even")
+    assert [verdict_on("any", rf"\boxed{{{n}}}", rules=even).outcome for n in (4, 5)] == ["correct", "wrong"]
+    words = ["grade", "any", r"\boxed{4}", "--grader", even.grader]
+    assert CliRunner().invoke(cli, words).output.splitlines()[-1] == "correct"
+    monkeypatch.setenv("HARNESS_GRADERS", "")
+    assert CliRunner().invoke(cli, words).exit_code != 0
+
+
+def test_an_answer_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
+    hangs = GradeRules(grader="tests.grading.verifiers:misbehaves")
+    found = verdict_on("any", r"\boxed{hang}", rules=hangs, deadline_s=0.3)
+    assert (found.outcome, found.rule, found.steps[-1]) == ("undecided", "time", "undecided")
+    assert any("deadline" in step for step in found.steps)
+
+
+def test_a_verdict_is_a_value() -> None:
+    right, wrong = verdict_on("1/2", r"so \boxed{0.5}"), verdict_on(0.5, r"so \boxed{0.6}")
+    assert (bool(right), right.correct, bool(wrong)) == (True, True, False)
+    assert right == verdict_on("1/2", r"so \boxed{0.5}")
+    assert right.grade(sample("x")).grader == GRADER
+
+
+@pytest.mark.parametrize("reference", ["", " ", None, True, float("nan"), [], [None]])
+def test_no_reference_is_refused(reference: object) -> None:
+    with pytest.raises(UsageError, match="the reference answer"):
+        verdict_on(reference, "5")
