@@ -4,34 +4,32 @@ What it reads: server-sent events of the chat and completions APIs as real serve
 text in the event that carries the finish reason, `reasoning_content` or `reasoning`, usage anywhere, error events
 inside a 200, comments, CRLF, no `[DONE]`), and whole JSON bodies. What decides: a reply is complete when a finish
 reason came. Anything else is a `RequestFailed`, whatever the bytes; splits of the bytes never change the outcome.
+Here bytes become events; `completion` adds the events up.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from harness.client.address.redact import redacted
+from harness.client.protocol.completion import Completion
 from harness.client.protocol.failures import failed_event
-from harness.client.protocol.plain_event import PlainEvent, decode_plain_event
+from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
-from harness.client.protocol.usage import usage_of
 from harness.core import codec
 from harness.core.inert import quoted
-from harness.core.records import Timing
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Longest event; tokens take hundreds of bytes, with log-probabilities thousands."""
 
 MAX_PARTIAL_CHARS = 4000
-"""How much of a failed reply's text (its end) is kept for diagnosis."""
+"""Longest text of a failed reply (its end) that is kept for diagnosis."""
 
 _SNIPPET_BYTES = 400
-_JOIN_AT = 256
-"""Token texts are joined in blocks of this many: a list of 8,000 short strings takes 15 times the memory."""
+"""Most of the first bytes that is quoted where they are no event stream."""
 
 _NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
 """Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""
@@ -45,12 +43,21 @@ class ReplyParser:
 
     started: when the request was sent, seconds on the clock whose readings `feed` is given; started_utc: the same
     instant as Unix time. clock: where those readings come from. secrets: never shown in messages.
+
+    =========  ========================================  ==========================================
+    state      the next bytes are                        it ends
+    =========  ========================================  ==========================================
+    undecided  blanks or part of a byte order mark       at another byte: `{` or `[` → json, else → events
+    events     server-sent events                        `[DONE]` → done; what cannot be read → failed
+    json       the next piece of one JSON value          with the body
+    done       of no matter                              with the body
+    failed     refused with the same failure             never
+    =========  ========================================  ==========================================
     """
 
     __slots__ = (
-        "_at", "_body", "_bytes", "_chunks", "_data", "_done", "_event_name", "_events", "_failure", "_fingerprint",
-        "_finish", "_halves", "_held", "_held_bytes", "_max_bytes", "_mode", "_notes", "_seen",
-        "_server_model", "_snippet", "_stamps", "_started_utc", "_usage", "clock", "request_id", "secrets", "started",
+        "_at", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_held", "_held_bytes",
+        "_max_bytes", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -69,7 +76,9 @@ class ReplyParser:
         self._max_bytes = max_body_bytes
         self.request_id = request_id
         self.secrets = tuple(secrets)
-        self._mode: Literal["", "events", "json"] = ""
+        self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
+        self._failure: RequestFailed | None = None
+        self._completion = Completion()
         self._bytes = 0
         self._at = started
         self._held: list[bytes] = []  # the unfinished line (events) or the body so far (json)
@@ -78,70 +87,54 @@ class ReplyParser:
         self._event_name = b""
         self._events = 0
         self._snippet = b""
-        self._body = ([], [])  # type: tuple[list[str], list[str]]  # text, reasoning: the latest pieces
-        self._chunks = ([], [])  # type: tuple[list[str], list[str]]  # text, reasoning: joined blocks
-        self._seen = [False, False]  # a string came, even an empty one
-        self._stamps = array("d")
-        self._finish: str | None = None
-        self._usage: dict[str, Any] | None = None
-        self._server_model: str | None = None
-        self._fingerprint: str | None = None
-        self._notes: list[str] = []
-        self._halves = False  # lone surrogates may have come
-        self._done = False
-        self._failure: RequestFailed | None = None
 
     @property
     def done(self) -> bool:
         """`[DONE]` came: nothing that follows matters."""
-        return self._done
+        return self._state == "done"
 
     @property
     def finished(self) -> bool:
         """A finish reason came: the reply is complete, though usage may follow."""
-        return self._finish is not None
+        return self._completion.finish_reason is not None
 
     @property
     def last_token_at(self) -> float | None:
         """When the latest token came, on the clock of `feed`; None before the first."""
-        return self._stamps[-1] if self._stamps else None
-
-    @property
-    def is_event_stream(self) -> bool:
-        """Events came, not a whole JSON body."""
-        return self._mode == "events"
+        stamps = self._completion.stamps
+        return stamps[-1] if stamps else None
 
     @property
     def at_event_border(self) -> bool:
         """The next byte begins an event."""
-        return self._mode != "json" and not self._held and not self._data and not self._event_name
+        return self._state != "json" and not self._held and not self._data and not self._event_name
 
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes of the body, received at `at`. Raises `RequestFailed` as soon as the reply cannot be had."""
-        if self._failure is not None:
-            raise self._failure
-        if self._done:
+        if self._over():
             return
         self._at = at
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
         if over > 0:
             data = data[: max(0, len(data) - over)]
-        if not self._mode:
+        if self._state == "undecided":
             data = self._sniff(data)
-        if self._mode == "events":
+        if self._state == "events":
             self._read(data)
-        elif self._mode == "json":
+        elif self._state == "json":
             self._held.append(data)
-        if over > 0 and not self._done:
-            raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
+        if over > 0 and not self.done:
+            raise self._runaway()
 
     def feed_event(self, data: bytes, at: float) -> None:
         """As `feed` of an event that is `data`, a JSON object on one line. The parser stands at an event's border."""
-        if self._failure is not None or self._done or self._bytes + len(data) + 8 > self._max_bytes:
+        if self._over():
+            return
+        if self._bytes + len(data) + 8 > self._max_bytes:
             self.feed(b"data: %b\n\n" % data, at)
             return
-        self._mode = "events"
+        self._state = "events"
         self._bytes += len(data) + 8
         self._at = at
         self._dispatch(data)
@@ -151,50 +144,46 @@ class ReplyParser:
 
         The parser stands at an event's border. Raises `RequestFailed`.
         """
-        if self._failure is not None:
-            raise self._failure
-        if self._done:
+        if self._over():
             return
-        self._mode = "events"
-        self._chunks[reasoning].append("".join([*self._body[reasoning], *texts]))
-        self._body[reasoning].clear()
-        self._seen[reasoning] = True
-        self._stamps.extend(stamps if all(texts) else [at for text, at in zip(texts, stamps, strict=True) if text])
+        self._state = "events"
+        self._completion.add_tokens(texts, stamps, reasoning=reasoning)
         self._at = stamps[-1]
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
-            raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
+            raise self._runaway()
 
     def finish(self, at: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
-        if self._failure is not None:
-            raise self._failure
-        if at is not None and not self._done:
-            self._at = at
-        if self._mode == "json":
-            self._read_json(cut)
-        elif not self._done:
-            self._read_rest(cut)
-        if self._finish is None:
+        if not self._over():
+            self._at = self._at if at is None else at
+            if self._state == "json":
+                self._read_json(cut)
+            else:
+                self._read_rest(cut)
+        completion = self._completion
+        if completion.finish_reason is None:
             raise self._fail(*self._why_unfinished(cut))
         if cut:
-            self._notes.append(f"cut after the finish reason: {quoted(cut)}")
-        if self._mode == "events" and not self._done:
-            self._notes.append("no [DONE]")
-        if self._finish in _NOT_FINISHED:
-            raise self._fail("server", f"the server gave up on the request (finish_reason {self._finish!r})")
-        text, reasoning = self._text(0), self._text(1)
-        return Reply(
-            text=text,
-            reasoning=reasoning,
-            finish_reason=self._finish,
-            usage=usage_of(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
-            timing=self._timing(),
-            server_model=self._server_model,
-            fingerprint=self._fingerprint,
+            completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
+        if self._state == "events":
+            completion.notes.append("no [DONE]")
+        reason = completion.finish_reason
+        if reason in _NOT_FINISHED:
+            raise self._fail("server", f"the server gave up on the request (finish_reason {reason!r})")
+        return completion.reply(
+            started=self.started,
+            started_utc=self._started_utc,
+            ended=self._at,
+            clock=self.clock,
             request_id=self.request_id,
-            notes=tuple(self._notes),
         )
+
+    def _over(self) -> bool:
+        """Nothing more is read; raises the failure if there was one."""
+        if self._failure is not None:
+            raise self._failure
+        return self._state == "done"
 
     # -- lines and events ----------------------------------------------------------------------------------------
 
@@ -209,7 +198,7 @@ class ReplyParser:
                 self._held.append(head)
             return b""
         head = head.removeprefix(_BOM)
-        self._mode = "json" if head[:1] in (b"{", b"[") else "events"
+        self._state = "json" if head[:1] in (b"{", b"[") else "events"
         return head
 
     def _read(self, data: bytes) -> None:
@@ -224,7 +213,7 @@ class ReplyParser:
                 self._held.clear()
                 self._held_bytes = 0
             self._read_lines(block)
-            if self._done:
+            if self._state == "done":
                 return
             data = data[end:]
         if data:
@@ -246,13 +235,13 @@ class ReplyParser:
                     self._line(line)
                 self._line(b"")
                 at_border = True
-            if self._done:
+            if self._state == "done":
                 return
         for line in last.split(b"\n")[:-1]:
             self._line(line)
 
     def _line(self, line: bytes) -> None:
-        if self._done:
+        if self._state == "done":
             return
         if line[-1:] == b"\r":
             line = line[:-1]
@@ -280,7 +269,7 @@ class ReplyParser:
 
     def _dispatch(self, data: bytes) -> None:
         if len(data) < 64 and data.strip() == b"[DONE]":
-            self._done = True
+            self._state = "done"
             return
         if not self._event_name:
             try:
@@ -289,7 +278,7 @@ class ReplyParser:
                 pass
             else:
                 self._events += 1
-                self._plain_event(plain)
+                self._completion.add_plain(plain, self._at)
                 return
         try:
             value = _decode(data)
@@ -302,11 +291,16 @@ class ReplyParser:
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quoted(data)}")
         self._event(value)
 
+    def _event(self, value: dict[str, Any]) -> None:
+        if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
+            raise self._failed(failed_event(value, self.secrets, self._partial()))
+        self._completion.add(value, self._at)
+
     def _decode_slowly(self, data: bytes) -> Any:
         """Lone surrogates, which strict decoders refuse, and plain words in an error event."""
         try:
             value: Any = codec.decode(data)
-            self._halves = True
+            self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
             if self._event_name == b"error":
@@ -316,114 +310,30 @@ class ReplyParser:
             message = f"an event of the stream is not JSON ({error}): {self._quoted(data)}"
             raise self._fail("malformed", message) from error
 
-    def _plain_event(self, event: PlainEvent) -> None:
-        if event.usage is not None:
-            self._usage = event.usage
-        if self._server_model is None:
-            self._server_model = event.model or None
-            self.request_id = event.id or self.request_id
-        if event.system_fingerprint:
-            self._fingerprint = event.system_fingerprint
-        for choice in event.choices:
-            delta = choice.delta
-            came = False
-            if delta.content is not None:
-                came = self._take(0, delta.content)
-            reasoned = delta.reasoning_content is not None and self._take(1, delta.reasoning_content)
-            if not reasoned and delta.reasoning is not None:
-                reasoned = self._take(1, delta.reasoning)
-            came |= reasoned
-            if came:
-                self._stamps.append(self._at)
-            if choice.finish_reason:
-                self._finish = choice.finish_reason
-
-    def _event(self, value: dict[str, Any]) -> None:
-        choices = value.get("choices")
-        if value.get("error") or self._event_name == b"error" or (choices is None and _is_error(value)):
-            raise self._failed(failed_event(value, self.secrets, self._partial()))
-        usage = value.get("usage")
-        if type(usage) is dict:
-            self._usage = usage
-        if self._server_model is None:
-            self._server_model = _string(value.get("model"))
-            self.request_id = _string(value.get("id")) or self.request_id
-        fingerprint = value.get("system_fingerprint")
-        if fingerprint and type(fingerprint) is str:
-            self._fingerprint = fingerprint
-        if type(choices) is list:
-            for choice in choices:
-                # One completion a request: other indices belong to a caller who asked for n > 1.
-                if type(choice) is dict and choice.get("index") in (0, None):
-                    self._choice(choice)
-
-    def _choice(self, choice: dict[str, Any]) -> None:
-        delta = choice.get("delta")
-        if type(delta) is not dict:
-            delta = choice.get("message")
-        came = False
-        reasoned = False  # some servers send a reasoning under both names, or one of them empty
-        if type(delta) is dict:
-            for name, piece in delta.items():
-                if name == "content":
-                    if type(piece) is str:
-                        came |= self._take(0, piece)
-                    elif type(piece) is list:
-                        for is_reasoning, part in _parts(piece):
-                            came |= self._take(is_reasoning, part)
-                elif name == "refusal" and piece:
-                    self._note("refusal")
-                elif name == "tool_calls" and piece:
-                    self._note("tool call")
-            for name in ("reasoning_content", "reasoning"):
-                if type(piece := delta.get(name)) is str and not reasoned:
-                    reasoned = self._take(1, piece)
-            came |= reasoned
-        text = choice.get("text")
-        if type(text) is str:
-            came |= self._take(0, text)
-        if came:
-            self._stamps.append(self._at)
-        reason = choice.get("finish_reason")
-        if reason and type(reason) is str:
-            self._finish = reason
-
-    def _take(self, which: int, piece: str) -> bool:
-        self._seen[which] = True
-        if not piece:
-            return False
-        pieces = self._body[which]
-        pieces.append(piece)
-        if len(pieces) >= _JOIN_AT:
-            self._chunks[which].append("".join(pieces))
-            pieces.clear()
-        return True
-
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _read_rest(self, cut: str) -> None:
         """A last line without a line end, a last event without a blank line: taken if whole, else the cut."""
-        if self._mode != "events":
+        if self._state != "events":
             return
         rest = b"".join(self._held)
         self._held.clear()
         try:
             if rest:
                 self._line(rest)
-            if self._data and not self._done:
+            if self._data and not self.done:
                 self._dispatch_lines()
         except RequestFailed as failure:
             if failure.kind != "malformed":
                 raise
-            self._failure = None
-            if self._finish is None:
+            self._state, self._failure = "events", None
+            if not self.finished:
                 raise self._fail("cut", f"the stream ended inside an event ({quoted(cut) or 'cleanly'})") from None
 
     def _read_json(self, cut: str) -> None:
         data = b"".join(self._held)
         self._held.clear()
-        self._mode = "json"
-        self._halves = True
+        self._completion.may_hold_halves = True
         try:
             value: Any = codec.decode(data)
         except codec.DecodeError as error:
@@ -438,10 +348,10 @@ class ReplyParser:
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
         if not self._bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
-        if self._mode == "events" and not self._events and not self._done and not cut:
+        if self._state == "events" and not self._events and not cut:
             return "malformed", f"not an event stream: {self._quoted(self._snippet)}"
-        how = quoted(cut) if cut else "[DONE] came all the same" if self._done else "the body ended cleanly"
-        return "cut", f"the reply ended without a finish reason ({how}, {len(self._stamps)} token events)"
+        how = quoted(cut) if cut else "[DONE] came all the same" if self.done else "the body ended cleanly"
+        return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
         """A failure that the transport saw (a deadline), with the text so far."""
@@ -450,62 +360,20 @@ class ReplyParser:
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
         return self._failed(RequestFailed(kind, redacted(message, self.secrets), partial_text=self._partial()))
 
+    def _runaway(self) -> RequestFailed:
+        return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
+
     def _failed(self, failure: RequestFailed) -> RequestFailed:
-        self._failure = failure
+        self._state, self._failure = "failed", failure
         return failure
 
     def _quoted(self, data: bytes) -> str:
         return quoted(redacted(data[:2000].decode("utf-8", "replace"), self.secrets)) or "nothing"
 
-    def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
-
-    def _text(self, which: int) -> str | None:
-        if not self._seen[which]:
-            return None
-        text = "".join([*self._chunks[which], *self._body[which]])
-        if self._halves:  # halves of one character in two events meet here; a lone half stays
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return text
-
     def _partial(self) -> str:
-        text = "".join([*self._chunks[1], *self._body[1], *self._chunks[0], *self._body[0]])
-        return redacted(text, self.secrets)[-MAX_PARTIAL_CHARS:]
-
-    def _timing(self) -> Timing:
-        stamps = self._stamps
-        gaps = sorted(map(float.__sub__, stamps[1:], stamps))
-        return Timing(
-            started=self._started_utc,
-            first_token=stamps[0] - self.started if stamps else None,
-            last_token=stamps[-1] - self.started if stamps else None,
-            total=self._at - self.started,
-            gap_p50=gaps[len(gaps) // 2] if gaps else None,
-            gap_p99=gaps[min(len(gaps) - 1, int(len(gaps) * 0.99))] if gaps else None,
-            events=len(stamps),
-            clock=self.clock,
-        )
+        return redacted(self._completion.so_far(), self.secrets)[-MAX_PARTIAL_CHARS:]
 
 
 def _is_error(value: dict[str, Any]) -> bool:
     """SGLang's top-level error object, FastAPI's `detail`."""
     return value.get("object") == "error" or bool(value.get("detail"))
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _parts(content: list[Any]) -> Iterable[tuple[bool, str]]:
-    """(is reasoning, text) of content sent as typed parts, as Mistral's reasoning models do."""
-    for part in content:
-        if isinstance(part, dict):
-            thinking = part.get("thinking")
-            if isinstance(thinking, str):
-                yield True, thinking
-            elif isinstance(thinking, list):
-                yield from ((True, piece) for _, piece in _parts(thinking))
-            text = part.get("text")
-            if isinstance(text, str):
-                yield False, text

@@ -1,0 +1,199 @@
+"""What the events of one reply add up to: texts, times of tokens, finish reason, usage, names. Knows no bytes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from harness.client.protocol.plain_event import PlainEvent
+from harness.client.protocol.reply import Reply
+from harness.client.protocol.usage import usage_of
+from harness.core.records import Timing
+
+_JOIN_AT = 256
+"""Token texts are joined in blocks of this many: a list of 8,000 short strings takes 15 times the memory."""
+
+
+class Completion:
+    """One completion under way.
+
+    stamps: when each token came. finish_reason: None until it came; the completion is whole then, though usage may
+    follow. may_hold_halves: lone surrogates may have come. notes: oddities, for `Reply.notes`.
+    """
+
+    __slots__ = (
+        "_blocks", "_came", "_fingerprint", "_id", "_pieces", "_server_model", "_usage", "finish_reason",
+        "may_hold_halves", "notes", "stamps",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.stamps = array("d")
+        self.finish_reason: str | None = None
+        self.may_hold_halves = False
+        self.notes: list[str] = []
+        # Of each pair the first is the text's, the second the reasoning's.
+        self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest
+        self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # joined ones, before those
+        self._came = [False, False]  # a string came, even an empty one
+        self._usage: dict[str, Any] | None = None
+        self._id: str | None = None
+        self._server_model: str | None = None
+        self._fingerprint: str | None = None
+
+    def add_tokens(self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool) -> None:
+        """Texts of tokens, in order, with the time each event came."""
+        self._blocks[reasoning].append("".join([*self._pieces[reasoning], *texts]))
+        self._pieces[reasoning].clear()
+        self._came[reasoning] = True
+        self.stamps.extend(stamps if all(texts) else [at for text, at in zip(texts, stamps, strict=True) if text])
+
+    def add_plain(self, event: PlainEvent, at: float) -> None:
+        """An event as nearly all are, received at `at`."""
+        if event.usage is not None:
+            self._usage = event.usage
+        if self._server_model is None:
+            self._server_model = event.model or None
+            self._id = event.id or self._id
+        if event.system_fingerprint:
+            self._fingerprint = event.system_fingerprint
+        for choice in event.choices:
+            delta = choice.delta
+            came = False
+            if delta.content is not None:
+                came = self._take(0, delta.content)
+            reasoned = delta.reasoning_content is not None and self._take(1, delta.reasoning_content)
+            if not reasoned and delta.reasoning is not None:
+                reasoned = self._take(1, delta.reasoning)
+            if came or reasoned:
+                self.stamps.append(at)
+            if choice.finish_reason:
+                self.finish_reason = choice.finish_reason
+
+    def add(self, event: dict[str, Any], at: float) -> None:
+        """Any event that is no error, or a whole body; what it holds of other kinds than expected is passed over."""
+        usage = event.get("usage")
+        if type(usage) is dict:
+            self._usage = usage
+        if self._server_model is None:
+            self._server_model = _string(event.get("model"))
+            self._id = _string(event.get("id")) or self._id
+        self._fingerprint = _string(event.get("system_fingerprint")) or self._fingerprint
+        choices = event.get("choices")
+        if type(choices) is list:
+            for choice in choices:
+                # One completion a request: other indices belong to a caller who asked for n > 1.
+                if type(choice) is dict and choice.get("index") in (0, None):
+                    self._add_choice(choice, at)
+
+    def reply(
+        self,
+        *,
+        started: float,
+        started_utc: float,
+        ended: float,
+        clock: Literal["kernel", "user"],
+        request_id: str | None,
+    ) -> Reply:
+        """The finished reply. started, ended: on the clock of the stamps; started_utc: the start as Unix time;
+        request_id: the one of the response's head, for events without one."""
+        assert self.finish_reason is not None
+        text, reasoning = self._text(0), self._text(1)
+        stamps = self.stamps
+        gaps = sorted(map(float.__sub__, stamps[1:], stamps))
+        return Reply(
+            text=text,
+            reasoning=reasoning,
+            finish_reason=self.finish_reason,
+            usage=usage_of(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
+            timing=Timing(
+                started=started_utc,
+                first_token=stamps[0] - started if stamps else None,
+                last_token=stamps[-1] - started if stamps else None,
+                total=ended - started,
+                gap_p50=gaps[len(gaps) // 2] if gaps else None,
+                gap_p99=gaps[min(len(gaps) - 1, int(len(gaps) * 0.99))] if gaps else None,
+                events=len(stamps),
+                clock=clock,
+            ),
+            server_model=self._server_model,
+            fingerprint=self._fingerprint,
+            request_id=self._id or request_id,
+            notes=tuple(self.notes),
+        )
+
+    def so_far(self) -> str:
+        """Reasoning and text as they have come, for diagnosis."""
+        return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
+
+    def _add_choice(self, choice: dict[str, Any], at: float) -> None:
+        delta = choice.get("delta")
+        if type(delta) is not dict:
+            delta = choice.get("message")
+        came = False
+        reasoned = False  # some servers send a reasoning under both names, or one of them empty
+        if type(delta) is dict:
+            for name, piece in delta.items():
+                if name == "content":
+                    if type(piece) is str:
+                        came |= self._take(0, piece)
+                    elif type(piece) is list:
+                        for is_reasoning, part in _parts(piece):
+                            came |= self._take(is_reasoning, part)
+                elif name == "refusal" and piece:
+                    self._note("refusal")
+                elif name == "tool_calls" and piece:
+                    self._note("tool call")
+            for name in ("reasoning_content", "reasoning"):
+                if type(piece := delta.get(name)) is str and not reasoned:
+                    reasoned = self._take(1, piece)
+            came |= reasoned
+        text = choice.get("text")
+        if type(text) is str:
+            came |= self._take(0, text)
+        if came:
+            self.stamps.append(at)
+        reason = choice.get("finish_reason")
+        if reason and type(reason) is str:
+            self.finish_reason = reason
+
+    def _take(self, which: int, piece: str) -> bool:
+        self._came[which] = True
+        if not piece:
+            return False
+        pieces = self._pieces[which]
+        pieces.append(piece)
+        if len(pieces) >= _JOIN_AT:
+            self._blocks[which].append("".join(pieces))
+            pieces.clear()
+        return True
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def _text(self, which: int) -> str | None:
+        if not self._came[which]:
+            return None
+        text = "".join([*self._blocks[which], *self._pieces[which]])
+        if self.may_hold_halves:  # halves of one character in two events meet here; a lone half stays
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return text
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _parts(content: list[Any]) -> Iterable[tuple[bool, str]]:
+    """(is reasoning, text) of content sent as typed parts, as Mistral's reasoning models do."""
+    for part in content:
+        if isinstance(part, dict):
+            thinking = part.get("thinking")
+            if isinstance(thinking, str):
+                yield True, thinking
+            elif isinstance(thinking, list):
+                yield from ((True, piece) for _, piece in _parts(thinking))
+            text = part.get("text")
+            if isinstance(text, str):
+                yield False, text
