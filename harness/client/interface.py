@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import Reply
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+
+DRAIN_S = 1.0
+"""Seconds for the end of the body after `[DONE]`: a connection whose body has ended can be kept."""
+
+ERROR_BODY_S = 10.0
+"""Longest time, in seconds, for which the body of an error is read."""
 
 TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
 """auto: fast for plain http, aiohttp for https, proxies and unix sockets. sdk: the openai package."""
@@ -22,6 +29,17 @@ class Deadlines:
     connect: float = 10.0
     first_token: float = 600.0
     idle: float = 120.0
+
+    def due(self, parser: ReplyParser) -> float:
+        """When the reply that `parser` reads must have brought its next token, on the parser's clock."""
+        last = parser.last_token_at
+        return parser.started + self.first_token if last is None else last + self.idle
+
+    def missed(self, parser: ReplyParser) -> RequestFailed:
+        """The failure of a reply that brought no token by then."""
+        if parser.last_token_at is None:
+            return parser.failed("timeout", f"no token within {self.first_token:g} s of the request")
+        return parser.failed("timeout", f"no token for {self.idle:g} s")
 
 
 class Transport(Protocol):

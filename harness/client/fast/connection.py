@@ -19,7 +19,7 @@ from harness.client.fast.batches import BATCH_BYTES, MIN_BATCH_BYTES, BatchReade
 from harness.client.fast.connecting import Place
 from harness.client.fast.event_loop import StreamLoop
 from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
-from harness.client.interface import Deadlines
+from harness.client.interface import DRAIN_S, ERROR_BODY_S, Deadlines
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
@@ -28,16 +28,10 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 BATCH_S = 1.0
-"""So long it is put aside, if it is worth a batch by then or looks like the end."""
+"""Seconds after which reads are parsed that are worth a batch by then, or look like the end."""
 
 SLOW_BATCH_S = 4.0
-"""So long it is put aside at most."""
-
-DRAIN_S = 1.0
-"""How long the end of the body is awaited after `[DONE]`, so that the connection can be kept."""
-
-ERROR_BODY_S = 10.0
-"""How long the body of an error is read."""
+"""Seconds after which reads are parsed in any case."""
 
 _READ_BYTES = 64 * 1024
 _QUICKACK = getattr(socket, "TCP_QUICKACK", None)  # Linux only
@@ -271,8 +265,7 @@ class Connection:
         """Parse what waits too long; end the request if a deadline passed."""
         parser = self._parser
         self.look_at = now + self._step
-        last = parser.last_token_at
-        due = parser.started + self._deadlines.first_token if last is None else last + self._deadlines.idle
+        due = self._deadlines.due(parser)
         # Deadlines count tokens, and only parsed events are tokens: so parse when one seems to have passed.
         if self._pieces and (now >= due or self._ripe(now)) and self._parse(all_of_it=True):
             return
@@ -282,18 +275,13 @@ class Connection:
             else:
                 self._finish("")
             return
-        last = parser.last_token_at
-        due = parser.started + self._deadlines.first_token if last is None else last + self._deadlines.idle
+        due = self._deadlines.due(parser)
         self.look_at = min(self.look_at, due, self._drained_by or due)
-        if last is None:
-            if now >= due:
-                why = f"no token within {self._deadlines.first_token:g} s of the request"
-                self._over(parser.failed("timeout", why))
-        elif now >= due:
+        if now >= due:
             if parser.finished:
                 self._finish("no end of the body")
             else:
-                self._over(parser.failed("timeout", f"no token for {self._deadlines.idle:g} s"))
+                self._over(self._deadlines.missed(parser))
 
     def _ripe(self, now: float) -> bool:
         """What was put aside should be parsed."""

@@ -22,7 +22,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, redacted, secrets_of
-from harness.client.interface import Deadlines, request_headers
+from harness.client.interface import ERROR_BODY_S, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -30,9 +30,6 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
-
-ERROR_BODY_S = 10.0
-"""How long the body of an error is read."""
 
 
 class AiohttpTransport:
@@ -100,7 +97,7 @@ class AiohttpTransport:
             if watch.lost:
                 return parser.finish(clock(), cut="the connection was lost over broken framing")
             if watch.expired:
-                raise parser.failed("timeout", watch.why()) from None
+                raise deadlines.missed(parser) from None
             raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
             raise _connection_failure(error, endpoint, proxy, secrets) from None

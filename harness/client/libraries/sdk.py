@@ -80,7 +80,7 @@ class SdkTransport:
         except TimeoutError:
             if parser.finished:
                 return parser.finish(clock(), cut="" if parser.done else "no end of the body")
-            raise parser.failed("timeout", watch.why()) from None
+            raise deadlines.missed(parser) from None
         except openai.APIStatusError as error:
             headers = error.response.headers
             raise failed_status(

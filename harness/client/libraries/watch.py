@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 
-from harness.client.interface import Deadlines
+from harness.client.interface import DRAIN_S, Deadlines
 from harness.client.protocol.sse import ReplyParser
 
 LOOK_S = 0.5
-"""How often a reply's deadlines and connection are looked at."""
-
-DRAIN_S = 1.0
-"""How long the end of the body is awaited after `[DONE]`, so that the connection can be kept."""
+"""Seconds between two looks at a reply's deadlines and connection."""
 
 
 class Watch:
@@ -38,12 +35,6 @@ class Watch:
         """A deadline passed."""
         return self._timeout.expired()
 
-    def why(self) -> str:
-        """The deadline that passed, in words."""
-        if self._parser.last_token_at is None:
-            return f"no token within {self._deadlines.first_token:g} s of the request"
-        return f"no token for {self._deadlines.idle:g} s"
-
     def drain(self) -> None:
         """`[DONE]` came: only the end of the body is awaited, for a moment."""
         self._timeout.reschedule(self._loop.time() + DRAIN_S)
@@ -61,9 +52,7 @@ class Watch:
         await self._timeout.__aexit__(kind, error, trace)
 
     def _look(self) -> None:
-        parser, now = self._parser, self._loop.time()
-        last = parser.last_token_at
-        due = parser.started + self._deadlines.first_token if last is None else last + self._deadlines.idle
+        now, due = self._loop.time(), self._deadlines.due(self._parser)
         closed = self.is_closed()
         self.lost = closed and self._was_closed  # between the two looks, what had come was read
         self._was_closed = closed
