@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 from harness.answers.boxed import bare
+from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tokens import Unreadable
 from harness.answers.letters import LAST_LETTER, letter_of
 from harness.answers.words import is_words
 from harness.core.records import AnswerKind

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.answers.boxed import bare, boxes_from_end
+from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
-from harness.answers.grammar.tokens import Unreadable
 from harness.answers.letters import LAST_LETTER
 from harness.core.inert import quoted, visible
 from harness.core.records import AnswerKind, Grade, Question, Sample
@@ -23,7 +23,8 @@ from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES
 from harness.grading.compare.canonical import canonical
 from harness.grading.compare.equivalence import equal
-from harness.grading.compare.exact import NotExact, exact, freeze
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact, freeze
 from harness.grading.find.extract import Found, bounded, candidates, extract_from
 from harness.grading.find.reasoning import final_part
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness.answers.grammar.cursor import HEDGES
 from harness.answers.grammar.latex_commands import Commands
-from harness.answers.grammar.tokens import Token, Unreadable, places_of
+from harness.answers.grammar.literals import Unreadable, places_of
+from harness.answers.grammar.tokens import Token
 from harness.answers.grammar.tree import E, I, Node, num, sym
 
 _COPULAS = (":", " is", " are", " equals", " was", "为", "是")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tokens import Token, Unreadable
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.tokens import Token
 from harness.answers.grammar.tree import Node, names
 
 _END = Token("end", "")

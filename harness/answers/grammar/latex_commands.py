@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from harness.answers.grammar.cursor import Cursor, times
-from harness.answers.grammar.tokens import Token, Unreadable
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.tokens import Token
 from harness.answers.grammar.tree import INFINITY, PI, Node, names, neg, num, sym
 
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")

@@ -15,17 +15,12 @@ import re
 from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.grammar.atoms import Atoms
 from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.cursor import CLOSING, OPENING, QUALIFIERS, times
-from harness.answers.grammar.tokens import Unreadable, tokenize
-from harness.answers.grammar.tree import SETS, Node, neg, num, sym
-
-_NUMERALS = {
-    name: place
-    for place, name in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
-}
-
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.powers import Powers
+from harness.answers.grammar.tokens import tokenize
+from harness.answers.grammar.tree import SETS, Node, neg, num
 
 _OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
 """Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
@@ -57,7 +52,7 @@ def _parse(source: str, list_commas: bool) -> Node:
     return node
 
 
-class _Parser(Atoms):
+class _Parser(Powers):
     """The rules from a whole answer down to a factor."""
 
     def answer(self) -> Node:
@@ -313,131 +308,6 @@ class _Parser(Atoms):
             ):
                 return num(left.args[0] + top.args[0] / bottom.args[0])
         return times(left, right)
-
-    # --- powers and what stands behind an atom ---
-    def power(self) -> Node:
-        self.deeper()
-        node = self.postfix(self.atom())
-        self.depth -= 1
-        return node
-
-    def postfix(self, node: Node) -> Node:
-        while True:
-            token = self.peek()
-            if token.kind == "text" and not token.text.lower().startswith(QUALIFIERS) and node.op != "text":
-                node = self.unit(node)
-            elif token.kind == "text" and node.op == "text":
-                self.at += 1
-                node = Node("text", (f"{node.args[0]} {token.text}",))
-            elif token.kind != "op":
-                return node
-            elif token.text == "^":
-                self.at += 1
-                node = self.raised(node)
-            elif token.text == "_":
-                self.at += 1
-                node = self.subscripted(node)
-            elif token.text == "!":
-                self.at += 1
-                node = Node("fn", ("factorial", node))
-            elif token.text == "°":
-                self.at += 1
-                node = Node("deg", (node,))
-                if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
-                    self.at += 1
-            elif token.text == "%":
-                self.at += 1
-                node = Node("pct", (node,))
-            elif token.text == "'":
-                self.at += 1
-                node = sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
-            else:
-                return node
-
-    def starts_function(self) -> bool:
-        return self.peek(1).kind == "op" and self.peek(1).text in ("(", "_", "^")
-
-    def unit(self, node: Node) -> Node:
-        words = [self.take().text]
-        while True:
-            if self.accept("^"):
-                exponent = self.argument()
-                value = exponent.args[0] if exponent.op == "num" else None
-                if value is None or value.denominator != 1:
-                    return Node("quantity", (node, words[0]))  # 12^{\text{th}} and the like
-                words.append(f"^{value}")
-            elif self.peek().kind == "text" and not self.peek().text.lower().startswith(QUALIFIERS):
-                words.append(" " + self.take().text)
-            elif self.is_op("/", "*") and self.peek(1).kind == "text":
-                words.append(self.take().text + self.take().text)
-            else:
-                break
-        joined = "".join(words)
-        lower = joined.lower().strip(" .")
-        if lower.replace(".", "").replace(" ", "") in ("am", "pm"):
-            return Node("quantity", (node, lower.replace(".", "").replace(" ", "")))
-        if lower in ("percent", "percentage", "pct", "per cent", "percents"):
-            return Node("pct", (node,))
-        if lower in ("degrees", "degree", "度"):
-            return Node("deg", (node,))
-        if lower in ("th", "st", "nd", "rd"):
-            return node
-        if node.op == "quantity":
-            return Node("quantity", (node.args[0], f"{node.args[1]} {joined}"))
-        return Node("quantity", (node, joined.strip()))
-
-    def raised(self, base: Node) -> Node:
-        if self.accept("°"):
-            node = Node("deg", (base,))
-            if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
-                self.at += 1
-            return node
-        if self.is_op("'"):
-            primes = 0
-            while self.accept("'"):
-                primes += 1
-            return sym(f"{base.args[0]}" + "'" * primes) if base.op == "sym" else Node("fn", ("prime", base))
-        exponent = self.argument(whole_number=True)
-        if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
-            self.at += 1
-            exponent = self.raised(exponent)
-        if exponent.op == "empty":
-            return base
-        if exponent.op == "degree sign":
-            node = Node("deg", (base,))
-            if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
-                self.at += 1
-            return node
-        if exponent.op == "prime sign":
-            return sym(f"{base.args[0]}'") if base.op == "sym" else Node("fn", ("prime", base))
-        if exponent.op == "text":
-            if exponent.args[0].lower() in ("th", "st", "nd", "rd"):
-                return base
-            return Node("quantity", (base, exponent.args[0]))
-        if base.op == "fn" and len(base.args) == 1:
-            return Node("fn", (base.args[0], exponent))
-        return Node("pow", (base, exponent))
-
-    def subscripted(self, base: Node) -> Node:
-        start = self.at
-        index = self.argument(whole_number=True)
-        if index.op == "text" and index.args[0].lower() in _NUMERALS:
-            index = num(_NUMERALS[index.args[0].lower()])
-        if base.op == "text" and base.args[0].isalnum() and base.args[0].isupper() and index.op == "num":
-            return Node("base", (base.args[0], int(index.args[0])))
-        if base.op in ("num", "digits") or (base.op == "quantity" and base.args[0].op == "num"):
-            before = self.tokens[start - 2]
-            if index.op == "num" and index.args[0].denominator == 1 and before.kind == "num":
-                return Node("base", (before.text, int(index.args[0])))
-            raise Unreadable("a subscript of a number that is no base")
-        label = "".join(token.text for token in self.tokens[start : self.at] if token.text not in ("{", "}"))
-        if base.op == "sym":
-            return sym(f"{base.args[0]}_{label}")
-        if base.op == "pow" and base.args[0].op == "sym":
-            return Node("pow", (sym(f"{base.args[0].args[0]}_{label}"), base.args[1]))
-        if base.op == "text":
-            return Node("text", (f"{base.args[0]}_{label}",))
-        raise Unreadable("a subscript")
 
 
 def _opposite(node: Node) -> Node:

@@ -10,15 +10,23 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from harness.answers.bounds import MAX_DECIMAL_EXPONENT, MAX_LITERAL_DIGITS, MAX_TOKENS
+from harness.answers.bounds import MAX_TOKENS
+from harness.answers.grammar.literals import Unreadable, number_value, repeated_block, repeating
 from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import unit_of
+from harness.answers.grammar.vocabulary import (
+    ALIASES,
+    CONSTANTS,
+    FUNCTIONS,
+    GREEK,
+    IGNORED,
+    MONEY,
+    OPERATORS,
+    RELATIONS,
+    TEXTS,
+)
 
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
-
-
-class Unreadable(ValueError):
-    """The answer is not of the grammar, or exceeds one of its bounds."""
 
 
 class Token(NamedTuple):
@@ -29,56 +37,6 @@ class Token(NamedTuple):
     value: Fraction | None = None
     spaced: bool = False
 
-
-FUNCTIONS = names(
-    "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
-    "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
-    "Eq Ne Rational frac"
-)
-ALIASES = {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
-    "arctg": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "sqrt": "sqrt", "dbinom": "binom",
-    "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
-    "sign": "sgn", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
-}  # fmt: skip
-GREEK = names(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
-    "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar "
-    "aleph nabla partial mho Re Im wp imath jmath"
-)
-_CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
-_RELATIONS = {
-    "=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "=<": "<=", "=>": ">=", "!=": "!=", "<>": "!=",
-    "le": "<=", "leq": "<=", "leqslant": "<=", "leqq": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "geqq": ">=",
-    "lt": "<", "gt": ">", "ne": "!=", "neq": "!=", "approx": "≈", "approxeq": "≈", "simeq": "≈", "cong": "≈",
-    "doteq": "≈", "equiv": "≡", "sim": "∼", "in": "∈", "notin": "∉", "subset": "⊂", "subseteq": "⊂", "perp": "⊥",
-    "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
-    "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
-}  # fmt: skip
-_IGNORED = names(
-    "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
-    "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
-    "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
-    "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
-    "phantom strut normalsize large small color vphantom ensuremath cline not"
-) - {"not"}
-_TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
-_OPERATORS = {
-    "cdot": "*", "times": "*", "ast": "*", "star": "*", "bullet": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
-    "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖",
-    "backslash": "∖",
-    "mid": "|", "vert": "|", "lvert": "|", "rvert": "|", "lbrace": "lset", "rbrace": "rset", "langle": "(",
-    "rangle": ")",
-    "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "colon": ":", "prime": "'", "lfloor": "lfloor",
-    "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over",
-    "choose": "choose",
-    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "sep", "wedge": "sep", "lor": "or", "vee": "or",
-    "dots": "…", "ldots": "…", "cdots": "…", "dotsc": "…", "bmod": "mod", "mod": "mod", "pmod": "pmod", "%": "%",
-    "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
-    "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
-}  # fmt: skip
-_MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
-          "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
 
 _LATEX_GROUPED = re.compile(r"\d{1,3}(?:(?:'|\{,\}|,\s?\\[!,;: ]|\\[,!;: ]|~|\{\\,\}|\{ \})\s?\d{3})+(?!\d)(?:\.\d+)?")
 _COMMA_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?![\d])(?!,\d)(?:\.\d+)?")
@@ -108,7 +66,6 @@ _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
 _BARE_UNITS = names("cm mm km kg ft hr mph kph yd ml mg")
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
-_RADIX_POINT = "."
 
 
 def tokenize(source: str, *, list_commas: bool = False) -> list[Token]:
@@ -176,11 +133,11 @@ class _Lexer:
             whole, fixed, one, two, middle, closing, three = match.groups()
             block = (one or two or three) + ((middle or "") + closing if closing else "")
             self.at = match.end()
-            self.put("num", "repeating", _repeating(whole, fixed, block))
+            self.put("num", "repeating", repeating(whole, fixed, block))
             return
-        if (match := _CONTINUED.match(source, at)) is not None and (found := _repeated_block(match[2])) is not None:
+        if (match := _CONTINUED.match(source, at)) is not None and (found := repeated_block(match[2])) is not None:
             self.at = match.end()
-            self.put("num", "repeating", _repeating(match[1], *found))
+            self.put("num", "repeating", repeating(match[1], *found))
             return
         match = _NUMBER.match(source, at)
         if match is None:
@@ -213,12 +170,12 @@ class _Lexer:
             self.at += 1  # a backslash at the very end
             return
         name, self.at = match[1], match.end()
-        if name in _IGNORED:
+        if name in IGNORED:
             if name in ("left", "right") and self.source[self.at : self.at + 1] == ".":
                 self.at += 1
             elif name in ("hspace", "color", "phantom", "vphantom"):
                 self.braced()
-        elif name in _TEXTS:
+        elif name in TEXTS:
             self.text(self.braced(), name)
         elif name in ("begin", "end"):
             environment = _ENVIRONMENT.match(self.source, self.at)
@@ -226,14 +183,14 @@ class _Lexer:
                 raise Unreadable("an environment without a name")
             self.at = environment.end()
             self.put("begin" if name == "begin" else "end", environment[1].rstrip("*"))
-        elif name in _RELATIONS:
-            self.put("rel", _RELATIONS[name])
-        elif name in _OPERATORS:
-            self.operator(_OPERATORS[name])
-        elif name in _MONEY:
-            self.put("text", _MONEY[name])
-        elif name in _CONSTANTS:
-            self.put("cmd", _CONSTANTS[name])
+        elif name in RELATIONS:
+            self.put("rel", RELATIONS[name])
+        elif name in OPERATORS:
+            self.operator(OPERATORS[name])
+        elif name in MONEY:
+            self.put("text", MONEY[name])
+        elif name in CONSTANTS:
+            self.put("cmd", CONSTANTS[name])
         elif name == "not":
             self.negated()
         elif name in ("{", "}"):
@@ -316,8 +273,8 @@ class _Lexer:
             self.put("cmd", ALIASES.get(bare, bare))
         elif len(bare) == 1 and bare.isalpha():
             self.put("text", bare)
-        elif bare in _CONSTANTS or bare.lower() in ("infinity", "nan"):
-            self.put("cmd", _CONSTANTS.get(bare) or _CONSTANTS[bare.lower()])
+        elif bare in CONSTANTS or bare.lower() in ("infinity", "nan"):
+            self.put("cmd", CONSTANTS.get(bare) or CONSTANTS[bare.lower()])
         elif unit_of(bare.replace("\\cdot", "*").replace("{", "").replace("}", "")) is not None:
             self.put("text", bare.replace("\\cdot", "*").replace("{", "").replace("}", ""))
         elif _REMARK.fullmatch(plain):
@@ -376,9 +333,9 @@ class _Lexer:
             self.put("cmd", ALIASES.get(word, word))
             return
         lower = word.lower()
-        if word in _CONSTANTS or lower in ("infinity", "nan"):
+        if word in CONSTANTS or lower in ("infinity", "nan"):
             self.at = match.end()
-            self.put("cmd", _CONSTANTS.get(word) or _CONSTANTS[lower])
+            self.put("cmd", CONSTANTS.get(word) or CONSTANTS[lower])
         elif lower in ("and", "or"):
             self.at = match.end()
             self.put("sep", lower)
@@ -433,52 +390,9 @@ class _Lexer:
             return
         if sign == "**":
             self.put("op", "^")
-        elif sign in _RELATIONS:
-            self.put("rel", _RELATIONS[sign])
+        elif sign in RELATIONS:
+            self.put("rel", RELATIONS[sign])
         elif sign.startswith(".."):
             self.put("op", "…")
         else:
             self.operator(sign)
-
-
-def number_value(digits: str) -> Fraction:
-    """The exact value of a literal such as `10080`, `.5`, `1.2e5`. Raises `Unreadable` beyond the bounds."""
-    mantissa, _, exponent = digits.lower().partition("e")
-    if len(mantissa) > MAX_LITERAL_DIGITS:
-        raise Unreadable("too many digits")
-    whole, _, fraction = mantissa.partition(_RADIX_POINT)
-    value = Fraction(int((whole or "0") + fraction), 10 ** len(fraction)) if fraction else Fraction(int(whole or "0"))
-    if exponent:
-        if len(exponent) > 6 or abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
-            raise Unreadable("too large an exponent")
-        value *= Fraction(10) ** int(exponent)
-    return value
-
-
-def places_of(digits: str) -> int:
-    """Digits after the decimal point as written, less the exponent; -1 without a point."""
-    mantissa, _, exponent = digits.lower().partition("e")
-    if digits == "repeating":
-        return -1
-    if _RADIX_POINT not in mantissa and not exponent:
-        return -1
-    return len(mantissa.partition(_RADIX_POINT)[2]) - (int(exponent) if exponent else 0)
-
-
-def _repeating(whole: str, fixed: str, block: str) -> Fraction:
-    if len(whole) + len(fixed) + len(block) > MAX_LITERAL_DIGITS:
-        raise Unreadable("too many digits")
-    head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
-    return head + Fraction(int(block), (10 ** len(block) - 1) * 10 ** len(fixed))
-
-
-def _repeated_block(digits: str) -> tuple[str, str] | None:
-    """(fixed, block) when the digits end in a block that is plainly repeating: `333`, `1666`, `142857142857`."""
-    for size in range(1, min(len(digits) // 2, 20) + 1):
-        block = digits[-size:]
-        times = 1
-        while digits.endswith(block * (times + 1)):
-            times += 1
-        if times >= (3 if size == 1 else 2):
-            return digits[: len(digits) - size * times], block
-    return None

@@ -75,6 +75,17 @@ def symbols(node: Node) -> frozenset[str]:
     return frozenset(here.args[0] for here in walk(node) if here.op == "sym")
 
 
+def substitute(node: Node, variable: Node, value: Node) -> Node:
+    """The tree with every place of `variable` taken by `value`."""
+    if node == variable:
+        return value
+    if not any(isinstance(part, Node) for part in node.args):
+        return node
+    return Node(
+        node.op, tuple(substitute(part, variable, value) if isinstance(part, Node) else part for part in node.args)
+    )
+
+
 def is_scalar(node: Node) -> bool:
     """No part is a structure, except the matrix of a determinant: the tree is one number or one expression."""
     stack = [node]

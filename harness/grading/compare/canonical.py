@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tokens import Unreadable
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.letters import letter_of
 from harness.answers.words import is_words, squeezed, words_of
 from harness.core.records import Question
 from harness.grading.compare.equations import is_equation, statement
-from harness.grading.compare.exact import NotExact, exact, freeze, rational
+from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.radicals import NotExact, freeze, rational
 from harness.grading.compare.realsets import NotASet, Piece, real_set
 
 _DIGITS = 30

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.answers.grammar.tree import Node, is_scalar, neg, num, sym, symbols
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import NotExact, exact, substitute
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact
 
 _EQUALITY = frozenset(("=", "≈"))
 _GEOMETRY = frozenset("xyz")

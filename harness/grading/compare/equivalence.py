@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.boxed import bare
+from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
-from harness.answers.grammar.tokens import Unreadable
 from harness.answers.grammar.tree import Node
 from harness.answers.letters import LAST_LETTER, letter_of
 from harness.answers.words import is_words, squeezed, words_of

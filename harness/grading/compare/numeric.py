@@ -14,9 +14,9 @@ from zlib import crc32
 import mpmath
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node, names, sym, symbols, walk
+from harness.answers.grammar.tree import Node, names, substitute, sym, symbols, walk
 from harness.grading.bounds import CERTAIN_DIGITS, IDENTITY_DIGITS, IDENTITY_POINTS, MAX_EVALUATIONS, MAX_RANGE
-from harness.grading.compare.exact import digits_in_base, substitute
+from harness.grading.compare.exact import digits_in_base
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")

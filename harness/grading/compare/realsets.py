@@ -6,8 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, symbols
-from harness.grading.compare.exact import NotExact, exact, rational, substitute
+from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact, rational
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}

@@ -9,8 +9,9 @@ from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, sym
 from harness.answers.grammar.units import noun_of, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import NotExact, Undefined, Value, exact, rational
+from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
 
 _FLOAT_DIGITS = 15
 """A decimal with this many significant digits is the printout of a float, not a rounding by hand."""

@@ -20,8 +20,10 @@ from harness.grading.compare.equations import (
     solved_for,
     statement,
 )
-from harness.grading.compare.exact import NotExact, digits_in_base, exact
+from harness.grading.compare.exact import exact
 from harness.grading.compare.matrices import computed
+from harness.grading.compare.radicals import NotExact
+from harness.grading.compare.ratios import same_base, same_ratios
 from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets
 from harness.grading.compare.scalars import Answer, same_scalar
 from harness.grading.compare.words import same_words
@@ -34,7 +36,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     """Compare two answers of any kind. The first rule that applies to the two kinds decides."""
     if reference.op not in STRUCTURES and answer.op not in STRUCTURES and not _signs(reference) and not _signs(answer):
         if reference.op == "base" or answer.op == "base":
-            return _same_base(reference, answer, rules)
+            return same_base(reference, answer, rules)
         return same_scalar(reference, answer, rules)
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Answer(True, "identical")
@@ -56,7 +58,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if reference.op == answer.op == "cases":
         return _in_order(reference.args, answer.args, rules, "cases")
     if "ratio" in (reference.op, answer.op) or "time" in (reference.op, answer.op):
-        return _same_ratios(reference, answer, rules)
+        return same_ratios(reference, answer, rules)
     if _set_like(reference) or _set_like(answer):
         return _same_sets(reference, answer, rules)
     if reference.op == answer.op == "rel":
@@ -427,66 +429,3 @@ def _vector(matrix: Node) -> list[Node] | None:
     if len(matrix.args[0]) == 1:
         return [row[0] for row in matrix.args]
     return None
-
-
-def _same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
-        return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
-    if reference.op == answer.op == "ratio":
-        if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
-            return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
-        if len(reference.args) != len(answer.args) or len(reference.args) == 2:
-            return _in_order(reference.args, answer.args, rules, "ratio")
-        first = [Node("mul", (part, answer.args[0])) for part in reference.args]
-        second = [Node("mul", (part, reference.args[0])) for part in answer.args]
-        return _in_order(first, second, rules, "ratio")
-    ratio, other = (reference, answer) if reference.op == "ratio" else (answer, reference)
-    if len(ratio.args) == 2 and is_scalar(other) and allows(rules, "ratio_as_quotient"):
-        quotient = Node("div", ratio.args)
-        return same_scalar(quotient, other, rules) if ratio is reference else same_scalar(other, quotient, rules)
-    return Answer(False, "ratio")
-
-
-def _is_clock(node: Node) -> bool:
-    """`3:05`, `12:00`: minutes are written with two digits, and below 60; a ratio would be reduced."""
-    clock = _clock(node)
-    return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
-
-
-def _clock(node: Node) -> tuple[int, int, str] | None:
-    parts = node.args[0] if node.op == "time" else node.args
-    half = node.args[1] if node.op == "time" else ""
-    if node.op == "quantity" and node.args[1] in ("am", "pm") and node.args[0].op == "num":
-        parts, half = (node.args[0],), node.args[1]
-    elif node.op not in ("time", "ratio"):
-        return None
-    if not all(part.op == "num" and part.args[0].denominator == 1 for part in parts) or len(parts) > 2:
-        return None
-    hours = int(parts[0].args[0])
-    return hours, int(parts[1].args[0]) if len(parts) > 1 else 0, half
-
-
-def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    one, other = _clock(reference), _clock(answer)
-    if one is None or other is None or one[1] != other[1]:
-        return False
-    if one[2] and other[2]:
-        return one[2] == other[2] and one[0] == other[0]
-    if one[0] == other[0]:
-        return True  # a.m. or p.m. left out
-    return allows(rules, "clock_24") and _hour(one) == _hour(other)
-
-
-def _hour(clock: tuple[int, int, str]) -> int:
-    hours, _, half = clock
-    return hours % 12 + (12 if half == "pm" else 0) if half else hours
-
-
-def _same_base(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    if reference.op == answer.op == "base":
-        one, other = digits_in_base(*reference.args), digits_in_base(*answer.args)
-        return Answer(reference.args == answer.args or (one is not None and one == other), "base")
-    based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
-    if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
-        return Answer(True, "base")
-    return Answer(False, "base")

@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.answers.grammar.tree import INFINITY, Node, neg, symbols, walk
 from harness.grading.bounds import MAX_SYMPY_NODES
-from harness.grading.compare.exact import NotExact, exact, rational
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact, rational
 
 _announce: Callable[[bool], None] | None = None
 
