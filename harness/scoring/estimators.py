@@ -1,14 +1,16 @@
-"""The formulas, on plain numbers: pass@k, maj@k, the two errors of an accuracy. `docs/statistics.md` explains them."""
+"""Estimates on plain numbers: pass@k, pass^k, maj@k, the errors of an accuracy. `docs/statistics.md` explains them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.core.errors import UsageError
+from harness.scoring.intervals import cluster_numbers, cluster_variance
 
 MAX_EXACT_VOTES = 128
 """Largest k for which maj@k is summed exactly (milliseconds a question); above it is estimated, k = n excepted."""
@@ -33,10 +35,46 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     Unbiased estimator of Chen et al. 2021 (arXiv:2107.03374), 1 − C(n−c, k) / C(n, k), in whole numbers until the last
     division. Raises `UsageError` when k is below 1 or above the n samples present.
     """
-    _check_k("pass", n, k)
+    _check_k("pass@", n, k)
     assert 0 <= c <= n
     subsets = math.comb(n, k)
     return (subsets - math.comb(n - c, k)) / subsets
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float:
+    """Chance that all of k samples, drawn from n of which c are correct, are correct: C(c, k) / C(n, k).
+
+    pass^k of Yao et al. 2024 (arXiv:2406.12045), unbiased. Raises `UsageError` when k is below 1 or above n.
+    """
+    _check_k("pass^", n, k)
+    assert 0 <= c <= n
+    return math.comb(c, k) / math.comb(n, k)
+
+
+def pass_jackknife(n: int, c: int, k: int) -> float:
+    """Variance of one question's pass@k over reruns, by leaving out each sample once; k < n.
+
+    (n−1)/n · Σ_i (θ_i − θ̄)², θ_i the estimate without sample i (Efron and Stein 1981, Annals of Statistics 9:586).
+    That of pass^k with c correct is this one with n − c.
+    """
+    left_out = [(pass_at_k(n - 1, c - 1, k), c)] if c else []
+    left_out += [(pass_at_k(n - 1, c, k), n - c)] if c < n else []
+    return _jackknife(left_out)
+
+
+def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
+    """Variance of one question's maj@k over reruns, as `pass_jackknife`; k < the number of samples."""
+    left_out = []
+    for group, times in Counter(groups).items():
+        others = list(groups)
+        others.remove(group)
+        for size, right in ((group.correct, 1), (group.size - group.correct, 0)):
+            if size:
+                rest = [VoteGroup(group.size - 1, group.correct - right)] if group.size > 1 else []
+                left_out.append((maj_at_k([*others, *rest], silent, k), times * size))
+    if silent:
+        left_out.append((maj_at_k(groups, silent - 1, k), silent))
+    return _jackknife(left_out)
 
 
 def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0) -> float:
@@ -48,7 +86,7 @@ def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0)
     """
     sizes = tuple(sorted((group.size for group in groups), reverse=True))
     n = sum(sizes) + silent
-    _check_k("maj", n, k)
+    _check_k("maj@", n, k)
     if k == 1:
         return sum(group.correct for group in groups) / n
     if not any(group.correct for group in groups):
@@ -106,23 +144,33 @@ def sampling_error(rates: Sequence[float], counts: Sequence[int]) -> SamplingErr
     return SamplingError(math.sqrt(math.fsum(variances)) / total, bound, imputed)
 
 
-def question_error(rates: Sequence[float]) -> float | None:
+def question_error(rates: Sequence[float], clusters: Sequence[Hashable] | None = None) -> float | None:
     """How far the accuracy moves with other questions of the kind, sampled anew: sd(p)/√Q; None for one question.
 
-    It contains the sampling error: the two are never added.
+    It contains the sampling error: the two are never added. clusters: a label of each question; those of one label are
+    not independent of each other (`cluster_variance`). None for one cluster.
     """
-    if len(rates) < 2:
-        return None
-    mean = math.fsum(rates) / len(rates)
-    variance = math.fsum((p - mean) ** 2 for p in rates) / (len(rates) - 1)
-    return math.sqrt(variance / len(rates))
+    numbers = cluster_numbers(range(len(rates)) if clusters is None else clusters)
+    return math.sqrt(float(cluster_variance(np.array(rates), numbers))) if numbers.any() else None
+
+
+def quantile(values: Sequence[float], q: float) -> float | None:
+    """The smallest value that at least a fraction `q` of all do not exceed; None of nothing."""
+    return sorted(values)[max(0, math.ceil(q * len(values)) - 1)] if values else None
+
+
+def _jackknife(left_out: Sequence[tuple[float, int]]) -> float:
+    """left_out: (estimate without a sample, number of samples of which it is that)."""
+    n = sum(times for _, times in left_out)
+    mean = math.fsum(value * times for value, times in left_out) / n
+    return (n - 1) / n * math.fsum(times * (value - mean) ** 2 for value, times in left_out)
 
 
 def _check_k(name: str, n: int, k: int) -> None:
     if k < 1:
-        raise UsageError(f"{name}@{k}: k must be at least 1")
+        raise UsageError(f"{name}{k}: k must be at least 1")
     if k > n:
-        raise UsageError(f"{name}@{k} needs {k} samples of every question, and one has {n}; ask for k ≤ {n}")
+        raise UsageError(f"{name}{k} needs {k} samples of every question, and one has {n}; ask for k ≤ {n}")
 
 
 def _win_chance(sizes: Sequence[int], n: int, own: int, k: int) -> float:

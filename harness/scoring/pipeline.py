@@ -23,6 +23,7 @@ from harness.runs.safe_open import open_for_reading, refuse_link
 from harness.scoring.by_endpoint import Origins
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.speed import Speed, Stopwatch
+from harness.scoring.tokens import TokenCounter
 
 MAX_NAMED = 3
 """Damaged lines or conflicting keys that a warning names; the rest are counted."""
@@ -53,7 +54,7 @@ class GradedBenchmark:
 
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
     warnings: what its journal gives reason to say. origins: where its samples came from; failures: failed requests by
-    endpoint, if there are several. speed: how fast the samples came, if streamed.
+    endpoint, if there are several. speed: how fast the samples came, if streamed. counter: their reasoning tokens.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
     """
 
@@ -65,6 +66,7 @@ class GradedBenchmark:
     origins: Origins = field(default_factory=Origins)
     failures: Mapping[str, int] = field(default_factory=dict)
     speed: Speed | None = None
+    counter: TokenCounter = field(default_factory=TokenCounter)
     from_reasoning: list[Grade] | None = None
 
 
@@ -90,8 +92,8 @@ def grade_run(
         if chosen is not None:
             by_id = {question.question_id: question for question in asked}
             asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
-        origins, stopwatch = Origins(), Stopwatch()
-        found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch))
+        origins, stopwatch, counter = Origins(), Stopwatch(), TokenCounter()
+        found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch, counter))
         yield GradedBenchmark(
             folder=place,
             questions=asked,
@@ -101,6 +103,7 @@ def grade_run(
             origins=origins,
             failures=failed_requests(folder, name) if origins.several else {},
             speed=stopwatch.speed([g.key for g in found if g.sample_index < record.plan.samples]),
+            counter=counter,
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
 
@@ -113,6 +116,7 @@ def publish(graded: GradedBenchmark) -> Score:
         graded.samples,
         endpoints=graded.origins.scores(graded.grades, graded.failures),
         speed=graded.speed,
+        reasoning_tokens=graded.counter.reasoning_tokens(),
         warnings=graded.warnings,
     )
     if graded.from_reasoning is not None:
@@ -129,7 +133,7 @@ def _grade_benchmark(
     asked: list[Question],
     grading: Grading,
     on_graded: OnGraded,
-    observers: tuple[Origins, Stopwatch],
+    observers: tuple[Origins, Stopwatch, TokenCounter],
 ) -> tuple[list[Grade], JournalReport]:
     """Every sample's grade, in the order of questions and indices; former grades are kept where nothing changed."""
     by_id = {question.question_id: question for question in asked}

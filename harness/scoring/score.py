@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.records import SCHEMA_VERSION, Grade, Question
+from harness.core.records import SCHEMA_VERSION, Grade, Key, Question
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_endpoint import warnings as endpoint_warnings
-from harness.scoring.estimators import is_estimated, maj_at_k, pass_at_k, question_error, sampling_error
+from harness.scoring.estimators import is_estimated, question_error, sampling_error
+from harness.scoring.intervals import Interval
 from harness.scoring.speed import Speed
 from harness.scoring.tally import QuestionTally, Tallies, tally
+from harness.scoring.tokens import BudgetScore, TokenStatistics, accuracy_of_finished, budget_scores, token_statistics
+from harness.scoring.uncertainty import Intervals, accuracy_intervals, maj_at, pass_at, pass_hat
 
 MAX_TRUNCATED_SHARE = 0.01
 """Above this share of samples cut by max_tokens the score carries a warning."""
@@ -38,13 +41,18 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions that share one metadata value. None: no sample, or too few to tell an error."""
+    """The score of the questions that share one metadata value. None: no sample, or too few to tell an error.
+
+    The errors and 95 % intervals are those of `Score`.
+    """
 
     accuracy: float | None
     sampling_error: float | None
     question_error: float | None
     n_questions: int
     n_samples: int
+    sampling_interval: Interval | None = None
+    question_interval: Interval | None = None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,14 +62,20 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     sampling_error: one standard error if the same questions were run again; None when no question has two samples,
     and then at most sampling_error_bound. n_imputed: questions with one sample, whose spread was taken from the others.
     question_error: one standard error over other questions of the kind; contains the sampling error.
+    sampling_interval, question_interval: the 95 % intervals, [low, high]; they are no multiples of the errors (see
+    `intervals`). Where sampling_error is None the sampling interval is the widest possible. n_clusters: independent
+    groups of questions, where that are fewer than the questions (`QuestionTally.cluster`).
     n_samples: samples covered; samples_per_question: planned (None: what is there); rounds: covered of each question.
     n_missing: planned samples without a grade. partial: some are missing inside what is covered, so that the accuracy
     leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: the grader ran
     out of time or memory; wrong in the accuracy. n_unextracted: the right answer stood in the text but was not given
-    as the answer. pass_at, maj_at: k → value; maj_at_estimated: the k that were drawn at random, the others are exact.
+    as the answer. pass_at, pass_hat (all k right), maj_at: k → value, and the same with `_intervals`: k → intervals;
+    maj_at_estimated: the k that were drawn at random, the others are exact.
     mean_completion_tokens: over the n_tokens_known samples whose server stated them.
     accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
     asked for. It is no score: it says what the budget cost.
+    accuracy_finished: accuracy among the samples that max_tokens did not cut. tokens: how many, of right and wrong
+    samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
     speed: None where nothing was streamed.
     """
@@ -82,6 +96,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     rounds: int
     samples_per_question: int | None
+    sampling_interval: Interval | None = None
+    question_interval: Interval | None = None
+    n_clusters: int | None = None
+    pass_hat: dict[int, float] = {}
+    pass_at_intervals: dict[int, Intervals] = {}
+    pass_hat_intervals: dict[int, Intervals] = {}
+    maj_at_intervals: dict[int, Intervals] = {}
+    accuracy_finished: float | None = None
+    tokens: TokenStatistics | None = None
+    budgets: tuple[BudgetScore, ...] = ()
     sampling_error_bound: float | None = None
     n_imputed: int = 0
     n_correct: int = 0
@@ -106,26 +130,28 @@ def score_benchmark(
     ks: Sequence[int] | None = None,
     endpoints: tuple[EndpointScore, ...] = (),
     speed: Speed | None = None,
+    reasoning_tokens: Mapping[Key, int] | None = None,
     warnings: Iterable[str] = (),
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
     samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
     with unequal counts). ks: the k of pass@k and maj@k, default powers of two up to the samples that every question
-    has; a k above them raises `UsageError`. endpoints: see `Origins`. speed: see `Stopwatch`.
-    warnings: sentences of the stages before, handed on.
+    has; a k above them raises `UsageError`. endpoints: see `Origins`. speed: see `Stopwatch`. reasoning_tokens: see
+    `TokenCounter`. warnings: sentences of the stages before, handed on.
     """
     tallies = tally(questions, grades, samples_per_question)
-    covered = tallies.questions
+    covered = sorted(tallies.questions, key=lambda item: item.question.question_id)  # equal sums in every order
     all_grades = [grade for item in covered for grade in item.grades]
     present = [item for item in covered if item.n]
     fewest = min(item.n for item in covered)
     chosen = _powers_of_two(fewest) if ks is None else sorted(set(ks))
     if chosen and chosen[-1] > fewest:
         raise UsageError(f"pass@{chosen[-1]} needs {chosen[-1]} samples of every question, and one has {fewest}")
-    votes = [item.votes() for item in covered]
+    passed, all_passed, voted = ({k: of(covered, k) for k in chosen} for of in (pass_at, pass_hat, maj_at))
     tokens = [grade.completion_tokens for grade in all_grades if grade.completion_tokens is not None]
     whole = _group_score(covered)
+    n_clusters = len({item.cluster for item in covered})
     spread = (
         sampling_error([item.correct / item.n for item in present], [item.n for item in present]) if present else None
     )
@@ -134,13 +160,23 @@ def score_benchmark(
         accuracy=whole.accuracy,
         sampling_error=whole.sampling_error,
         question_error=whole.question_error,
+        sampling_interval=whole.sampling_interval,
+        question_interval=whole.question_interval,
+        n_clusters=n_clusters if n_clusters < len(covered) else None,
         n_questions=whole.n_questions,
         n_samples=whole.n_samples,
         n_missing=tallies.missing,
         n_truncated=sum(grade.truncated for grade in all_grades),
         n_undecided=sum(item.undecided for item in covered),
-        pass_at={k: _mean([pass_at_k(item.n, item.correct, k) for item in covered]) for k in chosen},
-        maj_at={k: _mean([maj_at_k(groups, silent, k) for groups, silent in votes]) for k in chosen},
+        pass_at={k: found.value for k, found in passed.items()},
+        maj_at={k: found.value for k, found in voted.items()},
+        pass_hat={k: found.value for k, found in all_passed.items()},
+        pass_at_intervals={k: found.intervals for k, found in passed.items()},
+        pass_hat_intervals={k: found.intervals for k, found in all_passed.items()},
+        maj_at_intervals={k: found.intervals for k, found in voted.items()},
+        accuracy_finished=accuracy_of_finished(covered),
+        tokens=token_statistics(all_grades, reasoning_tokens or {}),
+        budgets=budget_scores(covered),
         mean_completion_tokens=_mean(tokens) if tokens else None,
         bounds=_bounds(covered),
         partial=tallies.partial,
@@ -194,10 +230,13 @@ def _warnings(score: Score, tallies: Tallies) -> list[str]:
 def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
     rates = [item.correct / item.n for item in items if item.n]
     counts = [item.n for item in items if item.n]
+    intervals = accuracy_intervals(items)
     return GroupScore(
         accuracy=_mean(rates) if rates else None,
         sampling_error=sampling_error(rates, counts).error if rates else None,
-        question_error=question_error(rates),
+        question_error=question_error(rates, [item.cluster for item in items if item.n]) if rates else None,
+        sampling_interval=intervals.sampling_interval,
+        question_interval=intervals.question_interval,
         n_questions=len(items),
         n_samples=sum(counts),
     )

@@ -6,12 +6,12 @@ than about the server, so gaps are withheld where the lag exceeds a quarter of t
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 
 from harness.core.records import Key, Sample, Timing
+from harness.scoring.estimators import quantile
 
 MAX_LAG_SHARE = 0.25
 """Of the median gap; gaps under a larger lag are withheld."""
@@ -59,19 +59,19 @@ class Stopwatch:
             return None
         timings = [timing for timing, _ in found]
         firsts = [timing.first_token for timing in timings if timing.first_token is not None]
-        lag = _quantile([timing.lag for timing in timings if timing.lag is not None], 0.5)
-        gap_p50 = _quantile([timing.gap_p50 for timing in timings if timing.gap_p50 is not None], 0.5)
-        gap_p99 = _quantile([timing.gap_p99 for timing in timings if timing.gap_p99 is not None], 0.5)
+        lag = quantile([timing.lag for timing in timings if timing.lag is not None], 0.5)
+        gap_p50 = quantile([timing.gap_p50 for timing in timings if timing.gap_p50 is not None], 0.5)
+        gap_p99 = quantile([timing.gap_p99 for timing in timings if timing.gap_p99 is not None], 0.5)
         if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
             gap_p50 = gap_p99 = None
         rates = [rate for timing, tokens in found if (rate := _rate(timing, tokens)) is not None]
         return Speed(
             n_samples=len(timings),
-            first_token_p50=_quantile(firsts, 0.5) or 0.0,
-            first_token_p99=_quantile(firsts, 0.99) or 0.0,
+            first_token_p50=quantile(firsts, 0.5) or 0.0,
+            first_token_p99=quantile(firsts, 0.99) or 0.0,
             gap_p50=gap_p50,
             gap_p99=gap_p99,
-            tokens_per_s=_quantile(rates, 0.5),
+            tokens_per_s=quantile(rates, 0.5),
             lag=lag,
             kernel_stamps=sum(timing.clock == "kernel" for timing in timings) / len(timings),
         )
@@ -83,8 +83,3 @@ def _rate(timing: Timing, tokens: int | None) -> float | None:
         return None
     seconds = timing.last_token - timing.first_token
     return (tokens - 1) / seconds if seconds > 0 else None
-
-
-def _quantile(values: Sequence[float], q: float) -> float | None:
-    """The smallest value that at least a fraction `q` of all do not exceed; None of nothing."""
-    return sorted(values)[max(0, math.ceil(q * len(values)) - 1)] if values else None

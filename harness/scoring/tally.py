@@ -46,6 +46,13 @@ class QuestionTally:
         """Fraction correct."""
         return self.correct / self.n if self.n else None
 
+    @property
+    def cluster(self) -> str:
+        """What the question shares with others that are not independent of it: the card's `cluster_key`, the question
+        of which it is another order, or itself."""
+        metadata = self.question.metadata
+        return str(metadata.get("cluster", metadata.get("same_as", self.question.question_id)))
+
     def votes(self) -> tuple[list[VoteGroup], int]:
         """The groups of equal votes, and how many samples do not vote."""
         sizes: Counter[str] = Counter()

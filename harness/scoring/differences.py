@@ -1,0 +1,117 @@
+"""Differences of accuracies and how sure they are. Pure functions on arrays; the last axis runs over questions.
+
+Two lines answer two questions. The sampling line: would these questions, run again, show the same sign? The question
+line: would other questions of the kind? Values are fractions; the coverage and the false alarms are in
+`docs/statistics.md`, printed by `bench/simulate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.scoring.distributions import POWER_FACTOR, t_factor
+from harness.scoring.intervals import (
+    QUESTION_TOSSES,
+    SAMPLING_TOSSES,
+    Array,
+    Limits,
+    cluster_variance,
+    sampling_limits,
+)
+
+
+def score_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
+    """Variance of the difference of two accuracies if both runs are equally good on every question.
+
+    Given how many of a question's samples are right in both runs together, which run has them is a draw without
+    replacement: p(1−p)·(n+m)/(n+m−1)·(1/n+1/m), summed over questions and divided by Q² (the variance of Mantel and
+    Haenszel 1959; with one sample a run it is McNemar's test). Arrays (…, Q), every count ≥ 1.
+    """
+    total = counts + other_counts
+    pooled = (correct + other_correct) / total
+    single = pooled * (1 - pooled) * total / (total - 1) * (1 / counts + 1 / other_counts)
+    return np.asarray(single.sum(axis=-1) / pooled.shape[-1] ** 2)
+
+
+def sampling_difference_limits(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Limits:
+    """95 % interval of the difference over endless reruns of both, from the interval of each.
+
+    Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
+    """
+    ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
+    our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)
+    difference = ours - theirs
+    return Limits(
+        difference - np.hypot(ours - our.low, their.high - theirs),
+        difference + np.hypot(our.high - ours, theirs - their.low),
+    )
+
+
+def question_difference_variance(differences: Array, clusters: NDArray[np.intp] | None = None) -> Array:
+    """Variance of the mean difference over questions drawn anew: sd²/Q + ½/Q², by clusters where they are given.
+
+    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. The added half keeps a set on which the runs
+    happen to agree from proving that they always do. Student's t with Q − 1 (or clusters − 1) degrees of freedom.
+    """
+    if clusters is None:
+        clusters = np.arange(differences.shape[-1])
+    n_clusters = int(clusters.max()) + 1
+    return cluster_variance(differences, clusters) + QUESTION_TOSSES / n_clusters**2
+
+
+def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | None = None) -> Limits:
+    """95 % interval of the difference over all questions of the kind: mean ± t·√`question_difference_variance`."""
+    n_clusters = differences.shape[-1] if clusters is None else int(clusters.max()) + 1
+    mean = differences.mean(axis=-1)
+    reach = t_factor(n_clusters - 1) * np.sqrt(question_difference_variance(differences, clusters))
+    return Limits(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
+
+
+def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
+    """Variance of one sample's correctness around its question's chance, mean over questions; never 0.
+
+    mean, variance: of an accuracy over `total` samples (`sampling_variance_of_mean`; NaN = unknown: the binomial
+    variance stands in, the largest possible). Two samples, one right and one wrong, are added to the mean, and
+    `SAMPLING_TOSSES` at the binomial variance to the variance.
+    """
+    middle = (total * mean + 1) / (total + 2)
+    observed = np.where(np.isnan(variance), mean * (1 - mean) / total, variance)
+    share = (total * total * observed + SAMPLING_TOSSES) / (total * mean * (1 - mean) + SAMPLING_TOSSES)
+    return np.asarray(np.minimum(1.0, share) * middle * (1 - middle))
+
+
+def published_variance(
+    ours: Array, variance: Array, total: Array, theirs: Array, their_total: Array, unit: float
+) -> Array:
+    """Variance of our accuracy minus a published one, if both models are the same.
+
+    ours, variance, total: as in `smoothed_variance`. theirs: the published value, of their_total samples. unit: of its
+    last printed digit (0.001 for 41.7 %); rounding to it adds unit²/12. Both runs' samples are pooled, and the
+    questions are taken to be as uncertain in their hands as in ours.
+    """
+    pooled = (total * ours + their_total * theirs + 1) / (total + their_total + 2)
+    own_middle = (total * ours + 1) / (total + 2)
+    share = smoothed_variance(ours, variance, total) / (own_middle * (1 - own_middle))
+    return np.asarray(share * pooled * (1 - pooled) * (1 / total + 1 / their_total) + unit * unit / 12)
+
+
+def smallest_difference(error: float) -> float:
+    """The smallest true difference that a test with this standard error finds in 80 % of repetitions (at 5 %)."""
+    return POWER_FACTOR * error
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p values of several tests, adjusted so that the chance of any false alarm stays at the level.
+
+    Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
+    """
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [0.0] * len(p_values)
+    reached = 0.0
+    for rank, i in enumerate(order):
+        reached = max(reached, min(1.0, p_values[i] * (len(p_values) - rank)))
+        adjusted[i] = reached
+    return adjusted

@@ -1,0 +1,164 @@
+"""Tokens of a benchmark's samples: how many, of which samples, and what the accuracy is within a smaller budget. Pure.
+
+Accuracy within a budget b counts a sample as right if it is right and took at most b tokens. Of a run with a larger
+limit this is an unbiased estimate of the accuracy of a run with `max_tokens = b` in which a cut reply counts as wrong.
+A reply cut at b may hold its answer already; so where cut replies are graded too it is a lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from harness.core.records import Grade, Key, Sample
+from harness.scoring.estimators import quantile
+from harness.scoring.intervals import Interval
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import rate_intervals
+
+LEAST_BUDGET = 256
+"""Tokens of the smallest budget in the table; the next ones double it."""
+
+
+class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the n samples whose server stated them: mean and quantiles (the smallest value that a tenth, a half …
+    of the samples do not exceed)."""
+
+    n: int
+    mean: float
+    p10: float
+    p50: float
+    p90: float
+    p99: float
+    largest: float
+
+
+class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Completion tokens (reasoning included) and reasoning tokens of all samples, the right and the others.
+
+    None where no server stated any.
+    """
+
+    completion: TokenCounts | None
+    completion_right: TokenCounts | None
+    completion_wrong: TokenCounts | None
+    reasoning: TokenCounts | None
+    reasoning_right: TokenCounts | None
+    reasoning_wrong: TokenCounts | None
+
+
+class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
+    """Accuracy if every reply longer than `budget` completion tokens had counted as wrong, with its 95 % intervals.
+
+    cut: fraction of the samples that are longer. accuracy_of_cut_text: the accuracy if longer replies were cut there
+    and graded; None = not asked for.
+    """
+
+    budget: int
+    accuracy: float
+    sampling_interval: Interval | None
+    question_interval: Interval | None
+    cut: float
+    accuracy_of_cut_text: float | None = None
+
+
+class TokenCounter:
+    """Told of each sample; keeps its reasoning tokens, which no grade holds."""
+
+    def __init__(self) -> None:
+        self._reasoning: dict[Key, int] = {}
+
+    def observe(self, sample: Sample) -> None:
+        """One sample of the benchmark; of a repeated key the first counts."""
+        if sample.usage.reasoning_tokens is not None:
+            self._reasoning.setdefault(sample.key, sample.usage.reasoning_tokens)
+
+    def reasoning_tokens(self) -> dict[Key, int]:
+        """By sample, where the server stated them."""
+        return self._reasoning
+
+
+class _Length(NamedTuple):
+    tokens: int
+    right: bool
+
+
+def token_statistics(grades: Iterable[Grade], reasoning: Mapping[Key, int]) -> TokenStatistics:
+    """Of these samples. reasoning: `TokenCounter.reasoning_tokens`."""
+    listed = list(grades)
+    whole = [_Length(g.completion_tokens, g.verdict == "correct") for g in listed if g.completion_tokens is not None]
+    thought = [_Length(reasoning[g.key], g.verdict == "correct") for g in listed if g.key in reasoning]
+    return TokenStatistics(
+        completion=_counts([one.tokens for one in whole]),
+        completion_right=_counts([one.tokens for one in whole if one.right]),
+        completion_wrong=_counts([one.tokens for one in whole if not one.right]),
+        reasoning=_counts([one.tokens for one in thought]),
+        reasoning_right=_counts([one.tokens for one in thought if one.right]),
+        reasoning_wrong=_counts([one.tokens for one in thought if not one.right]),
+    )
+
+
+def accuracy_of_finished(items: Sequence[QuestionTally]) -> float | None:
+    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut.
+
+    Questions without such a sample are left out: it says what the answers are worth once they are given, and is no
+    score of the model. None where every sample was cut.
+    """
+    rates = []
+    for item in items:
+        finished = [grade for grade in item.grades if not grade.truncated]
+        if finished:
+            rates.append(sum(grade.verdict == "correct" for grade in finished) / len(finished))
+    return math.fsum(rates) / len(rates) if rates else None
+
+
+def budget_scores(items: Sequence[QuestionTally]) -> tuple[BudgetScore, ...]:
+    """By budgets of 256, 512 … tokens, up to the first that no sample exceeds.
+
+    Empty where the tokens of a sample are unknown, or a question has no sample.
+    """
+    grades = [grade for item in items for grade in item.grades]
+    tokens = [grade.completion_tokens for grade in grades if grade.completion_tokens is not None]
+    if len(tokens) < len(grades) or not all(item.n for item in items):
+        return ()
+    budgets = [LEAST_BUDGET]
+    while budgets[-1] < max(tokens):
+        budgets.append(2 * budgets[-1])
+    shortest = min(tokens)
+    return tuple(budget_score(items, budget) for budget in budgets if budget >= shortest)
+
+
+def budget_score(items: Sequence[QuestionTally], budget: int) -> BudgetScore:
+    """The accuracy within `budget` completion tokens; every question has samples, all with their tokens."""
+    hits = [sum(_within(grade, budget) and grade.verdict == "correct" for grade in item.grades) for item in items]
+    samples = [grade for item in items for grade in item.grades]
+    found = rate_intervals(hits, items)
+    return BudgetScore(
+        budget=budget,
+        accuracy=math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items),
+        sampling_interval=found.sampling_interval,
+        question_interval=found.question_interval,
+        cut=sum(not _within(grade, budget) for grade in samples) / len(samples),
+    )
+
+
+def _within(grade: Grade, budget: int) -> bool:
+    return grade.completion_tokens is not None and grade.completion_tokens <= budget
+
+
+def _counts(tokens: Sequence[int]) -> TokenCounts | None:
+    if not tokens:
+        return None
+    p10, p50, p90, p99 = (quantile(tokens, q) or 0 for q in (0.1, 0.5, 0.9, 0.99))
+    return TokenCounts(
+        n=len(tokens),
+        mean=math.fsum(tokens) / len(tokens),
+        p10=p10,
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        largest=max(tokens),
+    )
