@@ -214,6 +214,9 @@ class Card(_Part):
     columns: Columns
     choices: Choices | None = None
     id_rule: IdRule = "auto"
+    cluster_key: Names = ()
+    """Column whose equal values make questions a cluster (a template, a passage): they are not independent draws, and
+    the question error counts clusters. Null or empty: a question of its own."""
 
     kind: CardKind = "expression"
     answer_form: AnswerForm = "plain"

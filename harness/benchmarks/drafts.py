@@ -126,6 +126,15 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     if isinstance(unit, str) and unit.strip():
         metadata["unit"] = unit.strip()
 
+    if card.cluster_key:
+        value = row.value[column := _required(row, card.cluster_key, "the cluster")]
+        if not isinstance(value, str | int | None):
+            raise UsageError(
+                f"{row.place}: the cluster column {column!r} must be text or an integer, found {_shown(value)}"
+            )
+        if value not in (None, ""):
+            metadata["cluster"] = value
+
     choices: tuple[str, ...] = ()
     answers: tuple[str, ...]
     kind: AnswerKind

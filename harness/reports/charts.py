@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from harness.core.inert import visible
 from harness.reports.markup import Content, Markup, join, tag
-from harness.reports.tables import percent
+from harness.reports.tables import interval_cell, percent
 from harness.scoring import QuestionTally, Score
 
 WIDTH = 720
@@ -30,7 +30,7 @@ _MIN_GROUP = 5
 
 
 def accuracy_chart(rows: Sequence[tuple[str, str, Score]]) -> Markup:
-    """One line a (run, benchmark, score): dot = accuracy, thick bar = ± sampling error, thin bar = ± question error."""
+    """One line a (run, benchmark, score): dot = accuracy, thick bar = sampling, thin bar = question interval."""
     left, right, step, top = 270, 60, 26, 8
     scale = (WIDTH - left - right) / 100
     height = top + step * len(rows) + 26
@@ -51,14 +51,13 @@ def accuracy_chart(rows: Sequence[tuple[str, str, Score]]) -> Markup:
         drawn: list[Content] = [
             tag(
                 "title",
-                f"{label}, {benchmark}: {percent(score.accuracy)} %, sampling error {percent(score.sampling_error)}, "
-                f"question error {percent(score.question_error)}",
+                f"{label}, {benchmark}: {percent(score.accuracy)} %, sampling interval "
+                f"{interval_cell(score.sampling_interval)}, question interval {interval_cell(score.question_interval)}",
             )
         ]
-        for kind, error in (("thin", score.question_error), ("thick", score.sampling_error)):
-            if error is not None:
-                reach = 100 * error * scale
-                x1, x2 = max(left, x - reach), min(left + 100 * scale, x + reach)
+        for kind, interval in (("thin", score.question_interval), ("thick", score.sampling_interval)):
+            if interval is not None:
+                x1, x2 = (left + 100 * end * scale for end in interval)
                 drawn.append(tag("line", class_=f"error {kind}", x1=x1, x2=x2, y1=y, y2=y))
         drawn.append(tag("circle", class_="dot", cx=x, cy=y, r=4))
         marks.append(tag("g", *drawn))

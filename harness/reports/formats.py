@@ -17,7 +17,8 @@ from rich.text import Text
 
 from harness.core.inert import csv_cell, visible
 from harness.reports.tables import Table
-from harness.scoring import Score, Speed
+from harness.scoring import Score
+from harness.scoring.intervals import Interval
 
 _MIN_NAME = 8
 """Columns of a terminal below which a name is not folded for the sake of numbers."""
@@ -95,45 +96,75 @@ def to_latex(tables: Sequence[Table]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-_NOT_PLAIN = frozenset(("benchmark", "bounds", "pass_at", "maj_at", "maj_at_estimated", "breakdowns", "endpoints")) | {
-    "graders",
-    "speed",
-    "warnings",
-    "schema",
-}
-"""Fields of a score that are no single number."""
-
-
 def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line a (run label, model, score) with every number of the score; fractions; empty where unknown.
 
-    Text cells never start a formula. pass@k and maj@k become one column for each k that occurs.
+    Text cells never start a formula. pass@k, pass^k and maj@k become columns for each k that occurs, the accuracy
+    within a budget columns for each budget; 95 % intervals stand in columns that end in _low and _high.
     """
-    plain = [field.name for field in msgspec.structs.fields(Score) if field.name not in _NOT_PLAIN]
-    ks = sorted({k for _, _, score in scores for k in score.pass_at})
-    paces = [field.name for field in msgspec.structs.fields(Speed)]
-    header = [
-        "run",
-        "model",
-        "benchmark",
-        *plain,
-        "bound_low",
-        "bound_high",
-        *(f"pass@{k}" for k in ks),
-        *(f"maj@{k}" for k in ks),
-        *(f"speed_{name}" for name in paces),
-    ]
+    rows = [_numbers(score) for _, _, score in scores]
+    columns = sorted({*_PLAIN, *(name for row in rows for name in row)}, key=_column_order)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*header, "warnings"])
-    for label, model, score in scores:
-        numbers: list[object] = [getattr(score, name) for name in plain]
-        numbers += [score.bounds.low, score.bounds.high]
-        numbers += [score.pass_at.get(k) for k in ks] + [score.maj_at.get(k) for k in ks]
-        numbers += [getattr(score.speed, name, None) for name in paces]
+    writer.writerow(["run", "model", "benchmark", *columns, "warnings"])
+    for (label, model, score), row in zip(scores, rows, strict=True):
         texts = [csv_cell(visible(text)) for text in (label, model, score.benchmark)]
-        writer.writerow(texts + numbers + [csv_cell(visible("; ".join(score.warnings)))])
+        warnings = csv_cell(visible("; ".join(score.warnings)))
+        writer.writerow([*texts, *(row.get(name) for name in columns), warnings])
     return buffer.getvalue()
+
+
+_PLAIN = [
+    field.name
+    for field in msgspec.structs.fields(Score)
+    if field.type in (int, float, bool, int | None, float | None) and field.name != "schema"
+]
+"""Fields of a score that are a single number."""
+
+
+def _numbers(score: Score) -> dict[str, object]:
+    """Column → number."""
+    found: dict[str, object] = {name: getattr(score, name) for name in _PLAIN}
+    found |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}
+    found |= _ends("sampling", score.sampling_interval) | _ends("question", score.question_interval)
+    for kind, values, intervals in (
+        ("pass@", score.pass_at, score.pass_at_intervals),
+        ("pass^", score.pass_hat, score.pass_hat_intervals),
+        ("maj@", score.maj_at, score.maj_at_intervals),
+    ):
+        for k, value in values.items():
+            found[f"{kind}{k}"] = value
+            if k in intervals:
+                found |= _ends(f"{kind}{k}_sampling", intervals[k].sampling_interval)
+                found |= _ends(f"{kind}{k}_question", intervals[k].question_interval)
+    for one in score.budgets:
+        name = f"accuracy_within_{one.budget}"
+        found[name] = one.accuracy
+        found |= _ends(f"{name}_sampling", one.sampling_interval)
+        found[f"{name}_cut_text"] = one.accuracy_of_cut_text
+    if score.tokens is not None:
+        for which, counts in msgspec.structs.asdict(score.tokens).items():
+            found |= {f"tokens_{which}_{name}": value for name, value in _fields(counts).items()}
+    return found | {f"speed_{name}": value for name, value in _fields(score.speed).items()}
+
+
+def _fields(record: msgspec.Struct | None) -> dict[str, object]:
+    return {} if record is None else msgspec.structs.asdict(record)
+
+
+def _ends(name: str, interval: Interval | None) -> dict[str, object]:
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
+def _column_order(name: str) -> tuple[int, int, str]:
+    """The fields in their own order, then the families, each by its number."""
+    if name in _PLAIN:
+        return 0, _PLAIN.index(name), name
+    families = ("bound", "sampling", "question", "pass@", "pass^", "maj@", "accuracy_within_", "tokens_", "speed_")
+    number = re.search(r"\d+", name)
+    place = next(place for place, family in enumerate(families, 1) if name.startswith(family))
+    return place, int(number[0]) if number else 0, name
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -69,15 +69,16 @@ def _body(title: str, runs: Sequence[ScoredRun], tables: Sequence[Table]) -> lis
         tag("p", f"{_count(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}", class_="soft"),
         tag(
             "p",
-            "Two errors are given. The sampling error is how far an accuracy moves when the same questions are run "
-            "again; the question error, how far it moves with other questions of the kind; it contains the first.",
+            "Two intervals are given, each covering 95 %. The sampling interval is where the accuracy lies when the "
+            "same questions are run again without end; the question interval, where it lies over all questions of the "
+            "kind; it takes in the first.",
         ),
         *(_table(table, "notes warnings") for table in tables[:1]),
     ]
     if scored:
         parts += [
             tag("h3", "Accuracy"),
-            tag("p", "Thick bar: ± sampling error. Thin bar: ± question error.", class_="soft"),
+            tag("p", "Thick bar: sampling interval. Thin bar: question interval (95 %).", class_="soft"),
             charts.accuracy_chart([(run.label, b.name, score) for run, b, score in scored]),
         ]
     parts += map(_table, tables[1:])

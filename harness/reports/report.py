@@ -10,18 +10,20 @@ from functools import cached_property
 from rich.console import RenderableType
 
 from harness.core.errors import UsageError
+from harness.reports.comparison_tables import paired_table, published_table
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.page import page
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.tables import (
     Table,
+    budget_table,
     flat_settings,
-    paired_table,
-    published_table,
+    over_k_table,
     sample_table,
     score_table,
     speed_table,
     summary_table,
+    token_table,
 )
 from harness.runs.layout import RunFolder
 from harness.scoring import (
@@ -49,12 +51,13 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Summary, scores, samples, speed, paired differences, published scores; the last three where there are any."""
+        """Summary; scores, over k, samples, tokens, budgets, speed; paired differences, published scores."""
         details: list[Table] = []
         if self.scores:
             labelled = [(run.label, score) for run, _, score in self.scores]
-            speed = speed_table(labelled)
-            details = [score_table(labelled, with_notes=False), sample_table(labelled), *([speed] if speed else [])]
+            details = [score_table(labelled, with_notes=False), over_k_table(labelled), sample_table(labelled)]
+            where_any = (token_table(labelled), budget_table(labelled), speed_table(labelled))
+            details += [table for table in where_any if table is not None]
         return (summary_table(self.runs), *details, *self._comparisons)
 
     @cached_property

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from harness.core.inert import safe_name, visible
 from harness.reports.scored import ScoredRun
-from harness.scoring import PairedComparison, PublishedComparison, Score
+from harness.scoring import Score
+from harness.scoring.intervals import Interval
 
 MAX_SETTING_CHARS = 400
 """Longest setting (a system prompt, say) in the table of settings."""
@@ -41,15 +42,29 @@ def percent(value: float | None) -> str:
     return ABSENT if value is None else f"{100 * value:.1f}"
 
 
+def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
+    """`55.4–58.8` in percent; at_most: the widest that it can be."""
+    if interval is None:
+        return ABSENT
+    return f"{'at most ' if at_most else ''}{percent(interval.low)}–{percent(interval.high)}"
+
+
 def accuracy_cell(score: Score) -> str:
     """`57.1 ± 0.9` (sampling error); `57.1 ± ≤9.1` when that is only bounded; `57.1 (50.0 to 61.2)` (bounds) when
-    what is missing can move the accuracy further than the error does."""
+    what is missing can move the accuracy further than the error does; `100.0 [99.2, 100.0]` (95 % interval) where the
+    samples show no spread, for no error of 0 is known."""
     reach = (score.bounds.high - score.bounds.low) / 2
+    value = percent(score.accuracy)
     if score.accuracy is None or (score.partial and reach > (score.sampling_error or 0.0)):
-        return f"{percent(score.accuracy)} ({percent(score.bounds.low)} to {percent(score.bounds.high)})"
-    if score.sampling_error is not None:
-        return f"{percent(score.accuracy)} ± {percent(score.sampling_error)}"
-    return f"{percent(score.accuracy)} ± ≤{percent(score.sampling_error_bound)}"
+        return f"{value} ({percent(score.bounds.low)} to {percent(score.bounds.high)})"
+    error, most = percent(score.sampling_error), percent(score.sampling_error_bound)
+    if score.sampling_error is not None and error != "0.0":
+        return f"{value} ± {error}"
+    if score.sampling_error is None and most != "0.0":
+        return f"{value} ± ≤{most}"
+    if score.sampling_interval is None:  # scored by an earlier version
+        return value
+    return f"{value} [{percent(score.sampling_interval.low)}, {percent(score.sampling_interval.high)}]"
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
@@ -61,7 +76,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
     told = all(run.label == safe_name(run.manifest.model) for run in runs)
     heads = ("run",) if told else ("run", "model")
     for run in runs:
-        cells = [_short(text) for text in (run.label, run.manifest.model)[: len(heads)]]
+        cells = [short(text) for text in (run.label, run.manifest.model)[: len(heads)]]
         for name in names:
             benchmark = run.benchmarks.get(name)
             if benchmark is None:
@@ -73,7 +88,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
         rows.append(tuple(cells))
     return Table(
         "Accuracy in % ± sampling error (the same questions, run again)",
-        (*heads, *map(_short, names)),
+        (*heads, *map(short, names)),
         tuple(rows),
         tuple(notes),
         frozenset(range(len(heads), len(heads) + len(names))),
@@ -81,7 +96,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
-    """One row a (run label, score), with both errors, each by its name; the notes hold the warnings.
+    """One row a (run label, score), with both 95 % intervals, each by its name; the notes hold the warnings.
 
     size: questions × samples of each. Answers taken from the reasoning have a column where they were asked for.
     """
@@ -90,25 +105,24 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
     searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
     for label, score in scores:
         most = max(score.pass_at, default=None)
-        error = percent(score.sampling_error)
-        if score.sampling_error is None and score.sampling_error_bound is not None:
-            error = f"≤{percent(score.sampling_error_bound)}"
         rows.append(
             (
-                _short(label),
-                _short(score.benchmark) + (_note(notes, label, score.benchmark, score) if with_notes else ""),
+                short(label),
+                short(score.benchmark) + (_note(notes, label, score.benchmark, score) if with_notes else ""),
                 percent(score.accuracy),
                 *([percent(score.accuracy_from_reasoning)] if searched else []),
-                error,
-                percent(score.question_error),
+                interval_cell(score.sampling_interval, at_most=score.sampling_error is None),
+                interval_cell(score.question_interval),
                 f"{score.n_questions} × {score.rounds}",
                 ABSENT if most is None else f"{percent(score.pass_at[most])} @{most}",
                 ABSENT if most is None else f"{percent(score.maj_at[most])} @{most}",
             )
         )
     accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
-    columns = ("run", "benchmark", *accuracies, "sampling error", "question error", "size", "pass@k", "maj@k")
-    return Table("Scores in %", columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
+    columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
+    return Table(
+        "Scores in %, with 95 % intervals", columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns)))
+    )
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -119,17 +133,18 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
         tokens = score.mean_completion_tokens
         rows.append(
             (
-                _short(label),
-                _short(score.benchmark),
+                short(label),
+                short(score.benchmark),
                 ABSENT if tokens is None else f"{tokens:.0f}",
                 percent(score.n_truncated / samples),
+                percent(score.accuracy_finished),
                 percent(score.n_no_answer / samples),
                 str(score.n_undecided),
                 str(score.n_missing),
             )
         )
-    columns = ("run", "benchmark", "mean tokens", "cut %", "no answer %", "undecided", "missing")
-    return Table("Samples", columns, tuple(rows), (), frozenset(range(2, 7)))
+    columns = ("run", "benchmark", "mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided")
+    return Table("Samples", (*columns, "missing"), tuple(rows), (), frozenset(range(2, 8)))
 
 
 def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
@@ -145,8 +160,8 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             notes = ("* not shown: shorter than four times the lag of the client, or that was not measured",)
         rows.append(
             (
-                _short(label),
-                _short(score.benchmark),
+                short(label),
+                short(score.benchmark),
                 _milliseconds(speed.first_token_p50),
                 _milliseconds(speed.first_token_p99),
                 "*" if withheld else _milliseconds(speed.gap_p50),
@@ -165,9 +180,9 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row an endpoint of each score that has several; None when none has. An outlier ends in an asterisk."""
     rows = [
         (
-            _short(label),
-            _short(score.benchmark),
-            _short(one.endpoint) + (" *" if one.outlier else ""),
+            short(label),
+            short(score.benchmark),
+            short(one.endpoint) + (" *" if one.outlier else ""),
             str(one.n_samples),
             percent(one.accuracy),
             percent(one.expected_accuracy),
@@ -193,70 +208,99 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     )
 
 
-def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """Every other run minus the baseline, question by question."""
-    rows = tuple(
-        (
-            _short(label),
-            _short(found.benchmark),
-            _signed(found.difference),
-            percent(found.sampling_error),
-            percent(found.question_error),
-            ABSENT if found.z_sampling is None else f"{found.z_sampling:+.1f}",
-            f"{found.better} / {found.worse} / {found.n_questions - found.better - found.worse}",
-        )
-        for label, found in comparisons
-    )
-    columns = ("run", "benchmark", "difference", "sampling error", "question error", "z", "better / worse / same")
-    return Table(f"Paired with {_short(baseline)}, in points", columns, rows, (), frozenset(range(2, 7)))
-
-
-def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
-    """Runs beside published scores of the same model and benchmark, with the settings that differ."""
-    notes: list[str] = []
+def over_k_table(scores: Sequence[tuple[str, Score]]) -> Table:
+    """One row a (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals."""
     rows = []
-    for label, found in comparisons:
-        reference = found.published
-        differing = "; ".join(
-            f"{_short(name)} {_setting(ours)} here, {_setting(theirs)} there"
-            for name, (ours, theirs) in found.differing.items()
+    for label, score in scores:
+        kinds = (
+            (score.pass_at, score.pass_at_intervals),
+            (score.pass_hat, score.pass_hat_intervals),
+            (score.maj_at, score.maj_at_intervals),
         )
-        source = reference.source
-        by = "reported by the authors" if source.by == "authors" else "measured by others"
-        note = f"{source.title}, {by}, {source.url}" + (f": {source.note}" if source.note else "")
-        if note not in notes:
-            notes.append(note)
-        number = ABSENT if found.z is None else f"{found.z:+.1f}"
-        rows.append(
+        for k in score.pass_at:
+            cells = [short(label), short(score.benchmark), str(k)]
+            for values, intervals in kinds:
+                found = intervals.get(k)
+                cells += [
+                    percent(values.get(k)),
+                    interval_cell(found.sampling_interval, at_most=found.at_most) if found else ABSENT,
+                    interval_cell(found.question_interval) if found else ABSENT,
+                ]
+            rows.append(tuple(cells))
+    names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
+    columns = ("run", "benchmark", "k", *names)
+    return Table(
+        "Over k samples, in %, with 95 % intervals", columns, tuple(rows), (), frozenset(range(2, len(columns)))
+    )
+
+
+def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """Completion and reasoning tokens of all, right and other samples; None where no server stated any."""
+    rows = []
+    for label, score in scores:
+        if score.tokens is None:
+            continue
+        found = score.tokens
+        kinds = {
+            "completion": (found.completion, found.completion_right, found.completion_wrong),
+            "reasoning": (found.reasoning, found.reasoning_right, found.reasoning_wrong),
+        }
+        rows += [
             (
-                _short(label),
-                _short(reference.benchmark),
-                reference.metric,
-                percent(found.ours),
-                f"{percent(reference.value)} [{notes.index(note) + 1}]",
-                number,
-                found.verdict + (f": {found.reason}" if found.reason else ""),
-                differing or "none known",
+                short(label),
+                short(score.benchmark),
+                kind,
+                of,
+                str(counts.n),
+                *(f"{v:.0f}" for v in (counts.mean, counts.p10, counts.p50, counts.p90, counts.p99, counts.largest)),
             )
+            for kind, parts in kinds.items()
+            for of, counts in zip(("all", "right", "not right"), parts, strict=True)
+            if counts is not None
+        ]
+    columns = ("run", "benchmark", "tokens", "of", "samples", "mean", "p10", "p50", "p90", "p99", "most")
+    return Table("Tokens of a sample", columns, tuple(rows), (), frozenset(range(4, 11))) if rows else None
+
+
+def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """Accuracy if longer replies had counted as wrong, by the budget in tokens; None where tokens are unknown."""
+    with_cut = any(one.accuracy_of_cut_text is not None for _, score in scores for one in score.budgets)
+    rows = [
+        (
+            short(label),
+            short(score.benchmark),
+            str(one.budget),
+            percent(one.accuracy),
+            interval_cell(one.sampling_interval, at_most=score.sampling_error is None),
+            interval_cell(one.question_interval),
+            *([percent(one.accuracy_of_cut_text)] if with_cut else []),
+            percent(one.cut),
         )
-    columns = ("run", "benchmark", "metric", "this run", "published", "z", "verdict", "settings that differ")
-    return Table("Beside published scores, in %", columns, tuple(rows), tuple(notes), frozenset(range(3, 6)))
+        for label, score in scores
+        for one in score.budgets
+    ]
+    if not rows:
+        return None
+    graded = ("cut text graded",) if with_cut else ()
+    columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", *graded, "longer %")
+    title = "Accuracy within a budget of completion tokens, longer replies wrong, in %"
+    return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score of the questions of each level, subject …"""
     rows = tuple(
         (
-            _short(value),
+            short(value),
             str(group.n_questions),
             percent(group.accuracy),
-            percent(group.sampling_error),
-            percent(group.question_error),
+            interval_cell(group.sampling_interval, at_most=group.sampling_error is None),
+            interval_cell(group.question_interval),
         )
         for value, group in score.breakdowns[by].items()
     )
-    columns = (_short(by), "questions", "accuracy", "sampling error", "question error")
-    return Table(f"{_short(label)} by {_short(by)}, in %", columns, rows, (), frozenset(range(1, 5)))
+    columns = (short(by), "questions", "accuracy", "sampling interval", "question interval")
+    return Table(f"{short(label)} by {short(by)}, in %, with 95 % intervals", columns, rows, (), frozenset(range(1, 5)))
 
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
@@ -266,12 +310,10 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     fields = list(dict.fromkeys(name for one in settings for name in one))
     rows = []
     for name in fields:
-        values = [_setting(one.get(name), MAX_SETTING_CHARS) for one in settings]
-        rows.append((_short(name) + (" *" if len(set(values)) > 1 else ""), *values))
+        values = [setting_text(one.get(name), MAX_SETTING_CHARS) for one in settings]
+        rows.append((short(name) + (" *" if len(set(values)) > 1 else ""), *values))
     notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
-    return Table(
-        f"Settings of {_short(benchmark)}", ("setting", *(_short(r.label) for r in columns)), tuple(rows), notes
-    )
+    return Table(f"Settings of {short(benchmark)}", ("setting", *(short(r.label) for r in columns)), tuple(rows), notes)
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
@@ -303,22 +345,18 @@ def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 def _note(notes: list[str], label: str, benchmark: str, score: Score) -> str:
     if not score.warnings:
         return ""
-    notes.append(f"{_short(label)}, {_short(benchmark)}: {'; '.join(score.warnings)}.")
+    notes.append(f"{short(label)}, {short(benchmark)}: {'; '.join(score.warnings)}.")
     return f" [{len(notes)}]"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     return visible(text, MAX_CELL_CHARS)
 
 
-def _setting(value: object, limit: int = MAX_CELL_CHARS) -> str:
+def setting_text(value: object, limit: int = MAX_CELL_CHARS) -> str:
     return "not set" if value is None else visible(str(value), limit)
 
 
 def _milliseconds(seconds: float | None) -> str:
     """Three significant digits."""
     return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
-
-
-def _signed(value: float) -> str:
-    return f"{100 * value:+.1f}"

@@ -1,44 +1,62 @@
-"""Two runs on the same questions, paired; one run beside a published score."""
+"""Two runs on the same questions, paired; one run beside a published score. The formulas: `differences`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.estimators import question_error, sampling_error, sampling_variance
+from harness.scoring.differences import (
+    published_variance,
+    question_difference_limits,
+    question_difference_variance,
+    sampling_difference_limits,
+    score_variance,
+    smallest_difference,
+)
+from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.intervals import Array, Interval, cluster_numbers, effective_samples, sampling_variance_of_mean
 from harness.scoring.published import PublishedScore
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import maj_at, pass_at
 
-Z_95 = 1.959963984540054
-"""Two-sided 95 % of the normal distribution: |z| above it is called a difference."""
+UNKNOWN_SAMPLES = (1, 64)
+"""Fewest and most samples a question that a published score without their number is taken to have."""
 
 Verdict = Literal["compatible", "not compatible", "cannot say"]
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run over the questions that both asked.
+    """First run minus second run over the questions that both were asked. Fractions; intervals cover 95 %.
 
-    difference: mean over questions of the difference of their fractions correct. sampling_error: of that difference if
-    both ran again on these questions; None when a run has one sample of every question. question_error: over other
-    questions of the kind; contains the sampling error. z_sampling, z_question: difference over each; None where the
-    error is unknown or 0. better, worse: questions on which the first run does better, worse. unpaired: questions
-    that only one run has samples of, or that differ between the runs under one id.
+    difference: mean over questions of the difference of their fractions correct. sampling_interval, p_sampling: the
+    same questions, run again by both. question_interval, p_question: other questions of the kind; None for a single
+    question or cluster. n_missing: planned samples that one of the runs lacks; the intervals hold and the p values are
+    the largest whatever these would have been. sampling_error: of the difference, if both were equally good.
+    detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling line).
+    at_most: a run has one sample of every question, so that its sampling interval is the widest possible.
+    better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
+    samples of, or that differ between the runs under one id.
     """
 
     benchmark: str
     n_questions: int
+    n_missing: int
     first_accuracy: float
     second_accuracy: float
     difference: float
-    sampling_error: float | None
-    question_error: float | None
-    z_sampling: float | None
-    z_question: float | None
+    sampling_interval: Interval
+    p_sampling: float
+    question_interval: Interval | None
+    p_question: float | None
+    sampling_error: float
+    detectable: float
+    at_most: bool
     better: int
     worse: int
     unpaired: int
@@ -47,7 +65,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     """A run's score minus a published one.
 
-    error: standard error of the difference, None where a sample count is unknown; z: difference over it.
+    error: standard error of the difference if both are of one model, p: its two-sided p value; None where the published
+    sample count is unknown. detectable: smallest true difference that would have been found in 80 % of repetitions.
     verdict: "cannot say" comes with its reason. differing: setting → (ours, theirs), where theirs is stated.
     """
 
@@ -55,7 +74,8 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     ours: float | None
     difference: float | None
     error: float | None
-    z: float | None
+    p: float | None
+    detectable: float | None
     verdict: Verdict
     reason: str
     differing: dict[str, tuple[Any, Any]]
@@ -66,38 +86,101 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
 
     Pairing removes the difficulty of the questions, which both runs share. Raises `UsageError` if they share none.
     """
-    others = {item.question.question_id: item for item in second if item.n}
-    pairs = [
-        (item, others[item.question.question_id])
-        for item in first
-        if item.n and _same_question(item, others.get(item.question.question_id))
+    others = {item.question.question_id: item for item in second}
+    shared = [
+        (item, other)
+        for item in sorted(first, key=lambda item: item.question.question_id)
+        if (other := others.get(item.question.question_id)) is not None
+        and item.question.row_digest == other.question.row_digest
+        and item.planned
+        and other.planned
     ]
-    if not pairs:
+    seen = [(a, b) for a, b in shared if a.n and b.n]
+    if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
-    ours, theirs = [a.correct / a.n for a, _ in pairs], [b.correct / b.n for _, b in pairs]
-    differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-    difference = math.fsum(differences) / len(pairs)
-    errors = [
-        sampling_error(ours, [a.n for a, _ in pairs]).error,
-        sampling_error(theirs, [b.n for _, b in pairs]).error,
-    ]
-    within = None if errors[0] is None or errors[1] is None else math.hypot(errors[0], errors[1])
-    across = question_error(differences)
+    ours, theirs = _counted([a for a, _ in shared]), _counted([b for _, b in shared])
+    clusters = cluster_numbers([a.cluster for a, _ in shared])
+    # What is missing may be right or wrong: the ends of the difference are reached when it is one in one run and the
+    # other in the other.
+    lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
+    one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
+    questions = [line.question for line in lines if line.question is not None]
+    p_questions = [line.p_question for line in lines if line.p_question is not None]
+    rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
+    sampling_error = max(line.sampling_error for line in lines)
     asked = {item.question.question_id for item in (*first, *second) if item.n}
     return PairedComparison(
-        benchmark=pairs[0][0].question.benchmark,
-        n_questions=len(pairs),
-        first_accuracy=math.fsum(ours) / len(pairs),
-        second_accuracy=math.fsum(theirs) / len(pairs),
-        difference=difference,
-        sampling_error=within,
-        question_error=across,
-        z_sampling=difference / within if within else None,
-        z_question=difference / across if across else None,
-        better=sum(d > 0 for d in differences),
-        worse=sum(d < 0 for d in differences),
-        unpaired=len(asked) - len(pairs),
+        benchmark=shared[0][0].question.benchmark,
+        n_questions=len(seen),
+        n_missing=sum(item.planned - item.n for pair in shared for item in pair),
+        first_accuracy=math.fsum(a for a, _ in rates) / len(rates),
+        second_accuracy=math.fsum(b for _, b in rates) / len(rates),
+        difference=math.fsum(a - b for a, b in rates) / len(rates),
+        sampling_interval=_union([line.sampling for line in lines]),
+        p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
+        question_interval=_union(questions) if questions else None,
+        p_question=(max(p_questions) if one_sign else 1.0) if p_questions else None,
+        sampling_error=sampling_error,
+        detectable=smallest_difference(sampling_error),
+        at_most=any(all(item.n == 1 for item in side) for side in zip(*seen, strict=True)),
+        better=sum(a > b for a, b in rates),
+        worse=sum(a < b for a, b in rates),
+        unpaired=len(asked) - len(seen),
     )
+
+
+class _Counted(NamedTuple):
+    """Samples graded correct, and samples planned and missing, of each question."""
+
+    correct: Array
+    planned: Array
+    missing: Array
+
+    def filled(self, right: bool) -> tuple[Array, Array]:
+        """(correct, samples) if everything that is missing were right, or wrong."""
+        return self.correct + self.missing * right, self.planned
+
+
+class _Lines(NamedTuple):
+    difference: float
+    sampling_error: float
+    sampling: Interval
+    p_sampling: float
+    question: Interval | None
+    p_question: float | None
+
+
+def _counted(items: Sequence[QuestionTally]) -> _Counted:
+    return _Counted(
+        np.array([float(item.correct) for item in items]),
+        np.array([float(item.planned) for item in items]),
+        np.array([float(item.planned - item.n) for item in items]),
+    )
+
+
+def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:
+    differences = ours[0] / ours[1] - theirs[0] / theirs[1]
+    difference = float(differences.mean())
+    error = math.sqrt(float(score_variance(*ours, *theirs)))
+    n_clusters = int(clusters.max()) + 1
+    question, p_question = None, None
+    if n_clusters > 1:
+        question = question_difference_limits(differences, clusters).interval()
+        t = difference / math.sqrt(float(question_difference_variance(differences, clusters)))
+        p_question = t_two_sided(t, n_clusters - 1)
+    return _Lines(
+        difference=difference,
+        sampling_error=error,
+        sampling=sampling_difference_limits(*ours, *theirs).interval(),
+        # Without any spread there is no difference either: every question is all right or all wrong in both.
+        p_sampling=normal_two_sided(difference / error) if error else 1.0,
+        question=question,
+        p_question=p_question,
+    )
+
+
+def _union(intervals: Sequence[Interval]) -> Interval:
+    return Interval(min(one.low for one in intervals), max(one.high for one in intervals))
 
 
 def compare_published(
@@ -108,71 +191,93 @@ def compare_published(
 ) -> PublishedComparison:
     """How a run's score stands to a published one of the same questions.
 
-    Both are samples of the same questions, so only sampling errors enter. The published one's comes from its stated
-    deviation over runs, else from our own spread per question and its own sample count. Where a count is unknown the
-    error lies between two ends, and the verdict is given only if both agree. questions: `tally(…).questions` of the
-    run. settings: of the run, by the names that the published file uses.
+    Both are samples of the same questions, so only sampling errors enter: ours, theirs by their number of samples and
+    our own spread, and the rounding of the printed value. Where their number is unknown it lies between two ends, and
+    where samples of ours are missing they are right or wrong: the verdict is given only if all ends agree.
+    questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
     """
     differing = {
         name: (settings.get(name), theirs)
         for name, theirs in published.settings.items()
         if settings.get(name) != theirs
     }
-    ours, least, most = None, 0.0, math.inf
-    reason = ""
-    kind, _, k = published.metric.partition("@")
-    if published.metric == "pass@1":
-        ours = score.accuracy
-    else:
-        ours = (score.pass_at if kind == "pass" else score.maj_at).get(int(k))
-        reason = f"the error of {published.metric} is not known"
-    if ours is None:
-        reason = f"this run has no {published.metric}"
-    elif score.n_questions != published.n_questions:
-        reason = f"this run has {score.n_questions} questions, the published score {published.n_questions}"
-    elif score.n_missing:
-        reason = f"this run is unfinished ({score.n_missing} samples missing)"
-    elif not reason:
-        least, most = _error_range(score, questions, published)
-    difference = None if ours is None else ours - published.value
+    ends, reason = _our_ends(score, questions, published)
+    samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
+    tests = [_test(end, published, number) for end in ends for number in samples]
     verdict: Verdict = "cannot say"
-    if not reason and difference is not None:
-        if abs(difference) > Z_95 * most:
-            verdict = "not compatible"
-        elif abs(difference) <= Z_95 * least:
-            verdict = "compatible"
+    if tests:
+        found = {abs(difference) > Z_95 * error for difference, error in tests}
+        if len(found) == 1:
+            verdict = "not compatible" if found.pop() else "compatible"
+        elif len(ends) > 1:
+            reason = f"{score.n_missing} samples are missing, and it depends on them"
         else:
-            reason = "the number of samples of one of them is too small or not stated"
-    error = most if math.isfinite(most) and math.isclose(least, most) else None
+            reason = "the number of samples of the published score is not stated, and it depends on it"
+    ours = _value(score, published)
+    difference = None if ours is None else ours - published.value
+    error = max(error for _, error in tests) if tests and published.samples is not None else None
     return PublishedComparison(
         published=published,
         ours=ours,
         difference=difference,
         error=error,
-        z=difference / error if error and difference is not None else None,
+        p=normal_two_sided(difference / error) if error and difference is not None else None,
+        detectable=smallest_difference(max(error for _, error in tests)) if tests else None,
         verdict=verdict,
         reason=reason,
         differing=differing,
     )
 
 
-def _same_question(item: QuestionTally, other: QuestionTally | None) -> bool:
-    """One id may stand for different rows in two files of a benchmark: the row's digest decides."""
-    return other is not None and item.question.row_digest == other.question.row_digest
+class _Own(NamedTuple):
+    """A run's estimate: value, its variance over reruns (NaN = unknown) and the trials that it is made of."""
+
+    value: float
+    variance: float
+    trials: float
 
 
-def _error_range(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[float, float]:
-    """Least and greatest standard error of the difference."""
-    bound = score.sampling_error_bound or 0.0
-    our_least, our_most = (0.0, bound) if score.sampling_error is None else (score.sampling_error, score.sampling_error)
-    variances = [sampling_variance(item.correct / item.n, item.n) for item in questions if item.n >= 2]
-    if published.run_deviation is not None and published.samples is not None:
-        their_least = their_most = published.run_deviation / math.sqrt(published.samples)
-    elif not variances:
-        single = math.sqrt(published.value * (1 - published.value) / published.n_questions)
-        their_least, their_most = 0.0, single / math.sqrt(published.samples or 1)
-    else:
-        single = math.sqrt(math.fsum(variances) / len(variances) / published.n_questions)
-        their_most = single / math.sqrt(published.samples or 1)
-        their_least = their_most if published.samples is not None else 0.0
-    return math.hypot(our_least, their_least), math.hypot(our_most, their_most)
+def _own(correct: Array, counts: Array) -> _Own:
+    return _Own(
+        float((correct / counts).mean()),
+        float(sampling_variance_of_mean(correct, counts)),
+        float(effective_samples(counts)),
+    )
+
+
+def _value(score: Score, published: PublishedScore) -> float | None:
+    """The run's own value of the published metric; None where it has none."""
+    if published.metric == "pass@1":
+        return score.accuracy
+    return (score.pass_at if published.kind == "pass" else score.maj_at).get(published.k)
+
+
+def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
+    """The run's estimate, or the two between which it lies; or none, and why."""
+    if _value(score, published) is None:
+        return [], f"this run has no {published.metric}"
+    if score.n_questions != published.n_questions:
+        return [], f"this run has {score.n_questions} questions, the published score {published.n_questions}"
+    if score.n_missing and not (score.partial and published.k == 1):
+        return [], f"this run is unfinished ({score.n_missing} samples missing)"
+    if published.k == 1:
+        counted = _counted(questions)
+        if not counted.planned.all():
+            return [], "a question of this run has no sample"
+        return [_own(*counted.filled(right)) for right in (False, True)[: 1 + bool(counted.missing.any())]], ""
+    estimate = (pass_at if published.kind == "pass" else maj_at)(questions, published.k)
+    return [_Own(estimate.value, estimate.variance, estimate.trials)], ""
+
+
+def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
+    """(difference, its standard error) if the published score is of this many samples a question."""
+    draws = max(1.0, samples / published.k)
+    variance = published_variance(
+        np.asarray(own.value),
+        np.asarray(own.variance),
+        np.asarray(own.trials),
+        np.asarray(published.value),
+        np.asarray(published.n_questions * draws),
+        published.unit,
+    )
+    return own.value - published.value, math.sqrt(float(variance))

@@ -136,12 +136,12 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> Limits:
     return wilson(mean, np.maximum(trials, n_clusters), t_factor(n_clusters - 1))
 
 
-def estimate_limits(mean: Array, variance: Array, n_questions: int, draws: float) -> Limits:
-    """Sampling interval of pass@k, pass^k or maj@k from its variance over reruns (`curves`).
+def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> Limits:
+    """Sampling interval of pass@k, pass^k or maj@k from its variance over reruns (`estimators.pass_jackknife`).
 
-    draws: independent draws of k samples in a question, n/k; their number times Q stands for the trials.
+    total: independent draws of k samples, Σ n_q/k where every question has as many samples.
     """
-    trials = _trials(mean, variance, np.asarray(n_questions * draws), QUESTION_TOSSES)
+    trials = _trials(mean, variance, np.asarray(total), QUESTION_TOSSES)
     return wilson(mean, np.maximum(trials, n_questions))
 
 

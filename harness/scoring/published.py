@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -34,7 +35,7 @@ class _Row(_Strict):
     model: str
     benchmark: str
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
-    percent: float = pydantic.Field(ge=0, le=100)
+    percent: int | float = pydantic.Field(ge=0, le=100)
     samples: int | None = pydantic.Field(default=None, ge=1)
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
     settings: dict[str, str | int | float | bool] = {}
@@ -58,8 +59,9 @@ class _File(_Strict):
 class PublishedScore(_Strict):
     """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
 
-    samples: of each question, None where the source does not say. run_deviation: deviation of one run's accuracy over
-    the `samples` runs, where the source gives it. settings: the file's, overridden by the row's.
+    samples: of each question, None where the source does not say. unit: of the last digit that the source prints, a
+    fraction. run_deviation: deviation of one run's accuracy over the `samples` runs, where the source gives it; few
+    runs hardly know it, so no test uses it. settings: the file's, overridden by the row's.
     """
 
     model: str
@@ -68,9 +70,20 @@ class PublishedScore(_Strict):
     value: float
     n_questions: int
     samples: int | None
+    unit: float = 0.001
     run_deviation: float | None
     settings: dict[str, str | int | float | bool]
     source: Source
+
+    @property
+    def kind(self) -> str:
+        """ "pass" or "maj"."""
+        return self.metric.partition("@")[0]
+
+    @property
+    def k(self) -> int:
+        """Samples that the metric draws of each question."""
+        return int(self.metric.partition("@")[2])
 
 
 def published_folder() -> Path:
@@ -107,9 +120,15 @@ def _load_file(path: Path) -> list[PublishedScore]:
             value=row.percent / 100,
             n_questions=file.questions[row.benchmark],
             samples=row.samples,
+            unit=_unit(row.percent) / 100,
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
             settings={**file.settings, **row.settings},
             source=file.source,
         )
         for row in file.scores
     ]
+
+
+def _unit(percent: int | float) -> float:
+    """Of the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83."""
+    return 10.0 ** int(decimal.Decimal(repr(percent)).as_tuple().exponent)

@@ -19,6 +19,7 @@ from harness.scoring.intervals import (
     estimate_limits,
     question_limits,
     sampling_limits,
+    sampling_variance_of_mean,
     wilson,
 )
 from harness.scoring.tally import QuestionTally
@@ -57,10 +58,27 @@ def rate_intervals(hits: Sequence[int], items: Sequence[QuestionTally]) -> Inter
 
 
 class Estimate(NamedTuple):
-    """Mean over questions, a fraction, with its intervals."""
+    """Mean over questions, a fraction, with its intervals.
+
+    variance: over reruns of the same questions; NaN = unknown, and then at most that of `trials` coin tosses.
+    """
 
     value: float
     intervals: Intervals
+    variance: float
+    trials: float
+
+
+def accuracy(items: Sequence[QuestionTally]) -> Estimate:
+    """pass@1; every question has samples."""
+    counts = np.array([float(item.n) for item in items])
+    correct = np.array([float(item.correct) for item in items])
+    return Estimate(
+        math.fsum((correct / counts).tolist()) / len(items),
+        accuracy_intervals(items),
+        float(sampling_variance_of_mean(correct, counts)),
+        float(effective_samples(counts)),
+    )
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
@@ -95,24 +113,23 @@ def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
 def _estimate(
     items: Sequence[QuestionTally], k: int, values: Sequence[float], variances: Sequence[float] | None
 ) -> Estimate:
-    mean = math.fsum(values) / len(values)
     if k == 1:
-        return Estimate(mean, accuracy_intervals(items))
+        return accuracy(items)
+    mean = math.fsum(values) / len(values)
     n_questions = len(items)
     if variances is None:
-        sampling = wilson(np.asarray(mean), np.asarray(float(n_questions)))
+        variance, trials = math.nan, float(n_questions)
+        sampling = wilson(np.asarray(mean), np.asarray(trials))
     else:
-        draws = float(effective_samples(np.array([float(item.n) for item in items]))) / n_questions / k
+        trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
-        sampling = estimate_limits(np.asarray(mean), np.asarray(variance), n_questions, draws)
-    return Estimate(
-        mean,
-        Intervals(
-            sampling_interval=sampling.interval(),
-            question_interval=_question_interval(np.array(values), items),
-            at_most=variances is None,
-        ),
+        sampling = estimate_limits(np.asarray(mean), np.asarray(variance), n_questions, trials)
+    intervals = Intervals(
+        sampling_interval=sampling.interval(),
+        question_interval=_question_interval(np.array(values), items),
+        at_most=variances is None,
     )
+    return Estimate(mean, intervals, variance, trials)
 
 
 def _question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:

@@ -242,6 +242,24 @@ def test_several_orders_are_questions_of_their_own_and_extend_the_first(write_ro
     assert sum(q.choices != once[q.metadata["same_as"]] for q in others) > 150
 
 
+def test_the_cluster_key_names_what_questions_share_and_changes_no_identity(write_rows: Write) -> None:
+    rows = [{"q": f"{n}?", "a": n, "passage": passage} for n, passage in enumerate(["x", "x", 7, None, ""])]
+    path = write_rows(rows)
+    built = questions.build(card(path, cluster_key="passage"))
+    assert [q.metadata.get("cluster") for q in built.questions] == ["x", "x", 7, None, None]
+    assert built.dataset_digest == questions.build(card(path)).dataset_digest
+
+
+def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:
+    rows = [{"q": "1?", "a": 1, "passage": [1]}]
+    with pytest.raises(
+        UsageError, match=r"jsonl:1: the cluster column 'passage' must be text or an integer, found \[1"
+    ):
+        questions.build(card(write_rows(rows), cluster_key="passage"))
+    with pytest.raises(UsageError, match="has no column 'page' for the cluster"):
+        questions.build(card(write_rows(rows), cluster_key="page"))
+
+
 @pytest.mark.parametrize("answer", ["B", "b)", 1, "blue", "(B)"])
 def test_options_in_a_list_are_named_by_letter_index_or_text(write_rows: Write, answer: Any) -> None:
     rows = [{"q": "Sky?", "options": ["red", "blue", "green"], "a": answer if answer != "b)" else "B)"}]

@@ -53,11 +53,12 @@ def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
     assert "were cut by max\\_tokens" in two_runs.markdown()
 
 
-def test_both_errors_are_printed_each_by_its_name(two_runs: Report) -> None:
+def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
     shown = terminal(two_runs.terminal())
     assert "sampling error" in re.sub(r"\s+", " ", shown)
-    scores = next(table for table in two_runs.tables if table.title == "Scores in %")
-    assert scores.columns[3:5] == ("sampling error", "question error")
+    scores = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
+    assert scores.columns[3:5] == ("sampling interval", "question interval")
+    assert all(re.fullmatch(r"\d+\.\d–\d+\.\d", cell) for row in scores.rows for cell in row[3:5])
 
 
 def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
@@ -171,7 +172,7 @@ def test_csv_has_one_line_a_score_with_fractions_and_a_column_for_each_k(tmp_pat
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_number_is_lost_in_a_narrow_terminal(two_runs: Report, width: int) -> None:
-    table = next(table for table in two_runs.tables if table.title == "Scores in %")
+    table = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
     shown = re.sub(r"\s", "", terminal(to_terminal([table]), width))
     assert "…" not in shown
     if width >= 80:
@@ -190,3 +191,14 @@ def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
         benchmark="b", question_id="q", references=("1",), kind="integer", row_digest="", prompt_digest=""
     )
     assert accuracy_cell(score_benchmark([question], [], 4)) == "– (0.0 to 100.0)"
+
+
+@pytest.mark.parametrize("samples", [1, 4, 64])
+def test_samples_that_all_agree_are_shown_with_an_interval_not_with_an_error_of_nothing(
+    tmp_path: Path, samples: int
+) -> None:
+    made = report([write_run(tmp_path / "sure", benchmarks=[("demo", 6, samples)], strength=9.0)])
+    cell = made.tables[0].rows[0][2]
+    assert re.match(r"100\.0 \[\d+\.\d, 100\.0\]", cell)
+    for document in (made.markdown(), made.csv(), made.html(), made.latex(), terminal(made.terminal())):
+        assert not re.search(r"± ?≤?0\.0\b", document)

@@ -126,14 +126,16 @@ def test_dot_and_error_bars_stand_where_the_score_says(tmp_path: Path) -> None:
     made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
     score = made.scores[0][2]
     assert score.accuracy is not None
-    assert score.sampling_error is not None
+    assert score.sampling_interval is not None
     left, scale = 270, (720 - 270 - 60)
     dot = re.search(r'class="dot" cx="([\d.]+)"', made.html())
     bar = re.search(r'class="error thick" x1="([\d.]+)" x2="([\d.]+)"', made.html())
     assert dot is not None
     assert bar is not None
     assert float(dot[1]) == pytest.approx(left + score.accuracy * scale, abs=0.06)
-    assert float(bar[2]) - float(bar[1]) == pytest.approx(2 * score.sampling_error * scale, abs=0.11)
+    assert [float(bar[1]), float(bar[2])] == pytest.approx(
+        [left + end * scale for end in score.sampling_interval], abs=0.06
+    )
 
 
 def test_the_histogram_counts_every_sample_by_its_verdict(tmp_path: Path) -> None:

@@ -217,3 +217,73 @@ def test_pass_at_k_never_falls_and_all_at_one_agree_with_the_accuracy(rows: list
 def test_a_score_survives_its_file(rows: list[str]) -> None:
     score = score_benchmark(*_benchmark(rows), 6)
     assert decode(encode(score), Score) == score
+
+
+def test_every_estimate_has_both_intervals_around_it() -> None:
+    generator = random.Random(5)
+    letters = {f"q{n}": "".join("c" if generator.random() < n / 20 else "w" for _ in range(8)) for n in range(20)}
+    score = score_benchmark(*graded(**letters), 8)
+    assert score.pass_at_intervals[1].sampling_interval == score.sampling_interval
+    for values, intervals in (
+        (score.pass_at, score.pass_at_intervals),
+        (score.pass_hat, score.pass_hat_intervals),
+        (score.maj_at, score.maj_at_intervals),
+    ):
+        assert values.keys() == intervals.keys() == {1, 2, 4, 8}
+        for k, value in values.items():
+            sampling, across = intervals[k].sampling_interval, intervals[k].question_interval
+            assert sampling is not None
+            assert across is not None
+            assert sampling.low < value < sampling.high
+            assert across.half_width > 0.9 * sampling.half_width or intervals[k].at_most
+            assert intervals[k].at_most == (2 * k > 8)  # two draws of k cannot be had of 8 samples
+    assert score.pass_hat[8] < score.accuracy < score.pass_at[8]
+
+
+def test_intervals_stand_in_the_file_as_low_and_high() -> None:
+    score = score_benchmark(*graded(q1="cccc", q2="cccw"), 4)
+    stored = decode(encode(score))
+    low, high = stored["sampling_interval"]
+    assert 0 < low < stored["accuracy"] < high <= 1
+    assert stored["pass_at_intervals"]["4"]["at_most"] is True
+    assert len(stored["question_interval"]) == 2
+    assert len(stored["budgets"][0]["sampling_interval"]) == 2
+    assert decode(encode(score), Score) == score
+
+
+def test_a_score_of_an_earlier_version_is_read_without_intervals() -> None:
+    stored = decode(encode(score_benchmark(*graded(q1="cw"), 2)))
+    for name in [name for name in stored if "interval" in name or name in ("budgets", "tokens", "pass_hat")]:
+        del stored[name]
+    assert decode(encode(stored), Score).sampling_interval is None
+
+
+def test_one_question_has_no_question_interval_but_a_sampling_one() -> None:
+    score = score_benchmark(*graded(q1="c"), 1)
+    assert (score.question_interval, score.question_error) == (None, None)
+    assert score.sampling_interval is not None
+    assert score.sampling_interval.low < 0.5
+
+
+def test_orders_of_one_question_count_as_one_where_questions_are_drawn() -> None:
+    once = [question(f"q{n}") for n in range(6)]
+    again = [question(f"q{n}~{order}", same_as=f"q{n}") for n in range(6) for order in (1, 2, 3)]
+    letters = {f"q{n}": "cccw" if n % 2 else "wwwc" for n in range(6)}
+    grades = [
+        grade(q.question_id, i, letter)
+        for q in (*once, *again)
+        for i, letter in enumerate(letters[q.question_id.partition("~")[0]])
+    ]
+    four = score_benchmark([*once, *again], grades, 4)
+    one = score_benchmark(once, grades, 4)
+    assert (four.n_clusters, one.n_clusters) == (6, None)
+    assert four.question_error == pytest.approx(one.question_error)
+    assert four.question_interval == pytest.approx(one.question_interval)
+    assert four.sampling_error == pytest.approx(one.sampling_error / 2)
+
+
+def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_question_error() -> None:
+    questions = [question(f"q{n}", cluster="same passage") for n in range(4)]
+    grades = [grade(q.question_id, i, "c" if i else "w") for q in questions for i in range(2)]
+    score = score_benchmark(questions, grades, 2)
+    assert (score.n_clusters, score.question_error, score.question_interval) == (1, None, None)

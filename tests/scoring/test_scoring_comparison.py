@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import msgspec
 import pytest
 
 from harness.core.errors import UsageError
+from harness.core.records import Grade, Question
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark, tally
+from harness.scoring.distributions import normal_two_sided, t_two_sided
 from harness.scoring.published import Source, matching
 from harness.scoring.tally import QuestionTally
-from tests.scoring.graded import graded
+from tests.scoring.graded import grade, graded, question
 
 
 def tallied(**letters: str) -> tuple[QuestionTally, ...]:
@@ -24,10 +27,17 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     result = compare_runs(tallied(q1="cccc", q2="ccww", q3="wwww"), tallied(q1="ccww", q2="ccww", q3="wwww"))
     assert result.difference == pytest.approx(0.5 / 3)
     assert (result.better, result.worse, result.n_questions, result.unpaired) == (1, 0, 3, 0)
-    # first: one question at ½ of 4 samples; second: two such questions
-    assert result.sampling_error == pytest.approx(math.sqrt(0.25 / 3 + 2 * 0.25 / 3) / 3)
-    assert result.question_error == pytest.approx(1 / 6)  # sd of (½, 0, 0) is 0.2887; over √3
-    assert result.z_question == pytest.approx(1.0)
+    # q1: 6 of 8 right in both runs together; dealt at random, variance ¾·¼·8/7·½. q2: 4 of 8, ½·½·8/7·½
+    error = math.sqrt((3 / 16 + 4 / 16) * 4 / 7) / 3
+    assert result.sampling_error == pytest.approx(error)
+    assert result.p_sampling == pytest.approx(normal_two_sided((1 / 6) / error))
+    assert result.detectable == pytest.approx(2.8016 * error, rel=1e-4)
+    # sd of (½, 0, 0) is 0.2887, and half a question more
+    across = math.sqrt(0.2887**2 / 3 + 0.5 / 9)
+    assert result.p_question == pytest.approx(t_two_sided((1 / 6) / across, 2), rel=1e-3)
+    assert result.question_interval is not None
+    assert result.sampling_interval.low < 0 < result.difference < result.sampling_interval.high
+    assert not result.at_most
 
 
 def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hide() -> None:
@@ -35,7 +45,57 @@ def test_pairing_sees_a_steady_difference_that_the_spread_of_questions_would_hid
     second = tallied(q1="c" * 9 + "w", q2="c" * 5 + "w" * 5, q3="c" + "w" * 9)
     result = compare_runs(first, second)
     assert result.difference == pytest.approx(0.1)
-    assert result.question_error == pytest.approx(0.0, abs=1e-12)
+    many = [
+        tuple(
+            QuestionTally(question(f"{item.question.question_id}-{n}"), item.grades, 10)
+            for item in run
+            for n in range(40)
+        )
+        for run in (first, second)
+    ]
+    assert compare_runs(*many).p_question < 1e-6
+    assert compare_runs(many[1], many[0]).question_interval.high < 0
+
+
+def test_a_difference_of_single_samples_is_tested_as_mcnemar_does_it() -> None:
+    first = tallied(**{f"q{n}": "c" if n < 20 else "w" for n in range(30)})
+    second = tallied(**{f"q{n}": "c" if 8 <= n < 20 else "w" for n in range(30)})
+    result = compare_runs(first, second)
+    assert result.p_sampling == pytest.approx(normal_two_sided(8 / math.sqrt(8)))
+    assert result.p_question is not None
+    assert result.p_question < 0.01
+    assert result.at_most
+
+
+def killed(share: float, seed: int) -> tuple[list[Question], list[Grade]]:
+    """30 × 8 samples of one model of which the right ones finish first, killed when `share` has finished."""
+    generator = random.Random(seed)
+    questions = [question(f"q{n}") for n in range(30)]
+    samples = [(q.question_id, i, generator.random() < n / 30) for n, q in enumerate(questions) for i in range(8)]
+    samples.sort(key=lambda one: (not one[2], generator.random()))
+    kept = samples[: round(share * len(samples))]
+    return questions, [grade(name, i, "c" if right else "w") for name, i, right in kept]
+
+
+def test_a_run_that_was_killed_early_proves_nothing() -> None:
+    for seed in range(5):
+        whole, part = (tally(*killed(share, seed), 8).questions for share in (1.0, 0.1))
+        result = compare_runs(part, whole)
+        assert result.difference > 0.2
+        assert result.n_missing == 216
+        assert result.p_sampling > 0.05
+        assert result.p_question is not None
+        assert result.p_question > 0.05
+        assert result.sampling_interval.low < 0 < result.sampling_interval.high
+
+
+def test_one_missing_sample_of_many_hides_no_difference() -> None:
+    questions, grades = graded(**{f"q{n}": "c" * 150 for n in range(30)})
+    other, worse = graded(**{f"q{n}": "c" * 75 + "w" * 75 for n in range(30)})
+    result = compare_runs(tally(questions, grades[1:], 150).questions, tally(other, worse, 150).questions)
+    assert (result.n_missing, result.n_questions) == (1, 30)
+    assert result.p_sampling < 1e-9
+    assert result.sampling_interval.low > 0.45
 
 
 def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None:
@@ -72,13 +132,35 @@ def compared(reference: PublishedScore, letters: dict[str, str] = HALVES, **sett
     return compare_published(score, tally(questions, grades, None).questions, reference, settings)
 
 
-def test_z_uses_our_error_and_the_published_ones_own_sample_count() -> None:
+def test_the_error_pools_both_runs_and_adds_the_rounding() -> None:
     result = compared(published(60, 16))
-    ours = math.sqrt(4 * 0.25 / 63) / 4
-    theirs = math.sqrt(0.25 * 64 / 63 / 16 / 4)
-    assert result.error == pytest.approx(math.hypot(ours, theirs))
-    assert result.z == pytest.approx(-0.1 / math.hypot(ours, theirs))
+    pooled = (128 + 38.4 + 1) / (256 + 64 + 2)
+    share = min(1.0, (256**2 * 0.25 / 63 / 4 + 2) / (256 * 0.25 + 2))
+    variance = share * pooled * (1 - pooled) * (1 / 256 + 1 / 64) + 0.001**2 / 12
+    assert result.error == pytest.approx(math.sqrt(variance))
+    assert result.p == pytest.approx(normal_two_sided(0.1 / math.sqrt(variance)))
+    assert result.detectable == pytest.approx(2.8016 * math.sqrt(variance), rel=1e-4)
     assert result.verdict == "compatible"
+
+
+def test_samples_without_spread_contradict_no_score_of_the_same_model() -> None:
+    """29 of 30 questions always right of 4 samples, or all of them, beside one run with 29 right."""
+    always = {f"q{n}": "cccc" for n in range(30)}
+    for letters in (always, always | {"q0": "wwww"}):
+        result = compared(published(96.7, 1, n_questions=30), letters)
+        assert result.verdict == "compatible"
+        assert result.error is not None
+        assert result.error > 0.01
+
+
+def test_a_missing_sample_blocks_no_verdict_unless_it_matters() -> None:
+    letters = {f"q{n}": "c" * 75 + "w" * 75 for n in range(4)}
+    questions, grades = graded(**letters)
+    for percent, verdict in ((50, "compatible"), (90, "not compatible"), (56, "cannot say")):
+        score = score_benchmark(questions, grades[:-5], 150)
+        tallies = tally(questions, grades[:-5], 150).questions
+        result = compare_published(score, tallies, published(percent, 150), {})
+        assert (result.verdict, "5 samples are missing" in result.reason) == (verdict, verdict == "cannot say")
 
 
 @pytest.mark.parametrize(
@@ -103,22 +185,30 @@ def test_an_unknown_sample_count_gives_a_verdict_only_where_both_ends_agree(
         assert bool(result.reason) == (verdict == "cannot say")
 
 
-def test_a_run_of_single_samples_can_contradict_a_score_but_not_confirm_one() -> None:
+def test_a_run_of_single_samples_says_how_little_it_could_have_seen() -> None:
     singles = {f"q{n}": "c" if n % 2 else "w" for n in range(4)}
-    assert compared(published(60, 64), singles).verdict == "cannot say"
+    result = compared(published(60, 64), singles)
+    assert result.verdict == "compatible"
+    assert result.detectable is not None
+    assert result.detectable > 0.5
     many = {f"q{n}": "c" if n % 2 else "w" for n in range(400)}
     assert compared(published(90, 64, n_questions=400), many).verdict == "not compatible"
 
 
-def test_a_stated_deviation_over_runs_is_preferred_to_our_estimate() -> None:
-    result = compared(published(50, 4, run_deviation=0.02))
-    assert result.error == pytest.approx(math.hypot(math.sqrt(4 * 0.25 / 63) / 4, 0.01))
+def test_a_deviation_stated_over_few_runs_is_not_taken_as_known() -> None:
+    assert compared(published(50, 4, run_deviation=0.0001)).error == compared(published(50, 4)).error
 
 
-def test_other_question_counts_unfinished_runs_and_other_metrics_cannot_be_judged() -> None:
+def test_a_majority_is_tested_against_one_of_as_many_samples() -> None:
+    letters = {f"q{n}": "ccw" if n % 2 else "wwc" for n in range(4)}
+    result = compared(published(50, 3, metric="maj@3"), letters)
+    assert (result.verdict, result.ours) == ("compatible", 0.5)
+    assert result.error == pytest.approx(math.sqrt(0.25 * 2 / 4), abs=0.001)  # two draws of four questions
+
+
+def test_other_question_counts_and_unfinished_runs_cannot_be_judged() -> None:
     assert "4 questions, the published score 30" in compared(published(50, 64, n_questions=30)).reason
     assert "unfinished" in compared_unfinished().reason
-    assert "maj@64 is not known" in compared(published(50, 64, metric="maj@64")).reason
     missing = compared(published(50, 128, metric="maj@128"))
     assert (missing.verdict, missing.difference) == ("cannot say", None)
 

@@ -1,0 +1,109 @@
+"""Tokens of right and wrong samples, the accuracy of what was finished, and the accuracy within a smaller budget."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.core.records import Usage
+from harness.reports import report, to_csv
+from harness.runs import RunFolder
+from harness.scoring import Score, score_benchmark
+from harness.scoring.pipeline import Grading, score_run
+from tests.scoring.graded import grade, graded, question
+from tests.scoring.test_scoring_endpoints import A, sample, stored
+
+
+def scored(*lengths: tuple[str, int | None]) -> Score:
+    """One question; a letter and the tokens of each sample."""
+    questions, _ = graded(q1="")
+    grades = [grade("q1", i, letter, completion_tokens=n) for i, (letter, n) in enumerate(lengths)]
+    return score_benchmark(questions, grades, len(lengths))
+
+
+def test_tokens_are_told_apart_by_right_and_wrong() -> None:
+    score = scored(("c", 100), ("c", 300), ("w", 1000), ("n", 2000), ("c", None))
+    assert score.tokens is not None
+    assert score.tokens.completion is not None
+    assert score.tokens.completion_right is not None
+    assert score.tokens.completion_wrong is not None
+    assert (score.tokens.completion.n, score.tokens.completion.mean, score.tokens.completion.largest) == (4, 850, 2000)
+    assert (score.tokens.completion_right.mean, score.tokens.completion_right.p50) == (200, 100)
+    assert (score.tokens.completion_wrong.p10, score.tokens.completion_wrong.p90) == (1000, 2000)
+    assert score.tokens.reasoning is None  # no server stated them
+
+
+def test_reasoning_tokens_come_from_the_samples(tmp_path: Path) -> None:
+    samples = [
+        msgspec.structs.replace(
+            sample("q0", i, A, right=right), usage=Usage(completion_tokens=50, reasoning_tokens=thought)
+        )
+        for i, (right, thought) in enumerate([(True, 30), (False, 44), (True, None)])
+    ]
+    (score,) = score_run(stored(tmp_path, [question("q0")], samples, 3), Grading())
+    assert score.tokens is not None
+    assert score.tokens.reasoning is not None
+    assert score.tokens.reasoning_right is not None
+    assert (score.tokens.reasoning.n, score.tokens.reasoning.mean, score.tokens.reasoning_right.mean) == (2, 37, 30)
+    assert "reasoning" in report([RunFolder(tmp_path)]).markdown()
+
+
+def test_accuracy_of_finished_samples_leaves_the_cut_ones_out() -> None:
+    questions, grades = graded(q1="ccww", q2="nnnn")
+    grades = [msgspec.structs.replace(g, truncated=g.verdict != "correct") for g in grades]
+    score = score_benchmark(questions, grades, 4)
+    assert (score.accuracy, score.accuracy_finished) == (0.25, 1.0)
+    none = score_benchmark(questions, [msgspec.structs.replace(g, truncated=True) for g in grades], 4)
+    assert none.accuracy_finished is None
+
+
+def test_a_longer_reply_counts_as_wrong_within_a_budget() -> None:
+    score = scored(("c", 200), ("c", 256), ("c", 257), ("w", 100), ("c", 900))
+    found = {one.budget: (one.accuracy, one.cut) for one in score.budgets}
+    assert found == {256: (0.4, 0.4), 512: (pytest.approx(0.6), 0.2), 1024: (pytest.approx(0.8), 0.0)}
+    assert score.budgets[-1].accuracy == score.accuracy
+    assert score.budgets[-1].sampling_interval == score.sampling_interval
+
+
+def test_unknown_tokens_give_no_budgets() -> None:
+    assert scored(("c", 200), ("c", None)).budgets == ()
+
+
+def test_the_accuracy_within_a_budget_is_that_of_a_run_with_the_smaller_limit() -> None:
+    """Replies of random length, right where the model is able; cut ones are wrong in the smaller run."""
+    generator = random.Random(3)
+    questions = [question(f"q{n}") for n in range(40)]
+    drawn = [
+        (q.question_id, i, generator.random() < n / 40, int(generator.lognormvariate(6, 1)))
+        for n, q in enumerate(questions)
+        for i in range(20)
+    ]
+    large = [grade(name, i, "c" if right else "w", completion_tokens=n) for name, i, right, n in drawn]
+    small = [
+        grade(name, i, "c" if right and n <= 512 else "n", completion_tokens=min(n, 512), truncated=n > 512)
+        for name, i, right, n in drawn
+    ]
+    by_budget = {one.budget: one for one in score_benchmark(questions, large, 20).budgets}
+    other = score_benchmark(questions, small, 20)
+    assert by_budget[512].accuracy == other.accuracy
+    assert by_budget[512].sampling_interval == other.sampling_interval
+    assert by_budget[512].question_interval == other.question_interval
+
+
+def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
+    samples = [
+        msgspec.structs.replace(sample("q0", i, A), usage=Usage(completion_tokens=200 * (i + 1))) for i in range(3)
+    ]
+    run = stored(tmp_path, [question("q0")], samples, 3)
+    (score,) = score_run(run, Grading())
+    made = report([run])
+    for document in (made.markdown(), made.html(), made.latex()):
+        assert "Accuracy within a budget" in document
+        assert "Tokens of a sample" in document
+    (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
+    assert float(row["accuracy_within_256"]) == pytest.approx(1 / 3)
+    assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")
