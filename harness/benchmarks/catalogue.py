@@ -14,6 +14,7 @@ from harness.benchmarks.sources import gym
 from harness.core import about, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.wording import option
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
 """Environment variable: folder (or several, separated as in PATH) of the user's own cards; they come first."""
@@ -38,7 +39,7 @@ def load(name_or_path: str) -> Card:
     every = {*known, *(alias for c in cards() for alias in c.aliases)}
     raise UsageError(
         f"unknown benchmark {visible(name_or_path, 100)!r}; there are {', '.join(known)}, or give the path of a card "
-        f"(.yaml) or a file with --data.{near_names(name_or_path, every)}"
+        f"(.yaml) or a file with {option('data')}.{near_names(name_or_path, every)}"
     )
 
 

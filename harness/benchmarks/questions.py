@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
@@ -41,7 +41,7 @@ class QuestionSet:
     origin: str
     notes: tuple[str, ...] = ()
     samples: int = 1
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
 
 
 def build(

@@ -22,6 +22,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
+from harness.core.wording import option
 from harness.runs.layout import RunFolder
 from harness.runs.safe_open import open_for_reading, open_for_writing
 
@@ -131,7 +132,7 @@ class RunLock:
             if _alive(holder):
                 raise self._taken(holder)
         elif not self._break_lock:
-            raise self._taken(holder, " If that process is gone for certain, give --break-lock.")
+            raise self._taken(holder, f" If that process is gone for certain, give {option('break_lock')}.")
         aside = path.with_name(f"{path.name}.{os.getpid()}")
         path.rename(aside)
         if _holder(aside) != holder:  # another process was faster, and this is its lock

@@ -86,7 +86,7 @@ def test_the_list_of_models_goes_through_the_tunnel(hosted: FaultServer, tunnel:
     assert CREDENTIALS in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
     assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*--ca-file"):
+    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*ca_file"):
         list_models(endpoint)
 
 

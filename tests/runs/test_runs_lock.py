@@ -173,7 +173,7 @@ def test_a_stand_in_of_a_living_process_is_respected(run: RunFolder) -> None:
 @pytest.mark.usefixtures("without_locks")
 def test_a_stand_in_of_another_host_is_broken_on_demand_only(run: RunFolder) -> None:
     path = forged(run, host="\x1b[31mnode7")
-    with pytest.raises(StoreError, match=r"on \\x1b\[31mnode7 since .* give --break-lock"):
+    with pytest.raises(StoreError, match=r"on \\x1b\[31mnode7 since .* give break_lock"):
         RunLock(run).acquire()
     with RunLock(run, break_lock=True):
         assert json.loads(path.read_text())["pid"] == os.getpid()

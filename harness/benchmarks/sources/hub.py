@@ -24,6 +24,7 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, visible
+from harness.core.wording import option
 
 METADATA_TIMEOUT_S = 20.0
 """Wait for the hub's answer about a data set or a file, in seconds."""
@@ -103,7 +104,7 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
             )
     except _NoNetworkError as error:
         if saved is None:
-            raise UsageError(str(error)) from error
+            raise _absent(error) from error
         notes.append(f"{error}; the copy of revision {saved.revision} in the cache is used")
         return saved
     card_data = info.card_data.to_dict() if info.card_data is not None else {}
@@ -159,7 +160,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
                 local_files_only=_offline(),
             )
     except _NoNetworkError as error:
-        raise UsageError(str(error)) from error
+        raise _absent(error) from error
     return Path(path)
 
 
@@ -202,10 +203,7 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
         ) from error
     if isinstance(error, errors.LocalEntryNotFoundError) or _is_connection(error):
         why = "HF_HUB_OFFLINE is set" if _offline() else f"{_host()} cannot be reached"
-        raise _NoNetworkError(
-            f"{source.id} is not in the cache and {why}; fetch it where there is a network, set HF_ENDPOINT to a "
-            "mirror, or give a local file with --data"
-        ) from error
+        raise _NoNetworkError(f"{source.id} is not in the cache and {why}") from error
     if isinstance(error, errors.EntryNotFoundError):
         raise UsageError(f"{source.id} has lost a file that its listing names: {quoted(str(error))}") from error
     if isinstance(error, errors.HfHubHTTPError):
@@ -213,6 +211,13 @@ def _explain(source: HubSource, error: Exception) -> NoReturn:
     if isinstance(error, OSError | ValueError):
         raise UsageError(f"cannot read {source.id} from {_host()}: {quoted(str(error))}") from error
     raise error
+
+
+def _absent(error: _NoNetworkError) -> UsageError:
+    return UsageError(
+        f"{error}; fetch it where there is a network, set HF_ENDPOINT to a mirror, or give a local file with "
+        f"{option('data')}"
+    )
 
 
 def _is_connection(error: BaseException) -> bool:
@@ -227,7 +232,7 @@ def _library() -> Any:
     except ImportError as error:
         raise UsageError(
             "data sets of the hub need the package huggingface_hub: install reasoning-harness[hub], or give a local "
-            "file with --data"
+            f"file with {option('data')}"
         ) from error
     return huggingface_hub
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_RESPONSE_CHARS, MAX_ROWS
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.wording import option
 
 
 class Row(NamedTuple):
@@ -169,7 +170,9 @@ def _json(data: bytes, shown: str, split: str | None, responses: bool) -> Iterat
         else:
             near = near_names(split, lists) if split else ""
             found = ", ".join(map(visible, lists)) or "none"
-            raise UsageError(f"{shown} is a mapping; its lists of rows are: {found}. Name one with --split.{near}")
+            raise UsageError(
+                f"{shown} is a mapping; its lists of rows are: {found}. Name one with {option('split')}.{near}"
+            )
     elif split is not None:
         raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")
     if not isinstance(value, list):

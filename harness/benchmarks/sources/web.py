@@ -18,6 +18,7 @@ from harness.core import about, http_get
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
+from harness.core.wording import option
 
 TIMEOUT_S = 30.0
 """Wait for an answer or for more bytes, in seconds."""
@@ -55,7 +56,7 @@ def _download(source: UrlSource) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(
             f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); fetch it where there is a "
-            "network, or give a local file with --data"
+            f"network, or give a local file with {option('data')}"
         ) from error
     if page.status != 200:
         raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")

@@ -18,6 +18,7 @@ from harness.client.protocol.failures import error_words
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
 from harness.core.inert import quoted
+from harness.core.wording import option
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _SHOWN_MODELS = 8
@@ -49,7 +50,7 @@ def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | No
     if not isinstance(listed, list):
         raise ServerError(
             f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
-            f"{_quoted(endpoint, body)}; check the port and path of --base-url"
+            f"{_quoted(endpoint, body)}; check the port and path of {option('base_url')}"
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, ca_file)) for entry in models]
@@ -80,7 +81,7 @@ def find_model(
     if model is None:
         if len(models) == 1:
             return models[0]
-        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with --model")
+        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with {option('model')}")
     near = near_names(model, known)
     raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
@@ -106,7 +107,7 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
         cure = "the key was not accepted" if endpoint.api_key else "no key was sent: set OPENAI_API_KEY"
         return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
     if status == 404:
-        return f"{endpoint.base_url}{path} does not exist (HTTP 404); --base-url usually ends in /v1"
+        return f"{endpoint.base_url}{path} does not exist (HTTP 404); {option('base_url')} usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
     return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"

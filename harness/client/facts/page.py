@@ -10,10 +10,12 @@ import httpx
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.address.trust import trusting
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
+from harness.core.wording import option
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 """Longest page that is read; OpenRouter's list of models is 0.5 MB."""
@@ -40,14 +42,16 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
         raise ServerError(f"{address} cannot be asked: {quoted(redacted(str(error), secrets))}") from None
     except httpx.ConnectTimeout as error:
-        raise NoAnswer(f"no answer from {address} within {timeout:g} s; check the host of --base-url") from error
+        raise NoAnswer(
+            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}"
+        ) from error
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError) as error:
         cause = quoted(redacted(str(error), secrets))
         if _is_tls(error):
             raise ServerError(
-                f"no trusted TLS connection to {address}: {cause}; --ca-file names the authority to trust"
+                f"no trusted TLS connection to {address}: {cause}; {option('ca_file')} names the authority to trust"
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
@@ -57,7 +61,7 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
         raise ServerError(f"{url}: {quoted(redacted(str(error), secrets))}") from error
     if page.location:
         to = quoted(redacted(page.location, secrets))
-        raise ServerError(f"{url} redirects to {to}; give that address as --base-url")
+        raise ServerError(f"{url} redirects to {to}; give that address as {option('base_url')}")
     return page.status, page.body
 
 
@@ -66,8 +70,10 @@ def _client(endpoint: Endpoint, proxy: str | None, timeout: float, ca_file: Path
     if endpoint.api_key:
         headers.setdefault("Authorization", f"Bearer {endpoint.api_key}")
     request_head(endpoint.base_url, headers)  # httpx would show the value that no header can carry; this does not
-    # Reading the system's authorities takes longer than the page: only where there is TLS.
-    tls = _trusted(ca_file) if endpoint.base_url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not endpoint.base_url.startswith("https://"):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the system's authorities takes longer than the page
+    else:
+        tls = ssl.create_default_context() if ca_file is None else trusting(ca_file)
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
 
@@ -79,12 +85,3 @@ def _is_tls(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _trusted(ca_file: Path | None) -> ssl.SSLContext:
-    if ca_file is None:
-        return ssl.create_default_context()
-    try:
-        return ssl.create_default_context(cafile=str(ca_file))
-    except (OSError, ssl.SSLError) as error:
-        raise ServerError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error

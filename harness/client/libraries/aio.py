@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ssl
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,12 +21,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.address.trust import trusting
 from harness.client.interface import ERROR_BODY_S, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
@@ -40,12 +39,7 @@ class AiohttpTransport:
     """
 
     def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
-        self._ssl: ssl.SSLContext | bool = not insecure
-        if ca_file is not None:
-            try:
-                self._ssl = ssl.create_default_context(cafile=str(ca_file))
-            except (OSError, ssl.SSLError) as error:
-                raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
+        self._ssl = not insecure if ca_file is None else trusting(ca_file)
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
 
     async def complete(
@@ -189,7 +183,7 @@ def _connection_failure(
     cause = quoted(redacted(_cause(error), secrets))
     if isinstance(error, aiohttp.ClientSSLError):
         return RequestFailed(
-            "refused", f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
+            "refused", f"no trusted TLS connection to {place}: {cause}; ca_file names the authority to trust"
         )
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return RequestFailed("refused", f"{place}: the proxy answered HTTP {error.status}", status=error.status)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import ssl
 import time
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,13 @@ import openai
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, secrets_of
+from harness.client.address.trust import trusting
 from harness.client.interface import Deadlines
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
-from harness.core.errors import UsageError
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 _BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
@@ -41,12 +40,7 @@ class SdkTransport:
     """See `harness.client.interface.Transport`. ca_file, insecure: as in `AiohttpTransport`."""
 
     def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
-        self._verify: ssl.SSLContext | bool = not insecure
-        if ca_file is not None:
-            try:
-                self._verify = ssl.create_default_context(cafile=str(ca_file))
-            except (OSError, ssl.SSLError) as error:
-                raise UsageError(f"--ca-file {ca_file}: {error}; expected a PEM file of certificates") from error
+        self._verify = not insecure if ca_file is None else trusting(ca_file)
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -96,7 +90,7 @@ class SdkTransport:
         except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
             cause = _network_cause(error)
             if "certificate" in cause.lower() or "SSL" in cause:
-                message = f"no trusted TLS connection to {place}: {cause}; --ca-file names the authority to trust"
+                message = f"no trusted TLS connection to {place}: {cause}; ca_file names the authority to trust"
                 raise parser.failed("refused", message) from None
             if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
                 message = f"cannot connect to {place}: {cause}; lower the concurrency or raise `ulimit -n`"
@@ -111,7 +105,7 @@ class SdkTransport:
 
     def _client(self, endpoint: Endpoint, deadlines: Deadlines) -> openai.AsyncOpenAI:
         if endpoint.socket_path is not None:
-            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use --transport aiohttp"
+            message = f"{endpoint.socket_path}: the openai package reaches no unix socket; use the transport aiohttp"
             raise RequestFailed("refused", message)
         client = self._clients[endpoint] = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
