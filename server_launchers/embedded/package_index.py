@@ -1,16 +1,18 @@
 """One file from the user's package index, by pip's configuration but without pip.
 
+For environments without pip, of which there are two kinds: a bare Debian's Python has neither pip nor ensurepip
+(`tools/bootstrap.py` fetches pip itself through here), and those that uv makes have none (weights are fetched).
+
 Reads what pip reads (its configuration files and `PIP_*` variables: index-url, extra-index-url, find-links,
-no-index, cert, trusted-host, proxy) and speaks the simple repository API (PEP 503 HTML and PEP 691 JSON) over
-urllib. Not covered: keyring and netrc passwords, client certificates; where pip is importable the caller can
-fall back to it.
+no-index, cert, trusted-host, proxy) and speaks the simple repository API (PEP 503, HTML) over urllib, since the
+first of the two has nothing but the standard library. Not covered: keyring and netrc passwords, client certificates;
+where pip is importable the caller can fall back to it.
 """
 
 from __future__ import annotations
 
 import configparser
 import hashlib
-import json
 import os
 import ssl
 import sys
@@ -29,9 +31,10 @@ from server_launchers.errors import DownloadError
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT_SECONDS = 60.0
+"""Seconds without a byte after which an index counts as unreachable."""
 MAX_PAGE_BYTES = 32 << 20
 CHUNK_BYTES = 1 << 18
-_ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"
 
 Progress = Callable[[int, int | None], None]
 
@@ -138,7 +141,7 @@ class _Session:
         )
 
     def find(self, page: str, filename: str) -> str | None:
-        """The absolute address of `filename` among the links of `page` (a folder, an HTML or a JSON page)."""
+        """The absolute address of `filename` among the links of `page` (a folder or an HTML page)."""
         url = page if "://" in page else "file://" + pathname2url(str(Path(page).expanduser().absolute()))
         local = _local_path(url)
         if local is not None and local.is_dir():
@@ -162,13 +165,9 @@ class _Session:
             body = response.read(MAX_PAGE_BYTES + 1)
             if len(body) > MAX_PAGE_BYTES:
                 raise ValueError(f"the page is larger than {MAX_PAGE_BYTES >> 20} MiB")
-            if "json" in (response.headers.get("Content-Type") or ""):
-                links = _json_links(body)
-            else:
-                parser = _Links()
-                parser.feed(body.decode("utf-8", "replace"))
-                links = parser.links
-            return next((urljoin(response.url, link) for link in links if _name_of(link) == filename), None)
+            parser = _Links()
+            parser.feed(body.decode("utf-8", "replace"))
+            return next((urljoin(response.url, link) for link in parser.links if _name_of(link) == filename), None)
 
     def copy(self, link: str, target: IO[bytes], progress: Progress) -> None:
         url, fragment = urldefrag(link)
@@ -238,15 +237,6 @@ class _Links(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "a":
             self.links += [value for name, value in attrs if name == "href" and value]
-
-
-def _json_links(body: bytes) -> list[str]:
-    """Links of a PEP 691 page, the checksum put where HTML pages have it."""
-    links = []
-    for file in json.loads(body).get("files", []):
-        sha256 = file.get("hashes", {}).get("sha256")
-        links.append(file["url"] + (f"#sha256={sha256}" if sha256 else ""))
-    return links
 
 
 def _name_of(link: str) -> str:
