@@ -134,7 +134,7 @@ def test_a_harness_killed_at_any_moment_leaves_no_llama_cpp(_round: int, smollm2
     child = subprocess.Popen([sys.executable, "-c", code, str(smollm2)], stdout=subprocess.PIPE, env=environment)
     assert child.stdout is not None
     with child:
-        child.stdout.readline()
+        assert child.stdout.readline() == b"go\n"
         time.sleep(random.uniform(0, 1.5))
         child.kill()
 

@@ -140,7 +140,7 @@ def test_a_harness_killed_at_any_moment_of_a_start_leaves_nothing(_round: int, t
     """)
     assert child.stdout is not None
     with child:
-        child.stdout.readline()
+        assert child.stdout.readline() == "go\n"
         time.sleep(int.from_bytes(os.urandom(2)) / 65535 * 0.8)
         child.kill()
     wait_until(lambda: not tagged(tag), "left after a kill")
