@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 MAX_LINE_CHARS = 4000
+"""Characters of a line that are kept; the rest becomes an ellipsis."""
 _SUSPECT = re.compile(r"[^\x20-\x7e]")
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 

@@ -26,7 +26,9 @@ from typing import Any
 INSTALL = "pip install 'reasoning-harness[llama-cpp]'"
 DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
+"""Tokens that one request may use, prompt and answer together."""
 DEFAULT_GRACE_SECONDS = 5.0
+"""Seconds that requests under way get after TERM."""
 
 
 def parser() -> argparse.ArgumentParser:

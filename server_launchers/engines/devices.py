@@ -20,6 +20,7 @@ from server_launchers.terminal import visible
 Kind = Literal["cuda", "ascend"]
 
 TOOL_SECONDS = 30.0
+"""Seconds that nvidia-smi or npu-smi may take; after them the machine counts as one that cannot tell."""
 VARIABLES: dict[Kind, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
 
 

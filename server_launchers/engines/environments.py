@@ -14,6 +14,7 @@ from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
 ASK_SECONDS = 60.0
+"""Seconds that a short question to another program may take."""
 HUB_VARIABLES = ("HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 _ASCEND_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
 _ASCEND_MOUNTS = (

@@ -17,9 +17,9 @@ from server_launchers.errors import LaunchError, near_name
 from server_launchers.folders import cache_folder
 
 HELP_SECONDS = 180.0
-"""vLLM needs 13 s on an idle machine to print its help."""
+"""Seconds that an engine may take to print its help; vLLM needs 13 on an idle machine."""
 LEAST_OPTIONS = 20
-"""A help text with fewer is not the whole one."""
+"""Options that a whole help text names at least."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
 _RECORDED = Path(__file__).parent / "flag_lists"
 

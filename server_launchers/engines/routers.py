@@ -19,7 +19,7 @@ from server_launchers.spec import ServerSpec
 POLICY = "round_robin"
 """Requests of a benchmark are alike; a cache-aware policy would pile equal prompts on one replica."""
 STARTUP_SECONDS = 86_400
-"""The supervisor watches the start; the router's own limit must not cut it short."""
+"""Seconds that the router waits for its workers: a day, since the supervisor watches the start."""
 VERSIONS = {"sglang_router": "0.3.2", "vllm_router": "0.1.17"}
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
+"""Bytes at the end of a log in which causes are looked for."""
 TAIL_LINES = 15
+"""Lines of it that a message shows."""
 
 _PHASES = (
     (re.compile(r"[Dd]ownload\w*.*?(\d{1,3})%"), "downloading weights {} %"),

@@ -28,73 +28,27 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from server_launchers.keeping import processes
-from server_launchers.terminal import MAX_LINE_CHARS, visible
+from server_launchers.keeping.log_file import LogFile
 
 TICK_SECONDS = 0.25
+"""Seconds between two looks at the parent and at restarts that are due."""
 SURVEY_SECONDS = 2.0
+"""Seconds between two searches for new descendants."""
 SWEEP_SECONDS = 5.0
+"""Seconds that killed processes get to disappear; those that stay are reported."""
 CLEANUP_SECONDS = 30.0
-LOG_BYTES = 16 << 20
-"""A log that grows over this is moved to `.1` (replacing the last one): at most twice as much is kept."""
-BAR_SECONDS = 1.0
+"""Seconds that a clean-up command (the end of a container) may take."""
 READ_BYTES = 1 << 16
+"""Bytes of output read at once."""
 RESTART_SECONDS = 2.0
+"""Seconds between a death and the restart."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-
-
-class Log:
-    """One member's output: whole lines, no control characters, no secret, bounded."""
-
-    def __init__(self, path: Path, secrets: list[str]) -> None:
-        self._path = path
-        self._secrets = secrets
-        self._file = path.open("ab")
-        self._rest = b""
-        self._last_bar = 0.0
-
-    def feed(self, data: bytes) -> None:
-        """Keep `data`; a progress bar drawn over and over on one line is kept once a second."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > 4 * MAX_LINE_CHARS:
-            lines.append(self._rest)
-            self._rest = b""
-        for line in lines:
-            self.write(line.rstrip(b"\r").rpartition(b"\r")[2])
-        if b"\r" in self._rest:
-            bar, _, self._rest = self._rest.rpartition(b"\r")
-            if time.monotonic() - self._last_bar >= BAR_SECONDS:
-                self._last_bar = time.monotonic()
-                self.write(bar.rpartition(b"\r")[2])
-
-    def write(self, line: bytes) -> None:
-        """One line; a full disk must not stop the draining, so it is dropped then."""
-        text = line.decode("utf-8", "replace")
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        with contextlib.suppress(OSError):
-            self._file.write(visible(text).encode("utf-8") + b"\n")
-            self._file.flush()
-            if self._file.tell() > LOG_BYTES:
-                self._file.close()
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-                self._file = self._path.open("ab")
-
-    def note(self, text: str) -> None:
-        """A line of our own, set apart from the engine's."""
-        self.write(f"[harness] {text}".encode())
-
-    def close(self) -> None:
-        """Write what came without a line's end."""
-        if self._rest:
-            self.write(self._rest)
-            self._rest = b""
-        with contextlib.suppress(OSError):
-            self._file.close()
 
 
 class Member:
@@ -105,7 +59,7 @@ class Member:
         self.argv: list[str] = record["argv"]
         self.environment: dict[str, str] = record.pop("environment")
         self.folder: str = record.pop("folder")
-        self.log = Log(Path(record["log"]), secrets)
+        self.log = LogFile(Path(record["log"]), secrets)
         self.pipe: IO[bytes] | None = None
         self.main: processes.Process | None = None
         self.seen: set[processes.Process] = set()
@@ -121,7 +75,7 @@ class Member:
             cwd=self.folder,
             env={**os.environ, **self.environment, processes.MARK: mark, "PYTHONUNBUFFERED": "1"},
             process_group=0,
-            preexec_fn=_die_with_guard,
+            preexec_fn=partial(_die_with, os.getpid()),
         )
         # Reaping is done for all descendants at once; Popen must not also wait.
         child.returncode = 0
@@ -366,8 +320,8 @@ def _prctl(option: int, value: int) -> None:
             ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_guard() -> None:
-    guard = os.getppid()
+def _die_with(guard: int) -> None:
+    """In the child, before it becomes the engine: be killed when process `guard`, its parent, ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The guard may have died before the call above.
     if os.getppid() != guard:

@@ -11,8 +11,9 @@ from server_launchers.deployment import Readiness
 from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
+"""Seconds that the health page and the list of models may take."""
 TOKEN_SECONDS = 120.0
-"""The first token may wait for kernels to be compiled."""
+"""Seconds that the first token may take: it may wait for kernels to be compiled."""
 
 
 class NotReady(Exception):
