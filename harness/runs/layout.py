@@ -8,6 +8,7 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,3 +143,13 @@ class RunFolder:
             except OSError:
                 continue  # its writer was faster
         return removed
+
+
+def labels(folders: Sequence[RunFolder]) -> list[str]:
+    """A name for each run: the shortest tails of the paths that differ from each other."""
+    paths = [folder.path.parts for folder in folders]
+    for length in range(1, max((len(parts) for parts in paths), default=1) + 1):
+        labels = ["/".join(parts[-length:]) for parts in paths]
+        if len(set(labels)) == len(labels):
+            return labels
+    return [folder.path.name for folder in folders]

@@ -1,0 +1,31 @@
+"""The file `scores.json`: one benchmark's score, written by `harness score`."""
+
+from __future__ import annotations
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.core.inert import quoted
+from harness.core.records import SCHEMA_VERSION
+from harness.runs.layout import BenchmarkFolder
+from harness.scoring.score import Score
+
+MAX_SCORES_BYTES = 16 * 1024 * 1024
+"""A larger scores.json is refused before it is read."""
+
+
+def read(folder: BenchmarkFolder) -> Score | None:
+    """The benchmark's score, None before `harness score`. Raises `StoreError` for a damaged or newer file."""
+    path = folder.scores
+    try:
+        if path.stat().st_size > MAX_SCORES_BYTES:
+            raise StoreError(f"{path} is larger than {MAX_SCORES_BYTES} bytes: it is no scores file of ours.")
+        score = codec.decode(path.read_bytes(), Score)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+    except codec.DecodeError as error:
+        raise StoreError(f"{path} is no scores file ({quoted(str(error))}). Run `harness score` again.") from error
+    if score.schema > SCHEMA_VERSION:
+        raise StoreError(f"{path} has schema {score.schema}, from a newer harness. Run `harness score` again.")
+    return score
