@@ -27,6 +27,8 @@ COMMANDS = {
     "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "report": "Print one table for runs, and write Markdown and HTML.",
+    "show": "Read a run's questions and samples in the terminal.",
+    "diff": "Say where two runs differ: questions, samples, settings.",
     "benchmarks": "List the benchmark cards, or show one.",
     "models": "List the small models for the embedded server, or fetch one.",
     "doctor": "Check the grader on every card, or the journal of a run.",

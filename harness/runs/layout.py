@@ -2,7 +2,7 @@
 
 results/<run>/manifest.json  run.lock  log.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
-                          grades.jsonl  scores.json
+                          grades.jsonl  overrides.jsonl  scores.json
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ class BenchmarkFolder:
     @property
     def scores(self) -> Path:
         return self.path / "scores.json"
+
+    @property
+    def overrides(self) -> Path:
+        """Verdicts that a person corrected."""
+        return self.path / "overrides.jsonl"
 
     @property
     def set_aside(self) -> Path:

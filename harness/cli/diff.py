@@ -1,0 +1,88 @@
+"""`harness diff`: where two runs differ, question by question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli import terminal
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.scoring.intervals import Interval
+    from harness.viewer.differ import Compared
+
+
+@click.command("diff")
+@click.argument("first", metavar="A", type=click.Path(path_type=Path))
+@click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@click.option("--benchmark", help="Only this benchmark.")
+@click.option("--questions", type=click.IntRange(1), default=20, show_default=True, help="Questions to list.")
+def command(first: Path, second: Path, benchmark: str | None, questions: int) -> None:
+    """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
+    settings that differ."""
+    from harness.runs import RunFolder
+    from harness.viewer.differ import compare
+    from harness.viewer.library import OpenRun
+
+    runs = [OpenRun(path.name, RunFolder.open(path)) for path in (first, second)]
+    for run in runs:
+        run.refresh()
+    a, b = runs
+    shared = [name for name in a.benchmarks if name in b.benchmarks]
+    if benchmark is not None:
+        shared = [benchmark]
+    if not shared:
+        raise UsageError(f"{a.label} and {b.label} share no benchmark.")
+    for name in shared:
+        ours, theirs = a.benchmark(name), b.benchmark(name)
+        for problem in (*ours.problems, *theirs.problems):
+            terminal.warn(visible(problem))
+        _print(compare(ours, theirs), questions)
+
+
+def _print(found: Compared, questions: int) -> None:
+    from harness.viewer.printed import WORDS
+
+    click.echo(visible(found.benchmark))
+    if found.paired is None:
+        click.echo(f"  {visible(found.reason)}")
+    else:
+        paired = found.paired
+        click.echo(
+            f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} % over "
+            f"{paired.n_questions} questions; B better on {paired.worse}, worse on {paired.better}"
+        )
+        click.echo(
+            f"  B − A = {-100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both ran "
+            f"again, {_points(paired.question_interval)} on other questions of the kind"
+        )
+    for difference in found.settings:
+        click.echo(f"  {difference}")
+    if not found.settings:
+        click.echo("  no setting differs")
+    moved = sorted((one for one in found.moved if one.change), key=lambda one: (-abs(one.change), one.id))
+    if moved:
+        rows = [
+            (
+                one.id,
+                f"{100 * one.first:.0f} % of {one.n_first}",
+                f"{100 * one.second:.0f} % of {one.n_second}",
+                f"{100 * one.change:+.0f}",
+            )
+            for one in moved[:questions]
+        ]
+        terminal.table(("question", "A", "B", "points"), rows)
+        if len(moved) > questions:
+            click.echo(f"  and {len(moved) - questions} more questions")
+    for flip in found.flips:
+        click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
+    click.echo(f"  {found.n_same} samples with one verdict in both")
+
+
+def _points(interval: Interval | None) -> str:
+    """The interval of A − B as one of B − A, in points."""
+    return "unknown" if interval is None else f"{-100 * interval.high:+.1f} to {-100 * interval.low:+.1f}"

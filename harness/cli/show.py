@@ -1,0 +1,174 @@
+"""`harness show`: a run's questions and samples, readable in the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.core.records import Verdict
+    from harness.viewer.chosen import Choice
+    from harness.viewer.library import OpenBenchmark, OpenRun
+    from harness.viewer.printed import Style
+
+
+LEGEND = "+ correct, - wrong, o no answer, ? undecided"
+
+
+@click.command("show")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
+@click.option("--benchmark", help="Which benchmark of the run. Needed only where QUESTION stands in several.")
+@click.option("--wrong", is_flag=True, help="Samples graded wrong.")
+@click.option("--no-answer", is_flag=True, help="Samples without an answer.")
+@click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
+@click.option("--cut", is_flag=True, help="Samples cut by max_tokens.")
+@click.option("--near-miss", is_flag=True, help="Samples of which another box held the right answer.")
+@click.option(
+    "--disagree", type=click.Path(path_type=Path), metavar="OTHER", help="Samples that OTHER run graded otherwise."
+)
+@click.option("--grep", metavar="TEXT", help="Samples that hold TEXT; small letters find capitals, too.")
+@click.option("--level", help="Questions of this level.")
+@click.option("--reasoning", is_flag=True, help="Print the reasoning as well.")
+def command(
+    run: Path,
+    question: str | None,
+    benchmark: str | None,
+    wrong: bool,
+    no_answer: bool,
+    undecided: bool,
+    cut: bool,
+    near_miss: bool,
+    disagree: Path | None,
+    grep: str | None,
+    level: str | None,
+    reasoning: bool,
+) -> None:
+    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full.
+
+    With a filter, print every sample that fits; --wrong, --no-answer and --undecided add up, the others narrow down.
+
+    \b
+    harness show results/r1 2024-I-1:3 --reasoning
+    harness show results/r1 --wrong --level 5
+    """
+    from harness.runs import RunFolder
+    from harness.viewer.chosen import Choice
+    from harness.viewer.library import OpenRun
+
+    opened = OpenRun(run.name, RunFolder.open(run))
+    opened.refresh()
+    names = [benchmark] if benchmark else list(opened.benchmarks)
+    sample, found = None, [opened.benchmark(name) for name in names]
+    if question is not None:
+        found, question, sample = _asked(opened, found, question)
+    flags: dict[Verdict, bool] = {"wrong": wrong, "no_answer": no_answer, "undecided": undecided}
+    theirs = None if disagree is None else OpenRun(disagree.name, RunFolder.open(disagree))
+    if theirs is not None:
+        theirs.refresh()
+    choices = {
+        one.name: Choice(
+            verdicts=frozenset(verdict for verdict, given in flags.items() if given),
+            truncated=cut,
+            unextracted=near_miss,
+            level=level,
+            text=grep,
+            other=None if theirs is None else theirs.benchmark(one.name),
+        )
+        for one in found
+    }
+    _page(_printed(found, question, sample, choices, reasoning=reasoning))
+
+
+def _asked(opened: OpenRun, found: list[OpenBenchmark], asked: str) -> tuple[list[OpenBenchmark], str, int | None]:
+    """The one benchmark that has the question, the question's id, and the sample's index if one was named."""
+    stem, _, index = asked.rpartition(":")
+    readings: list[tuple[str, int | None]] = [(asked, None)]
+    if stem and index.isascii() and index.isdigit():
+        readings.append((stem, int(index)))
+    for question_id, sample in readings:
+        holding = [one for one in found if question_id in one.questions]
+        if len(holding) > 1:
+            names = ", ".join(one.name for one in holding)
+            raise UsageError(f"question {question_id!a} stands in {names}; name one with --benchmark.")
+        if holding:
+            return holding, question_id, sample
+    if len(found) == 1:
+        found[0].question(readings[-1][0])  # raises, with the near names
+    raise UsageError(f"no benchmark of run {opened.label} has a question {readings[-1][0]!a}.")
+
+
+def _printed(
+    found: list[OpenBenchmark],
+    question_id: str | None,
+    sample: int | None,
+    choices: dict[str, Choice],
+    *,
+    reasoning: bool,
+) -> Iterator[str]:
+    from harness.core.inert import visible
+    from harness.core.records import Key
+    from harness.viewer import printed
+    from harness.viewer.chosen import chosen
+    from harness.viewer.request import curl
+    from harness.viewer.rows import question_rows, sample_rows
+    from harness.viewer.why import why
+
+    style = _style()
+    for one in found:
+        for problem in one.problems:
+            yield f"{visible(problem)}\n"
+        choice = choices[one.name]
+        if sample is not None and question_id is not None:
+            question, key = one.question(question_id), Key(question_id, sample)
+            stored = one.offsets.read(key)
+            yield from printed.question_text(question, style)
+            yield "\n"
+            yield from printed.sample_text(one, question, stored, style, reasoning=reasoning)
+            yield f"\n{style.title('why')}\n"
+            yield from (f"  {visible(step)}\n" for step in why(question, stored))
+            yield f"\n{style.title('request')}\n{printed.lines(curl(one.record, question, stored))}\n"
+        elif not choice.everything:
+            n = 0
+            for question, key in chosen(one, choice, question_id):
+                yield from printed.sample_text(one, question, one.offsets.read(key), style, reasoning=reasoning)
+                yield f"{style.quiet('─' * 60)}\n"
+                n += 1
+            yield f"{visible(one.name)}: {n} sample{'' if n == 1 else 's'}\n"
+        elif question_id is not None:
+            yield from printed.question_text(one.question(question_id), style)
+            yield from printed.sample_list(sample_rows(one, question_id), style)
+        else:
+            rows = question_rows(one)
+            yield f"{style.title(visible(one.name))}: {len(rows)} questions; {LEGEND}\n"
+            yield from (printed.question_line(row, style) for row in rows)
+
+
+def _page(text: Iterator[str]) -> None:
+    """Through the pager on a terminal, else straight out."""
+    if sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
+        for part in text:
+            click.echo(part, nl=False)
+
+
+def _style() -> Style:
+    from harness.viewer.printed import Style
+
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return Style()
+    colours = {"correct": "green", "wrong": "red", "no_answer": "yellow", "undecided": "magenta"}
+    return Style(
+        title=lambda text: click.style(text, bold=True),
+        quiet=lambda text: click.style(text, dim=True),
+        answer=lambda text: click.style(text, bold=True, reverse=True),
+        verdicts=lambda verdict, text: click.style(text, fg=colours.get(verdict or "")),
+    )

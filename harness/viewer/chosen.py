@@ -1,0 +1,69 @@
+"""Which samples of a run are wanted: the filters of `harness show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.core.records import Key, Question, Verdict
+from harness.viewer.library import OpenBenchmark
+from harness.viewer.rows import SampleRow, sample_rows
+from harness.viewer.search import search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """verdicts: one of these, empty = any. truncated, unextracted: only such samples. level: the question's level, or
+    its last word ("5" finds "Level 5"). text: in the sample's text or reasoning. other: a benchmark whose sample of the
+    same key has another verdict.
+    """
+
+    verdicts: frozenset[Verdict] = frozenset()
+    truncated: bool = False
+    unextracted: bool = False
+    level: str | None = None
+    text: str | None = None
+    other: OpenBenchmark | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Nothing is left out."""
+        return self == Choice()
+
+    def question(self, question: Question) -> bool:
+        """Is the question of the level wanted?"""
+        if self.level is None:
+            return True
+        level = str(question.metadata.get("level", ""))
+        return self.level.casefold() in (level.casefold(), level.casefold().rpartition(" ")[2])
+
+    def sample(self, question_id: str, row: SampleRow) -> bool:
+        """Is the sample wanted, its text aside?"""
+        if self.verdicts and row.verdict not in self.verdicts:
+            return False
+        if (self.truncated and not row.truncated) or (self.unextracted and not row.unextracted):
+            return False
+        if self.other is None:
+            return True
+        theirs = self.other.verdict(Key(question_id, row.index))
+        return theirs is not None and row.verdict is not None and theirs != row.verdict
+
+
+def chosen(benchmark: OpenBenchmark, choice: Choice, question_id: str | None = None) -> Iterator[tuple[Question, Key]]:
+    """The stored samples that are wanted, question by question; of one question if `question_id` is given.
+
+    Raises `UsageError` for an unknown question, `StoreError` when the journal cannot be read.
+    """
+    asked = list(benchmark.questions.values()) if question_id is None else [benchmark.question(question_id)]
+    holding: set[Key] | None = None
+    if choice.text is not None:
+        holding = {
+            Key(hit.question_id, hit.sample_index) for step in search(benchmark, choice.text) for hit in step.hits
+        }
+    for question in asked:
+        if not choice.question(question):
+            continue
+        for row in sample_rows(benchmark, question.question_id):
+            key = Key(question.question_id, row.index)
+            if row.stored and choice.sample(question.question_id, row) and (holding is None or key in holding):
+                yield question, key

@@ -1,0 +1,110 @@
+"""Two runs of one benchmark: questions whose fraction moved, samples whose verdict flipped, settings that differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.core.errors import UsageError
+from harness.core.records import Key, Verdict
+from harness.runs.manifest import Difference, differences
+from harness.scoring import PairedComparison, compare_runs
+from harness.viewer.library import OpenBenchmark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """One question in both runs: fraction correct of graded samples in the first and the second."""
+
+    id: str
+    first: float
+    second: float
+    n_first: int
+    n_second: int
+
+    @property
+    def change(self) -> float:
+        """Second minus first."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """Samples of one key whose verdict differs: from the first run's to the second's, and how many."""
+
+    first: Verdict
+    second: Verdict
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Second run beside the first. paired: first minus second, as `harness report` has it; None with its `reason`.
+
+    moved: questions asked alike in both, in order. flips: over samples of equal index, the most frequent first.
+    n_same: such samples with equal verdicts. settings: identity fields that differ.
+    """
+
+    benchmark: str
+    paired: PairedComparison | None
+    reason: str
+    moved: Sequence[Moved]
+    flips: Sequence[Flip]
+    n_same: int
+    settings: Sequence[Difference]
+
+
+def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
+    """Overridden verdicts count as the person said."""
+    ours, theirs = first.tallies(overridden=True), second.tallies(overridden=True)
+    paired, reason = None, ""
+    try:
+        paired = compare_runs(ours, theirs)
+    except UsageError as error:
+        reason = str(error)
+    others = {tally.question.question_id: tally for tally in theirs}
+    moved = []
+    for tally in ours:
+        other = others.get(tally.question.question_id)
+        if other is None or not tally.n or not other.n or tally.question.row_digest != other.question.row_digest:
+            continue
+        moved.append(
+            Moved(
+                id=tally.question.question_id,
+                first=tally.correct / tally.n,
+                second=other.correct / other.n,
+                n_first=tally.n,
+                n_second=other.n,
+            )
+        )
+    flips, n_same = _flips(first, second, [question.id for question in moved])
+    return Compared(
+        benchmark=first.name,
+        paired=paired,
+        reason=reason,
+        moved=moved,
+        flips=flips,
+        n_same=n_same,
+        settings=differences(first.record.identity, second.record.identity),
+    )
+
+
+def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> list[tuple[int, Verdict, Verdict]]:
+    """Samples of the question whose verdicts differ: (index, the first run's, the second's)."""
+    found = []
+    for index in first.grades.get(question_id, {}):
+        ours, theirs = (run.verdict(Key(question_id, index)) for run in (first, second))
+        if ours is not None and theirs is not None and ours != theirs:
+            found.append((index, ours, theirs))
+    return sorted(found)
+
+
+def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:
+    counts: Counter[tuple[Verdict, Verdict]] = Counter()
+    n_both = 0
+    for question_id in question_ids:
+        n_both += len(first.grades.get(question_id, {}).keys() & second.grades.get(question_id, {}).keys())
+        counts.update((ours, theirs) for _, ours, theirs in flipped(first, second, question_id))
+    flips = [Flip(first=ours, second=theirs, n=n) for (ours, theirs), n in counts.most_common()]
+    return flips, n_both - counts.total()

@@ -1,0 +1,238 @@
+"""Runs opened for reading: every file is read once, and again when it has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.records import Grade, Key, Question, Verdict
+from harness.runs import grades as grade_file
+from harness.runs import overrides as override_file
+from harness.runs import questions as question_file
+from harness.runs.layout import BenchmarkFolder, RunFolder, labels
+from harness.runs.manifest import BenchmarkRecord, Manifest
+from harness.runs.overrides import Override
+from harness.scoring import QuestionTally, Score, score_file, tally
+from harness.viewer.offsets import SampleOffsets
+
+MAX_RUNS = 10_000
+"""Run folders that are taken from below the folders given."""
+
+T = TypeVar("T")
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a file from another; all zero: there is none."""
+
+    inode: int = 0
+    size: int = 0
+    modified_ns: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """The state of the file at `path`."""
+        try:
+            state = path.stat()
+        except OSError:
+            return cls()
+        return cls(state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+class Remembered:
+    """What was read from files, each with the state of the file at that time. `problems`: path → why it is unread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, tuple[Stamp, object]] = {}
+        self.problems: dict[Path, str] = {}
+
+    def read(self, path: Path, how: Callable[[], T], otherwise: T) -> T:
+        """`how()`, called again when the file at `path` has changed; `otherwise` where it is missing or damaged."""
+        stamp = Stamp.of(path)
+        known = self._kept.get(path)
+        if known is None or known[0] != stamp:
+            self.problems.pop(path, None)
+            value: object = otherwise
+            if stamp != Stamp():
+                try:
+                    value = how()
+                except HarnessError as error:
+                    self.problems[path] = str(error)
+            known = self._kept[path] = (stamp, value)
+        return known[1]  # type: ignore[return-value]
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """The states of all files read so far, as they were when they were read."""
+        return tuple(stamp for stamp, _ in self._kept.values())
+
+
+class OpenBenchmark:
+    """One benchmark of a run. `refresh` first; the values hold until the next call."""
+
+    def __init__(self, folder: BenchmarkFolder, record: BenchmarkRecord) -> None:
+        self.folder = folder
+        self.record = record
+        self.offsets = SampleOffsets(folder)
+        self.questions: dict[str, Question] = {}
+        self.grades: Mapping[str, Mapping[int, Grade]] = {}
+        self.overrides: Mapping[Key, Override] = {}
+        self.score: Score | None = None
+        self._files = Remembered()
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The benchmark's true name."""
+        return self.folder.name
+
+    @property
+    def problems(self) -> list[str]:
+        """Files that could not be read, a sentence each."""
+        return list(self._files.problems.values())
+
+    def refresh(self) -> tuple[object, ...]:
+        """Read what has changed. Returns a value that differs whenever anything did."""
+        folder, files = self.folder, self._files
+        with self._lock:
+            self.questions = files.read(folder.questions, self._read_questions, {})
+            self.grades = files.read(folder.grades, self._read_grades, {})
+            self.overrides = files.read(
+                folder.overrides, lambda: override_file.in_force(override_file.read(folder)), {}
+            )
+            self.score = files.read(folder.scores, lambda: score_file.read(folder), None)
+            files.read(folder.samples, self._refresh_offsets, None)
+            return files.stamps()
+
+    def question(self, question_id: str) -> Question:
+        """Raises `UsageError` with the near names."""
+        try:
+            return self.questions[question_id]
+        except KeyError:
+            near = near_names(question_id, self.questions)
+            raise UsageError(f"{self.name} has no question {question_id!a}.{near}") from None
+
+    def grade(self, key: Key) -> Grade | None:
+        """As the grader gave it; None where the sample is not graded."""
+        return self.grades.get(key.question_id, {}).get(key.sample_index)
+
+    def verdict(self, key: Key) -> Verdict | None:
+        """What counts: a person's word, else the grader's; None where there is neither."""
+        override = self.overrides.get(key)
+        if override is not None:
+            return override.verdict
+        grade = self.grade(key)
+        return None if grade is None else grade.verdict
+
+    def indices(self, question_id: str) -> list[int]:
+        """Indices of the question's samples, graded or only stored."""
+        return sorted(self.offsets.of(question_id).keys() | self.grades.get(question_id, {}).keys())
+
+    def all_grades(self, *, overridden: bool) -> list[Grade]:
+        """The grades of the planned questions, with what a person said in its place if `overridden`."""
+        found = [grade for samples in self.grades.values() for grade in samples.values()]
+        return override_file.apply(found, dict(self.overrides)) if overridden else found
+
+    def tallies(self, *, overridden: bool) -> Sequence[QuestionTally]:
+        """The questions with the grades that a score covers; empty without a question."""
+        if not self.questions:
+            return ()
+        grades = self.all_grades(overridden=overridden)
+        return tally(list(self.questions.values()), grades, self.record.plan.samples).questions
+
+    def _read_questions(self) -> dict[str, Question]:
+        asked = {question.question_id: question for question in question_file.read(self.folder)}
+        chosen = self.record.plan.question_ids
+        return asked if chosen is None else {name: asked[name] for name in chosen if name in asked}
+
+    def _read_grades(self) -> dict[str, dict[int, Grade]]:
+        found: dict[str, dict[int, Grade]] = {}
+        for grade in grade_file.read(self.folder):
+            found.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
+        return found
+
+    def _refresh_offsets(self) -> None:
+        self.offsets.refresh()
+
+
+class OpenRun:
+    """One run. `problem`: why it cannot be opened, else empty; it then has no benchmarks."""
+
+    def __init__(self, label: str, folder: RunFolder) -> None:
+        self.label = label
+        self.folder = folder
+        self.manifest: Manifest | None = None
+        self.benchmarks: dict[str, OpenBenchmark] = {}
+        self._files = Remembered()
+        self._lock = threading.Lock()
+
+    @property
+    def problem(self) -> str:
+        """Why the manifest cannot be read."""
+        return next(iter(self._files.problems.values()), "")
+
+    def refresh(self) -> None:
+        """Read the manifest if it has changed; benchmarks that were open stay open."""
+        with self._lock:
+            self.manifest = self._files.read(self.folder.manifest, lambda: Manifest.load(self.folder), None)
+            records = {} if self.manifest is None else self.manifest.benchmarks
+            opened = self.benchmarks
+            self.benchmarks = {
+                name: opened[name]
+                if name in opened and opened[name].record == record
+                else OpenBenchmark(self.folder.benchmark(name), record)
+                for name, record in records.items()
+            }
+
+    def benchmark(self, name: str) -> OpenBenchmark:
+        """The benchmark, refreshed. Raises `UsageError` with the near names."""
+        self.refresh()
+        if self.problem:
+            raise StoreError(self.problem)
+        if name not in self.benchmarks:
+            raise UsageError(f"run {self.label} has no benchmark {name!a}.{near_names(name, self.benchmarks)}")
+        self.benchmarks[name].refresh()
+        return self.benchmarks[name]
+
+
+class Library:
+    """All runs at or below the paths given; folders are looked through again at each `refresh`."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = [path.absolute() for path in paths]
+        self.runs: dict[str, OpenRun] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Find the runs. Raises `StoreError` when a path is neither a run nor a folder."""
+        with self._lock:
+            folders = list(dict.fromkeys(folder for path in self._paths for folder in _runs_at(path)))[:MAX_RUNS]
+            named = {label: RunFolder(path) for label, path in zip(labels(_as_runs(folders)), folders, strict=True)}
+            known = {run.folder.path: run for run in self.runs.values()}
+            self.runs = {}
+            for label, folder in named.items():
+                run = known.get(folder.path) or OpenRun(label, folder)
+                run.label = label
+                self.runs[label] = run
+
+    def run(self, label: str) -> OpenRun:
+        """The run of that label. Raises `UsageError` with the near names."""
+        if label not in self.runs:
+            self.refresh()
+        try:
+            return self.runs[label]
+        except KeyError:
+            raise UsageError(f"there is no run {label!a} here.{near_names(label, self.runs)}") from None
+
+
+def _as_runs(paths: Sequence[Path]) -> list[RunFolder]:
+    return [RunFolder(path) for path in paths]
+
+
+def _runs_at(path: Path) -> list[Path]:
+    """The run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
+    if (path / "manifest.json").is_file() or not path.is_dir():
+        return [RunFolder.open(path).path]
+    below = sorted({manifest.parent for depth in ("*", "*/*") for manifest in path.glob(f"{depth}/manifest.json")})
+    return below

@@ -1,0 +1,189 @@
+"""Where each sample of a journal stands, so that any of them can be read alone; the file may still grow.
+
+Guarantees: memory holds some 200 bytes a sample and one record at a time; a sample that is handed out has passed its
+checksum. Not covered: damage inside a record is noticed when that record is read, not before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO, NamedTuple
+
+from harness.core.errors import StoreError
+from harness.core.records import Key, Sample
+from harness.runs import record
+from harness.runs.index import HEAD_BYTES, Entry, read_entries
+from harness.runs.layout import BenchmarkFolder
+from harness.runs.safe_open import open_for_reading
+from harness.runs.survey import JournalReport, Line, lines, parse
+
+TAIL_BYTES = 1024
+"""Bytes at a record's end that are searched for its finish reason and token count."""
+
+AHEAD = 512
+"""Records whose ends are asked of the disk together."""
+
+_FINISH = b',"finish_reason":"'
+_ENDED = re.compile(
+    rb',"finish_reason":"(?P<reason>[^"\\]{0,64})","usage":\{[^{}]{0,200}?"completion_tokens":(?P<tokens>\d{1,12}|null)'
+)
+
+
+class Place(NamedTuple):
+    """One record. number: its line, from 1. offset, length: bytes. truncated: cut by max_tokens; tokens: of the
+    completion, None where the server did not say."""
+
+    number: int
+    offset: int
+    length: int
+    truncated: bool
+    tokens: int | None
+
+
+class SampleOffsets:
+    """The places of one benchmark's samples; the first record of a key counts. Safe to use from several threads."""
+
+    def __init__(self, folder: BenchmarkFolder) -> None:
+        self.n_samples = 0
+        self._folder = folder
+        self._by_question: dict[str, dict[int, Place]] = {}
+        self._end = 0
+        self._n_lines = 0
+        self._inode: int | None = None
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Take in what was appended since the last call. Raises `StoreError` when the file cannot be read."""
+        path = self._folder.samples
+        with self._lock:
+            try:
+                with open_for_reading(path) as file:
+                    self._refresh(file)
+            except FileNotFoundError:
+                self._forget()
+            except OSError as error:
+                raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+
+    def of(self, question_id: str) -> Mapping[int, Place]:
+        """The places of one question's samples, by sample index."""
+        return self._by_question.get(question_id, {})
+
+    def questions(self) -> list[str]:
+        """Ids of the questions that have samples."""
+        return list(self._by_question)
+
+    def line(self, key: Key) -> bytes:
+        """The record's line as it stands, without its newline. Raises `StoreError`."""
+        place = self.of(key.question_id).get(key.sample_index)
+        path = self._folder.samples
+        if place is None:
+            raise StoreError(f"{path} holds no sample {key.sample_index} of question {key.question_id!a}.")
+        try:
+            with open_for_reading(path) as file:
+                data = os.pread(file.fileno(), place.length, place.offset)
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+        return data.removesuffix(b"\n")
+
+    def read(self, key: Key) -> Sample:
+        """The sample of `key`, its checksum verified. Raises `StoreError` when it is not there or damaged."""
+        data = self.line(key)
+        place = self.of(key.question_id)[key.sample_index]
+        report = JournalReport()
+        sample = parse(Line(place.number, place.offset, place.length, data, True), self._folder, report)
+        if sample is None or sample.key != key:
+            reason = report.damaged[0].reason if report.damaged else "another sample stands there"
+            raise StoreError(
+                f"{self._folder.samples}, line {place.number}: {reason}. `harness doctor RUN` lists all damage."
+            )
+        return sample
+
+    def in_file_order(self) -> Iterator[tuple[Key, Place]]:
+        """Every key with its place, in the order of the file."""
+        with self._lock:
+            places = [
+                (Key(question_id, index), place)
+                for question_id, samples in self._by_question.items()
+                for index, place in samples.items()
+            ]
+        return iter(sorted(places, key=lambda item: item[1].offset))
+
+    def _refresh(self, file: BinaryIO) -> None:
+        state = os.fstat(file.fileno())
+        if state.st_ino != self._inode or state.st_size < self._end:  # replaced or cut: what we knew is void
+            self._forget()
+            self._inode = state.st_ino
+        if self._end == 0:
+            self._follow_index(file, state.st_size)
+        if self._end >= state.st_size:
+            return
+        report = JournalReport()
+        for line in lines(file, self._end, self._n_lines + 1):
+            if not line.complete:
+                return
+            self._take(line, report)
+            self._end += line.length
+            self._n_lines = line.number
+
+    def _follow_index(self, file: BinaryIO, size: int) -> None:
+        """Take what the index lists, with one small read a record, up to the first entry that the data does not bear
+        out."""
+        descriptor = file.fileno()
+        entries = list(read_entries(self._folder))
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        head = os.pread(descriptor, HEAD_BYTES, 0)
+        for number, entry in enumerate(entries):
+            if number % AHEAD == 0:
+                _announce(descriptor, entries[number : number + AHEAD])
+            after = entry.offset + entry.length
+            if entry.offset != self._end or entry.crc == 0 or entry.length < record.TAIL_BYTES or after > size:
+                return
+            begin = max(entry.offset, after - TAIL_BYTES)
+            seam = os.pread(descriptor, after - begin + HEAD_BYTES, begin)
+            tail, next_head = seam[: after - begin], seam[after - begin :]
+            key = record.head_key(head, self._folder.name)
+            if key is None or not tail.endswith(b',"crc":"%08x"}\n' % entry.crc):
+                return
+            self._n_lines = number + 1
+            self._end = after
+            self._add(key, self._n_lines, entry.offset, entry.length, tail)
+            head = next_head
+
+    def _take(self, line: Line, report: JournalReport) -> None:
+        if line.data is None:
+            return
+        key = record.head_key(line.data[:HEAD_BYTES], self._folder.name)
+        if key is None:  # a long key, or what an editor did to the line
+            sample = parse(line, self._folder, report)
+            key = None if sample is None else sample.key
+        if key is not None:
+            self._add(key, line.number, line.offset, line.length, line.data[-TAIL_BYTES:])
+
+    def _add(self, key: Key, number: int, offset: int, length: int, tail: bytes) -> None:
+        samples = self._by_question.setdefault(key.question_id, {})
+        if key.sample_index in samples:
+            return
+        # No string of the record can hold these bytes: inside a string every quotation mark is escaped.
+        ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
+        tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
+        samples[key.sample_index] = Place(
+            number, offset, length, ended is not None and ended["reason"] == b"length", tokens
+        )
+        self.n_samples += 1
+
+    def _forget(self) -> None:
+        self.n_samples = self._end = self._n_lines = 0
+        self._by_question = {}
+        self._inode = None
+
+
+def _announce(descriptor: int, entries: Iterable[Entry]) -> None:
+    """Have the kernel fetch the ends of these records together: a cold disk serves them ten times as fast."""
+    if hasattr(os, "posix_fadvise"):
+        for entry in entries:
+            begin = max(entry.offset, entry.offset + entry.length - TAIL_BYTES)
+            os.posix_fadvise(descriptor, begin, TAIL_BYTES + HEAD_BYTES, os.POSIX_FADV_WILLNEED)

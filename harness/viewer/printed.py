@@ -1,0 +1,140 @@
+"""Questions and samples as lines for a terminal: foreign text is made visible, never obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.core.inert import visible
+from harness.core.records import Grade, Key, Question, Sample, Verdict
+from harness.viewer.library import OpenBenchmark
+from harness.viewer.rows import QuestionRow, SampleRow, text_of, votes
+
+MAX_ANSWER_CHARS = 60
+"""Characters of an answer in a line of a list."""
+
+WORDS: dict[Verdict | None, str] = {
+    "correct": "correct",
+    "wrong": "wrong",
+    "no_answer": "no answer",
+    "undecided": "undecided",
+    None: "not graded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How parts are set off: functions from text to text. Without colour an answer is set off by signs."""
+
+    title: Callable[[str], str] = str
+    quiet: Callable[[str], str] = str
+    answer: Callable[[str], str] = "»{}«".format
+    verdicts: Callable[[Verdict | None, str], str] = lambda _verdict, text: text
+
+
+def lines(text: str) -> str:
+    """Foreign text of several lines: its line breaks stay, everything else that acts on a terminal is escaped."""
+    return "\n".join(visible(line.expandtabs(4)) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def question_text(question: Question, style: Style) -> Iterator[str]:
+    """The question with its options, reference answers and metadata."""
+    yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
+    yield f"{lines(text_of(question))}\n"
+    if question.metadata:
+        told = ", ".join(
+            f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
+        )
+        yield style.quiet(told) + "\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in question.references)}\n"
+
+
+def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
+    """A line a sample, then the votes."""
+    for row in rows:
+        facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
+        yield f"{facts}  {verdict_words(row, style)}\n"
+    counted = votes(rows)
+    if counted:
+        told = ", ".join(f"{_short(vote.answer)} ×{vote.n}{' (correct)' if vote.correct else ''}" for vote in counted)
+        yield f"votes: {told}\n"
+
+
+def verdict_words(row: SampleRow, style: Style) -> str:
+    """The verdict with what else a reader must know of it."""
+    notes = [WORDS[row.verdict]]
+    if row.graded is not None:
+        notes.append(f"by hand, the grader said {WORDS[row.graded]}")
+    if row.truncated:
+        notes.append("cut by max_tokens")
+    if row.unextracted:
+        notes.append("another box held the right answer")
+    return style.verdicts(row.verdict, ", ".join(notes))
+
+
+def sample_text(
+    benchmark: OpenBenchmark, question: Question, sample: Sample, style: Style, *, reasoning: bool
+) -> Iterator[str]:
+    """The sample as it was sent, its answer set off; `reasoning`: with the reasoning field."""
+    key = sample.key
+    grade = benchmark.grade(key)
+    verdict = benchmark.verdict(key)
+    facts = [
+        style.verdicts(verdict, WORDS[verdict]),
+        f"finish reason {visible(sample.finish_reason, 60)}",
+        f"{_tokens(sample.usage.completion_tokens).strip()} tokens",
+        f"{sample.timing.total:.1f} s",
+    ]
+    title = f"{visible(question.benchmark)} · {visible(question.question_id)} · sample {sample.sample_index}"
+    yield f"{style.title(title)}\n{', '.join(facts)}\n"
+    yield from _override(benchmark, key)
+    if grade is not None:
+        yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}   "
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in question.references)}\n\n"
+    if sample.reasoning:
+        if reasoning:
+            yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
+        else:
+            yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; --reasoning shows it]") + "\n\n"
+    yield f"{_highlighted(sample.text, grade, style)}\n"
+
+
+def question_line(row: QuestionRow, style: Style) -> str:
+    """The question in a list: its number, id, fraction with interval, strip, reference, majority answer."""
+    signs = {"c": "correct", "w": "wrong", "n": "no_answer", "u": "undecided"}
+    strip = "".join(style.verdicts(signs.get(sign), _STRIP[sign]) for sign in row.verdicts)  # type: ignore[arg-type]
+    fraction = "     –    " if row.fraction is None else f"{100 * row.fraction:4.0f} % {row.n_correct}/{row.n_graded}"
+    majority = "" if row.majority is None else f"   majority {_short(row.majority)}"
+    reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references)
+    return f"{fraction:<12} {strip}  {visible(row.id, 60)}   reference {reference}{majority}\n"
+
+
+_STRIP = {"c": "+", "w": "-", "n": "o", "u": "?", ".": "."}
+
+
+def _override(benchmark: OpenBenchmark, key: Key) -> Iterator[str]:
+    override = benchmark.overrides.get(key)
+    if override is not None:
+        graded = WORDS[override.graded]
+        yield (
+            f"by hand: {WORDS[override.verdict]} (the grader said {graded}), by {visible(override.who, 100)} "
+            f"at {visible(override.when, 40)}: {visible(override.why, 2000)}\n"
+        )
+
+
+def _highlighted(text: str | None, grade: Grade | None, style: Style) -> str:
+    if text is None:
+        return style.quiet("[no text]")
+    if grade is None or grade.span is None or not 0 <= grade.span[0] < grade.span[1] <= len(text):
+        return lines(text)
+    start, end = grade.span
+    answer = "\n".join(style.answer(line) for line in lines(text[start:end]).split("\n"))
+    return f"{lines(text[:start])}{answer}{lines(text[end:])}"
+
+
+def _short(answer: str | None) -> str:
+    return "–" if answer is None else visible(answer, MAX_ANSWER_CHARS)
+
+
+def _tokens(tokens: int | None) -> str:
+    return f"{'?' if tokens is None else format(tokens, ','):>7}"

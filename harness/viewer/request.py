@@ -1,0 +1,55 @@
+"""The request of a sample, spelt anew from what the run has stored, as a `curl` command. It holds no key."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from urllib.parse import quote
+
+from harness.client.protocol.payload import RequestTemplate
+from harness.client.protocol.spelling import Spelling
+from harness.core import codec
+from harness.core.records import Question, Sample
+from harness.runs.manifest import BenchmarkRecord
+
+KEY_PLACEHOLDER = "$API_KEY"
+"""Stands where the key stood: a variable of the shell."""
+
+
+def template(record: BenchmarkRecord) -> RequestTemplate:
+    """What the requests of a benchmark have in common, by its manifest.
+
+    Not covered: a bound on new tokens that was lowered for one request to fit the server's context.
+    """
+    identity, settings = record.identity, record.settings
+    sampling = dict(identity.get("sampling") or {})
+    bound = sampling.pop("max_tokens", None)
+    return RequestTemplate(
+        model=str(identity.get("model", "")),
+        sampling=sampling,
+        max_tokens=identity.get("fitted_max_tokens") or bound,
+        spelling=Spelling(
+            api="completions" if identity.get("api") == "completions" else "chat",
+            stream=settings.get("stream", True),
+            stream_usage=settings.get("stream_usage", True),
+            max_tokens_field=settings.get("max_tokens_field", "max_tokens"),
+            seed_field=settings.get("seed_field", "seed"),
+            chat_template_kwargs=identity.get("chat_template_kwargs") or {},
+            extra_body=identity.get("extra_body") or {},
+        ),
+    )
+
+
+def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
+    """A command for a shell, in ASCII: no character of a question acts on the terminal that it is pasted into."""
+    spelt = template(record)
+    body = json.dumps(codec.decode(spelt.body(question, sample.seed))).replace("\x7f", r"\u007f")
+    url = quote(sample.endpoint.rstrip("/") + spelt.path, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
+    return " \\\n  ".join(
+        (
+            f"curl {shlex.quote(url)}",
+            "-H 'Content-Type: application/json'",
+            f'-H "Authorization: Bearer {KEY_PLACEHOLDER}"',
+            f"--data-raw {shlex.quote(body)}",
+        )
+    )

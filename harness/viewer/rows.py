@@ -1,0 +1,161 @@
+"""What a page shows of a run: questions and samples as rows of plain values."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.core.records import Key, Question, Verdict
+from harness.scoring.intervals import Interval, wilson
+from harness.viewer.library import OpenBenchmark
+
+EXCERPT_CHARS = 200
+"""Characters of a question that a list shows."""
+
+MAX_VOTES = 50
+"""Different answers that a question's page lists, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRow:
+    """One sample in a list. verdict: what counts, None = not graded; graded: the grader's where a person overrode it.
+
+    stored: its text stands in the journal. truncated: cut by max_tokens. unextracted: another box held the right one.
+    """
+
+    index: int
+    verdict: Verdict | None
+    graded: Verdict | None
+    extracted: str | None
+    vote: str | None
+    rule: str | None
+    truncated: bool
+    unextracted: bool
+    tokens: int | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """An answer and the samples that gave it. answer: its canonical form."""
+
+    answer: str
+    n: int
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRow:
+    """One question in a list. number: its place in the benchmark, from 1. verdicts: a sign a sample in the order of
+    indices (see `SIGNS`). fraction: correct of graded; interval: 95 %; None before any grading.
+    mean_tokens: over samples whose server stated them. majority: the most frequent answer, and whether it is correct.
+    """
+
+    number: int
+    id: str
+    excerpt: str
+    references: tuple[str, ...]
+    metadata: dict[str, Any]
+    verdicts: str
+    n_graded: int
+    n_correct: int
+    n_truncated: int
+    n_unextracted: int
+    n_overridden: int
+    fraction: float | None
+    interval: Interval | None
+    mean_tokens: float | None
+    majority: str | None
+    majority_correct: bool
+    rules: tuple[str, ...]
+
+
+SIGNS: dict[Verdict | None, str] = {"correct": "c", "wrong": "w", "no_answer": "n", "undecided": "u", None: "."}
+"""One character a verdict, for the strip of a question."""
+
+
+def text_of(question: Question) -> str:
+    """What was asked, the roles of a conversation before their messages."""
+    if not question.messages:
+        return question.prompt
+    if len(question.messages) == 1:
+        return question.messages[0].content
+    return "\n\n".join(f"[{message.role}] {message.content}" for message in question.messages)
+
+
+def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[SampleRow]:
+    """The question's samples by index, graded or not."""
+    places = benchmark.offsets.of(question_id)
+    rows = []
+    for index in benchmark.indices(question_id):
+        key = Key(question_id, index)
+        grade, place = benchmark.grade(key), places.get(index)
+        override = benchmark.overrides.get(key)
+        rows.append(
+            SampleRow(
+                index=index,
+                verdict=benchmark.verdict(key),
+                graded=grade.verdict if grade is not None and override is not None else None,
+                extracted=None if grade is None else grade.extracted,
+                vote=None if grade is None else grade.vote,
+                rule=None if grade is None else grade.rule,
+                truncated=grade.truncated if grade is not None else place is not None and place.truncated,
+                unextracted=grade is not None and grade.unextracted,
+                tokens=grade.completion_tokens if grade is not None else None if place is None else place.tokens,
+                stored=place is not None,
+            )
+        )
+    return rows
+
+
+def votes(rows: Sequence[SampleRow]) -> list[Vote]:
+    """The answers by how many samples gave them."""
+    counts = Counter(row.vote for row in rows if row.vote is not None and row.verdict != "no_answer")
+    right = {row.vote for row in rows if row.verdict == "correct"}
+    return [Vote(answer=answer, n=n, correct=answer in right) for answer, n in counts.most_common(MAX_VOTES)]
+
+
+def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> QuestionRow:
+    """The question's row in a list."""
+    rows = sample_rows(benchmark, question.question_id)
+    graded = [row for row in rows if row.verdict is not None]
+    correct = sum(row.verdict == "correct" for row in graded)
+    tokens = [row.tokens for row in rows if row.tokens is not None]
+    first = next(iter(votes(rows)), None)
+    text = text_of(question)
+    return QuestionRow(
+        number=number,
+        id=question.question_id,
+        excerpt=text if len(text) <= EXCERPT_CHARS else text[:EXCERPT_CHARS] + "…",
+        references=question.references,
+        metadata=question.metadata,
+        verdicts="".join(SIGNS[row.verdict] for row in rows),
+        n_graded=len(graded),
+        n_correct=correct,
+        n_truncated=sum(row.truncated for row in rows),
+        n_unextracted=sum(row.unextracted for row in rows),
+        n_overridden=sum(row.graded is not None for row in rows),
+        fraction=correct / len(graded) if graded else None,
+        interval=interval(correct, len(graded)),
+        mean_tokens=math.fsum(tokens) / len(tokens) if tokens else None,
+        majority=None if first is None else first.answer,
+        majority_correct=first is not None and first.correct,
+        rules=tuple(sorted({row.rule for row in rows if row.rule is not None})),
+    )
+
+
+def question_rows(benchmark: OpenBenchmark) -> list[QuestionRow]:
+    """All questions in the order asked."""
+    return [
+        question_row(benchmark, number, question) for number, question in enumerate(benchmark.questions.values(), 1)
+    ]
+
+
+def interval(correct: int, n: int) -> Interval | None:
+    """Wilson's 95 % interval of the chance that a sample of this question is correct; None without a sample."""
+    return wilson(np.array(correct / n), np.array(n)).interval() if n else None

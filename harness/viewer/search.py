@@ -1,0 +1,139 @@
+"""Exact text in the samples of a benchmark: the journal is read through, no index is kept.
+
+Guarantees: every sample that holds the text is found, also in a run that grows; memory stays within one block and one
+record. Upper and lower case are one when the text sought has no capital letter (A–Z only). At most `MAX_HITS` samples
+are found. Why there is no index: `docs/decisions/viewer.md`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.core import codec
+from harness.core.errors import StoreError, UsageError
+from harness.core.records import Key
+from harness.runs.safe_open import open_for_reading
+from harness.viewer.library import OpenBenchmark
+
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Bytes of the journal read at once; the progress moves by as much."""
+
+MAX_HITS = 500
+"""Samples after which a search ends."""
+
+MAX_SOUGHT_CHARS = 1_000
+"""Longest text that may be sought."""
+
+CONTEXT_CHARS = 80
+"""Characters shown on either side of a hit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A sample that holds the text. part: the field where it stands first; before, match, after: its surroundings."""
+
+    question_id: str
+    sample_index: int
+    part: Literal["text", "reasoning"]
+    before: str
+    match: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far a search is. done, total: bytes; hits: found since the step before."""
+
+    done: int
+    total: int
+    hits: tuple[Hit, ...]
+
+
+def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Step]:
+    """The samples whose text or reasoning holds `sought`, in file order, with the progress after each block.
+
+    Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
+    """
+    if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
+        raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
+    folded = sought == sought.lower()
+    needles = _as_stored(sought.translate(_LOWER) if folded else sought)
+    keep = max(map(len, needles)) - 1
+    places = list(benchmark.offsets.in_file_order())
+    starts = [place.offset for _, place in places]
+    total = places[-1][1].offset + places[-1][1].length if places else 0
+    done, n_hits, looked_at, tail = 0, 0, -1, b""
+    try:
+        with open_for_reading(benchmark.folder.samples) as file:
+            while n_hits < MAX_HITS and done < total and (block := file.read(min(BLOCK_BYTES, total - done))):
+                data = tail + block
+                base = done - len(tail)
+                haystack = data.lower() if folded else data
+                hits = []
+                at = _first(haystack, needles, 0)
+                while at >= 0 and n_hits < MAX_HITS:
+                    number = bisect.bisect_right(starts, base + at) - 1
+                    if number > looked_at:  # each record is looked at once, whole
+                        looked_at = number
+                        hit = _hit(benchmark, places[number][0], sought, folded)
+                        if hit is not None:
+                            hits.append(hit)
+                            n_hits += 1
+                    after = starts[number + 1] - base if number + 1 < len(starts) else len(data)
+                    at = _first(haystack, needles, after)
+                done += len(block)
+                tail = data[-keep:] if keep else b""
+                yield Step(done=done, total=total, hits=tuple(hits))
+    except OSError as error:
+        raise StoreError(f"cannot read {benchmark.folder.samples}: {error.strerror or error}.") from error
+
+
+def _hit(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
+    """Where the text stands in the sample; None when only another field, or a damaged record, holds it."""
+    try:
+        sample = benchmark.offsets.read(key)
+    except StoreError:
+        return None
+    parts: tuple[tuple[Literal["text", "reasoning"], str | None], ...] = (
+        ("text", sample.text),
+        ("reasoning", sample.reasoning),
+    )
+    for part, text in parts:
+        if text is None:
+            continue
+        at = find(text, sought, folded)
+        if at >= 0:
+            end = at + len(sought)
+            return Hit(
+                question_id=key.question_id,
+                sample_index=key.sample_index,
+                part=part,
+                before=text[max(0, at - CONTEXT_CHARS) : at],
+                match=text[at:end],
+                after=text[end : end + CONTEXT_CHARS],
+            )
+    return None
+
+
+def _as_stored(text: str) -> list[bytes]:
+    """The bytes of `text` inside a record's string: in UTF-8, or all escaped beside a lone surrogate."""
+    return list(dict.fromkeys((codec.encode(text)[1:-1], json.dumps(text).encode("ascii")[1:-1])))
+
+
+def _first(haystack: bytes, needles: list[bytes], start: int) -> int:
+    """The first place of any needle, -1 without one."""
+    return min((at for needle in needles if (at := haystack.find(needle, start)) >= 0), default=-1)
+
+
+def find(text: str, sought: str, folded: bool) -> int:
+    """Position of `sought` in `text`, -1 when it is not there. folded: A–Z and a–z are one."""
+    if not folded:
+        return text.find(sought)
+    return text.translate(_LOWER).find(sought)  # never changes a length, as `str.lower` may
+
+
+_LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}

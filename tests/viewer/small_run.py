@@ -1,0 +1,133 @@
+"""Small run folders with known samples, written and graded by the real parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.core.checksums import digest
+from harness.core.records import AnswerKind, Message, Question, Sample, Timing, Usage
+from harness.runs import Journal, RunFolder
+from harness.runs import questions as question_file
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from harness.scoring.pipeline import Grading, score_run
+
+IDENTITY = {
+    "model": "org/model-7b",
+    "api": "chat",
+    "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768},
+    "chat_template_kwargs": {"enable_thinking": True},
+    "extra_body": {},
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model said to one request."""
+
+    text: str | None
+    reasoning: str | None = None
+    finish_reason: str = "stop"
+    tokens: int | None = 7
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and its samples."""
+
+    text: str
+    reference: str
+    said: Sequence[Said]
+    kind: AnswerKind = "integer"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+SMALL: dict[str, Asked] = {
+    "q1": Asked(
+        r"What is $\frac{84}{2}$?",
+        "42",
+        [
+            Said(r"Half of 84 is \(42\), so $\boxed{42}$.", reasoning="First I halve 84.\nWait, 2 · 42 = 84."),
+            Said(r"It is $\boxed{41}$.", tokens=None),
+            Said(r"First $\boxed{42}$, no: $\boxed{43}$."),
+        ],
+        metadata={"level": "Level 5", "subject": "Algebra"},
+    ),
+    "q2/odd id": Asked(
+        "What is 1 + 1?",
+        "2",
+        [
+            Said("I go on and on", finish_reason="length", tokens=32768),
+            Said(r"\boxed{2}"),
+            Said(None, reasoning="nothing but thoughts"),
+        ],
+        metadata={"level": "Level 1", "subject": "Counting"},
+    ),
+}
+
+
+def question(benchmark: str, question_id: str, asked: Asked) -> Question:
+    """The question's record."""
+    return Question(
+        benchmark=benchmark,
+        question_id=question_id,
+        messages=(Message("user", asked.text),),
+        references=(asked.reference,),
+        kind=asked.kind,
+        metadata=dict(asked.metadata),
+        row_digest=digest([asked.text]),
+        prompt_digest="",
+    )
+
+
+def sample(benchmark: str, question_id: str, index: int, said: Said) -> Sample:
+    """The sample's record."""
+    return Sample(
+        benchmark=benchmark,
+        question_id=question_id,
+        sample_index=index,
+        text=said.text,
+        reasoning=said.reasoning,
+        finish_reason=said.finish_reason,
+        usage=Usage(prompt_tokens=11, completion_tokens=said.tokens),
+        timing=Timing(started=1_800_000_000.0, first_token=0.25, last_token=2.5, total=2.75, events=9),
+        endpoint="http://127.0.0.1:8000/v1",
+        seed=1000 + index,
+    )
+
+
+def write_run(
+    path: Path,
+    benchmarks: Mapping[str, Mapping[str, Asked]] | None = None,
+    *,
+    identity: Mapping[str, Any] | None = None,
+    scored: bool = True,
+) -> RunFolder:
+    """A run of these questions and samples; graded and scored by the rules if `scored`."""
+    benchmarks = {"demo": SMALL} if benchmarks is None else benchmarks
+    folder = RunFolder(path)
+    folder.create()
+    records = {}
+    for name, questions in benchmarks.items():
+        place = folder.benchmark(name)
+        place.create()
+        question_file.write(place, [question(name, key, asked) for key, asked in questions.items()])
+        said = [sample(name, key, i, s) for key, asked in questions.items() for i, s in enumerate(asked.said)]
+        append(folder, name, said)
+        planned = max(len(asked.said) for asked in questions.values())
+        records[name] = BenchmarkRecord(identity={**IDENTITY, **(identity or {})}, plan=Plan(samples=planned))
+    Manifest(
+        harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model-7b", benchmarks=records
+    ).save(folder)
+    if scored:
+        score_run(folder, Grading())
+    return folder
+
+
+def append(folder: RunFolder, benchmark: str, samples: Sequence[Sample]) -> None:
+    """Store samples as a run does."""
+    with Journal.open(folder.benchmark(benchmark)) as journal:
+        for one in samples:
+            journal.append(one)

@@ -1,0 +1,145 @@
+"""`harness show` and `harness diff`, driven as a user drives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reports.payloads import PAYLOADS
+from tests.system.command import harness
+from tests.viewer.small_run import SMALL, Asked, Said, write_run
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shown")
+    write_run(folder / "a")
+    other = [Said(r"\boxed{42}"), Said(r"\boxed{42}"), Said(r"\boxed{43}")]
+    changed = {**SMALL, "q1": Asked(SMALL["q1"].text, "42", other)}
+    write_run(folder / "b", {"demo": changed}, identity={"seed": 7})
+    return folder
+
+
+def shown(folder: Path, *words: str) -> str:
+    done = harness(folder, "show", *words)
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def test_a_run_is_shown_as_a_list_of_its_questions(results: Path) -> None:
+    lines = shown(results, "a").splitlines()
+    assert lines[0] == "demo: 2 questions; + correct, - wrong, o no answer, ? undecided"
+    assert lines[1].split() == ["33", "%", "1/3", "+--", "q1", "reference", "42", "majority", "42"]
+    assert lines[2].split()[3] == "o+o"
+
+
+def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
+    out = shown(results, "a", "q1")
+    assert r"What is $\frac{84}{2}$?" in out
+    assert "level Level 5, subject Algebra" in out
+    assert "wrong, another box held the right answer" in out
+    assert "votes: 42 ×1 (correct), 41 ×1, 43 ×1" in out
+
+
+def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:
+    out = shown(results, "a", "q1:0")
+    assert r"Half of 84 is \(42\), so $\boxed{»42«}$." in out
+    assert "[reasoning of 36 characters; --reasoning shows it]" in out
+    assert "answer found by box at characters 33–35: 42" in out
+    assert "curl http://127.0.0.1:8000/v1/chat/completions" in out
+    assert "2 · 42 = 84" not in out
+    assert "2 · 42 = 84" in shown(results, "a", "q1:0", "--reasoning")
+
+
+@pytest.mark.parametrize(
+    ("words", "samples"),
+    [
+        (["--wrong"], ["q1 1", "q1 2"]),
+        (["--no-answer"], ["q2/odd id 0", "q2/odd id 2"]),
+        (["--wrong", "--no-answer"], ["q1 1", "q1 2", "q2/odd id 0", "q2/odd id 2"]),
+        (["--undecided"], []),
+        (["--cut"], ["q2/odd id 0"]),
+        (["--near-miss"], ["q1 2"]),
+        (["--level", "5", "--wrong"], ["q1 1", "q1 2"]),
+        (["--level", "level 1", "--cut"], ["q2/odd id 0"]),
+        (["--level", "3"], []),
+        (["--grep", "halve"], ["q1 0"]),
+        (["--grep", "boxed", "--wrong"], ["q1 1", "q1 2"]),
+        (["--disagree", "b"], ["q1 1"]),
+        (["q1", "--near-miss"], ["q1 2"]),
+    ],
+)
+def test_filters_narrow_down(results: Path, words: list[str], samples: list[str]) -> None:
+    out = shown(results, "a", *words)
+    titles = [line for line in out.splitlines() if line.startswith("demo · ")]
+    assert titles == [f"demo · {name} · sample {index}" for name, _, index in (s.rpartition(" ") for s in samples)]
+    assert out.splitlines()[-1] == f"demo: {len(samples)} sample{'' if len(samples) == 1 else 's'}"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["a", "q3"], 2, "demo has no question 'q3'."),
+        (["a", "q1:9"], 3, "holds no sample 9 of question 'q1'"),
+        (["a", "q2/od id"], 2, "demo has no question 'q2/od id'. Did you mean q2/odd id?"),
+        (["a", "q1:x"], 2, "demo has no question 'q1:x'"),
+        (["c"], 3, "there is no run at"),
+        (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
+        (["a", "--disagree", "c"], 3, "there is no run at"),
+        (["a", "--grep", " "], 2, "1 to 1000 characters"),
+    ],
+)
+def test_a_mistake_is_one_sentence(results: Path, words: list[str], code: int, sentence: str) -> None:
+    done = harness(results, "show", *words)
+    assert done.code == code
+    assert sentence in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_question_of_several_benchmarks_must_be_named_with_its_benchmark(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", {"one": SMALL, "two": SMALL})
+    done = harness(tmp_path, "show", "run", "q1")
+    assert "question 'q1' stands in one, two; name one with --benchmark" in done.err
+    assert shown(tmp_path, "run", "q1", "--benchmark", "two").startswith("two · q1")
+
+
+def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
+    said = [Said(payload, reasoning=payload) for payload in PAYLOADS]
+    hostile = "\x1b]0;title\x07\u202e"
+    asked = Asked(hostile + PAYLOADS[0], "1" + hostile, said, kind="text", metadata={hostile: hostile})
+    write_run(tmp_path / "run", {"demo": {"q" + hostile: asked}})
+    outs = [
+        shown(tmp_path, "run"),
+        shown(tmp_path, "run", "q" + hostile),
+        shown(tmp_path, "run", "--wrong", "--no-answer", "--undecided", "--reasoning"),
+        shown(tmp_path, "run", f"q{hostile}:19"),
+        harness(tmp_path, "diff", "run", "run").out,
+    ]
+    for out in outs:
+        assert not {sign for sign in out if not sign.isprintable()} - {"\n"}
+    assert r"\x1b]52;c;cm0gLXJm\x07" in outs[2]
+
+
+def test_differences_of_two_runs(results: Path) -> None:
+    done = harness(results, "diff", "a", "b")
+    assert done.code == 0
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
+    assert lines[2].startswith("B − A = +16.7 points; 95 %: ")
+    assert "seed: not set → 7" in lines
+    assert "q1 33 % of 3 67 % of 3 +33" in lines
+    assert "1 sample from wrong to correct" in lines
+    assert "5 samples with one verdict in both" in lines
+
+
+def test_runs_without_a_common_benchmark_are_refused(results: Path) -> None:
+    write_run(results / "c", {"another": SMALL})
+    done = harness(results, "diff", "a", "c")
+    assert (done.code, done.err) == (2, "harness: a and c share no benchmark.\n")
+
+
+def test_a_run_without_grades_is_shown(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", scored=False)
+    assert "..." in shown(tmp_path, "run")
+    assert "not graded" in shown(tmp_path, "run", "q1:0")

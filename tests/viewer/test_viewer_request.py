@@ -1,0 +1,88 @@
+"""The request shown is the request that was sent, and it acts on no terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.client.protocol.spelling import Spelling
+from harness.core.records import Key
+from harness.generation.settings import BenchmarkSettings
+from harness.presets.sampling import Sampling
+from harness.runs import RunFolder
+from harness.runs.manifest import BenchmarkRecord, Plan
+from harness.viewer.library import OpenRun
+from harness.viewer.request import curl
+from tests.faults.server import FaultServer
+from tests.generation.small_runs import question_set, run, run_settings, well
+from tests.reports.payloads import PAYLOADS
+from tests.viewer.small_run import IDENTITY, Asked, Said, question, sample
+
+
+def body_of(command: str) -> Any:
+    words = shlex.split(command.replace("\\\n", " "))
+    return json.loads(words[words.index("--data-raw") + 1])
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        Spelling(),
+        Spelling(api="completions", stream=False),
+        Spelling(
+            max_tokens_field="max_completion_tokens",
+            chat_template_kwargs={"enable_thinking": True},
+            extra_body={"top_k": 20, "note": 'it\'s "quoted"'},
+        ),
+    ],
+)
+def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
+    asked = question_set(tmp_path, 2, api=spelling.api)
+    sampling = {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=0.6, top_p=0.9, max_tokens=99))}
+    with FaultServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=sampling, spelling=spelling)
+        run(settings, asked)
+        sent = {json.dumps(request.json, sort_keys=True) for request in server.requests if request.method == "POST"}
+    opened = OpenRun("run", RunFolder(tmp_path / "run")).benchmark("sums")
+    shown = set()
+    for question_id, stored in opened.questions.items():
+        for index in range(2):
+            command = curl(opened.record, stored, opened.offsets.read(Key(question_id, index)))
+            assert command.startswith(f"curl {server.base_url}{spelling.path}")
+            shown.add(json.dumps(body_of(command), sort_keys=True))
+    assert shown == sent
+    assert len(sent) == 4
+
+
+def test_a_shell_sends_it_as_it_stands(tmp_path: Path) -> None:
+    """With a `curl` that prints what it was given, in a real shell."""
+    fake = tmp_path / "curl"
+    fake.write_text('#!/bin/sh\nfor word; do printf "%s\\0" "$word"; done\n')
+    fake.chmod(0o755)
+    text = "\n".join(PAYLOADS) + "$(touch hacked) `touch hacked` '; touch hacked; '"
+    asked = question("demo", "q", Asked(text, "1", []))
+    command = curl(record(), asked, sample("demo", "q", 0, Said("")))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "API_KEY": "k"}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    words = done.stdout.decode().split("\0")
+    assert json.loads(words[words.index("--data-raw") + 1])["messages"] == [{"role": "user", "content": text}]
+    assert "Authorization: Bearer k" in words
+    assert not (tmp_path / "hacked").exists()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_it_is_plain_ascii(payload: str) -> None:
+    asked = question("demo", "q", Asked(payload + "\x7f\x1b", "1", []))
+    command = curl(record(), asked, sample("demo", "q", 0, Said("")))
+    assert all(" " <= sign <= "~" or sign == "\n" for sign in command)
+    assert body_of(command)["messages"][0]["content"] == payload + "\x7f\x1b"
+
+
+def record() -> BenchmarkRecord:
+    return BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1))

@@ -1,0 +1,89 @@
+"""A search finds every sample that holds the text, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.errors import UsageError
+from harness.core.records import Key
+from harness.runs import RunFolder
+from harness.viewer import search as searching
+from harness.viewer.library import OpenBenchmark, OpenRun
+from tests.viewer.small_run import Asked, Said, write_run
+
+
+def found(benchmark: OpenBenchmark, sought: str) -> list[Key]:
+    return [Key(hit.question_id, hit.sample_index) for step in searching.search(benchmark, sought) for hit in step.hits]
+
+
+def opened(run: RunFolder) -> OpenBenchmark:
+    return OpenRun("run", run).benchmark("demo")
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path) -> OpenBenchmark:
+    return opened(write_run(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("sought", "where"),
+    [
+        ("halve", [("q1", 0)]),
+        ("WAIT", []),
+        ("Wait", [("q1", 0)]),
+        ("wait", [("q1", 0)]),
+        (r"\boxed{42}", [("q1", 0), ("q1", 2)]),
+        ("84.\nWait", [("q1", 0)]),
+        ("2 · 42", [("q1", 0)]),
+        ("nothing but thoughts", [("q2/odd id", 2)]),
+        ("finish_reason", []),  # stands in every record, and in no text
+        ("127.0.0.1", []),
+        ("n4wait", []),
+    ],
+)
+def test_texts_and_reasoning_are_searched(benchmark: OpenBenchmark, sought: str, where: list[tuple[str, int]]) -> None:
+    assert found(benchmark, sought) == where
+
+
+def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
+    (hit,) = [hit for step in searching.search(benchmark, "half of") for hit in step.hits]
+    assert (hit.part, hit.before, hit.match) == ("text", "", "Half of")
+    assert hit.after.startswith(r" 84 is \(42\)")
+
+
+@pytest.mark.parametrize("sought", ["", " \n", "x" * 1001])
+def test_nothing_and_too_much_are_refused(benchmark: OpenBenchmark, sought: str) -> None:
+    with pytest.raises(UsageError, match="1 to 1000 characters"):
+        list(searching.search(benchmark, sought))
+
+
+def test_a_search_ends_at_its_bound(benchmark: OpenBenchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "MAX_HITS", 2)
+    assert found(benchmark, "boxed") == [("q1", 0), ("q1", 1)]
+
+
+texts = st.text(alphabet=st.sampled_from('aAbn\\u"é\n\x1b中\ud800 /'), max_size=40)
+
+
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=6), texts.filter(str.strip), st.integers(1, 64))
+def test_the_same_as_looking_into_every_sample(
+    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str]], sought: str, block: int
+) -> None:
+    asked = Asked("?", "1", [Said(text, reasoning=thought) for text, thought in said])
+    benchmark = opened(write_run(tmp_path_factory.mktemp("any") / "run", {"demo": {"q": asked}}, scored=False))
+
+    def holds(text: str) -> bool:
+        small = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+        return sought in (small if sought == sought.lower() else text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "BLOCK_BYTES", block)  # every needle falls across blocks
+        steps = list(searching.search(benchmark, sought))
+    assert [hit.sample_index for step in steps for hit in step.hits] == [
+        i for i, (text, thought) in enumerate(said) if holds(text) or holds(thought)
+    ]
+    assert steps[-1].done == steps[-1].total == benchmark.folder.samples.stat().st_size
