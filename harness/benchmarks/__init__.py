@@ -1,1 +1,4 @@
-"""From a benchmark's card to rendered questions: cards, catalogue, sources, prompts, other tools' outputs."""
+"""From a benchmark's card to rendered questions with fixed references.
+
+Enter by `catalogue.load` for a card and `questions.build` for its questions; `data` says whether rows are here.
+"""

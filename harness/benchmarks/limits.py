@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 MAX_DATA_BYTES = 4 * 1024**3
-"""Longest data file after decompression."""
+"""Longest data file after decompression, in bytes."""
 
 MAX_FIELD_CHARS = 2_000_000
-"""Longest text of one field of a row; a longer one is no question."""
+"""Longest text of one field of a row, in characters; a longer one is no question."""
 
 MAX_RESPONSE_CHARS = 64_000_000
-"""Longest text of one field of a file of model outputs."""
+"""Longest text of one field of a file of model outputs, in characters."""
 
 MAX_DEPTH = 200
-"""Deepest nesting of a row."""
+"""Deepest nesting of a row, in levels."""
 
 MAX_ROWS = 5_000_000
 """Most rows of one data file."""
 
 MAX_DOWNLOAD_BYTES = 1024**3
-"""Longest file that is downloaded from a plain address."""
+"""Longest file that is downloaded from a plain address, in bytes."""

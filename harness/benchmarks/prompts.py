@@ -229,7 +229,8 @@ PROMPTS: dict[str, Prompt] = {
 """Prompts by name; a card may add its own."""
 
 MIN_INSTRUCTION_CHARS = 20
-"""Shorter texts around a question ("Problem:") are layout, not an instruction to look for in the data."""
+"""Shortest text around a question, in characters, that is taken for an instruction; shorter ones ("Problem:") are
+layout."""
 
 INSTRUCTIONS: tuple[str, ...] = (
     BOXED,

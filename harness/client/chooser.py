@@ -12,7 +12,7 @@ from harness.client.protocol.reply import Reply
 
 
 def open_transport(name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False) -> Transport:
-    """The transport of that name; for its full speed run it on `streams.new_event_loop`.
+    """The transport of that name; for its full speed run it on `event_loop.new_event_loop`.
 
     ca_file: PEM file of certificate authorities; insecure: certificates are not checked. Raises `UsageError`.
     """

@@ -1,4 +1,7 @@
-"""The checkpoint store: a run's folder, manifest, journal of samples, questions, grades, lock and log."""
+"""The checkpoint store: a run's folder, manifest, journal of samples, questions, grades, lock and log.
+
+Enter by the names below; `questions` and `grades` read and write their files. Nothing here knows a server or a rule.
+"""
 
 from harness.runs.journal import Journal, JournalReport, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder

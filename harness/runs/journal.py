@@ -34,17 +34,17 @@ from harness.runs.survey import DamagedLine, JournalReport, survey
 __all__ = ["DamagedLine", "Journal", "JournalReport", "SampleReader", "read_samples"]
 
 WINDOW_SECONDS = 0.03
-"""Time between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
+"""Seconds between two syncs. With a sync of up to 20 ms, a sample is durable within 50 ms of its arrival."""
 
 CHUNK_BYTES = 64 * 1024
-"""Lines are gathered up to about this size for one write; a longer one is written as it is."""
+"""Bytes of lines that are gathered for one write; a longer line is written by itself."""
 
 SYNC_BYTES = 4 * 1024 * 1024
-"""In a burst, so much waits no longer than the last sync takes, and is synced and acknowledged before more is written:
-the first need not wait for the last."""
+"""Bytes (of text: characters) in a burst after which a sync is due at once: its samples are acknowledged before more is
+written, so that the first need not wait for the last."""
 
 WRITEBACK_BYTES = 1024 * 1024
-"""The disk begins with so much, while more is encoded, instead of waiting for the sync."""
+"""Bytes written after which the disk is told to begin, while more is encoded, instead of waiting for the sync."""
 
 
 class _Item(NamedTuple):

@@ -19,7 +19,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.safe_open import open_for_writing
 
 MAX_FIELD_CHARS = 2000
-"""Characters of one string in an event; the rest is cut off, and shown to be."""
+"""Longest string of an event, in characters; the rest is cut off, and `…` says so."""
 
 
 def _now() -> datetime:

@@ -19,10 +19,10 @@ from harness.runs.layout import RunFolder
 from harness.runs.safe_open import open_for_reading, refuse_link
 
 MAX_SHOWN_VALUE = 200
-"""Characters of a field's value in a refusal."""
+"""Most characters of a field's value that a refusal shows."""
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""A larger manifest is refused before it is read."""
+"""Longest manifest; a longer one is refused before it is decoded."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

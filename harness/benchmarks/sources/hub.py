@@ -27,7 +27,7 @@ from harness.core.inert import quoted, visible
 from harness.core.wording import option
 
 METADATA_TIMEOUT_S = 20.0
-"""Wait for the hub's answer about a data set or a file, in seconds."""
+"""Longest wait for the hub's answer about a data set or a file, in seconds."""
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")

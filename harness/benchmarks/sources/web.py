@@ -21,7 +21,7 @@ from harness.core.inert import quoted
 from harness.core.wording import option
 
 TIMEOUT_S = 30.0
-"""Wait for an answer or for more bytes, in seconds."""
+"""Longest wait for a connection, for an answer or for more bytes, in seconds."""
 
 MAX_DOWNLOAD_S = 3600.0
 """Longest download, in seconds."""

@@ -34,7 +34,7 @@ Thinking = Literal["on", "off", "low", "medium", "high"]
 LengthField = Literal["max_tokens", "max_completion_tokens"]
 
 MAX_MESSAGE_CHARS = 4000
-"""As much of a server's message is searched for a rejected parameter."""
+"""Characters of a server's message that are searched for a rejected parameter."""
 
 _FOLDER = Path(__file__).parent / "provider_files"
 

@@ -11,7 +11,8 @@ from harness.client.address.endpoint import Endpoint
 HIDDEN = "[hidden]"
 
 _MIN_SECRET_CHARS = 4
-"""Shorter "keys" (x, EMPTY's like) are placeholders; hiding them would mangle the message."""
+"""Shortest key that is hidden, in characters: shorter ones (x, -) are placeholders, and hiding them would mangle the
+message."""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*[:=]\s*[\"']?)\s*[A-Za-z0-9._~+/=-]{8,}")
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")

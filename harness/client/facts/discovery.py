@@ -1,7 +1,7 @@
-"""What a server says of itself before the first sample: is it up, which models, how long a context, how many at once.
+"""What a server says of itself before the first sample: which models, how long a context, how many at once.
 
-All calls block for at most `timeout` seconds each; from a running loop use `asyncio.to_thread`. Whatever a server
-does not state is None, never guessed.
+All calls block. timeout: seconds to connect, between two reads, and for a page's body; from a running loop use
+`asyncio.to_thread`. Whatever a server does not state is None, never guessed.
 """
 
 from __future__ import annotations

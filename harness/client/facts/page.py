@@ -1,4 +1,4 @@
-"""One page of a server, read whole: model lists, health, descriptions. Blocking, bounded, for what is not hot."""
+"""One page of a server, read whole: model lists and descriptions. Blocking, bounded, for what is not hot."""
 
 from __future__ import annotations
 

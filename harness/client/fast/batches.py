@@ -1,7 +1,7 @@
 """The bytes of one response, in reads with stamps → its parser: many token events in one step where that is possible.
 
-A batch goes by a template where one fits (see `template`), else the general way, event by event. Splits of the bytes
-never change the outcome.
+A batch goes by a template where one fits (see `event_templates`), else the general way, event by event. Splits of the
+bytes never change the outcome.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from harness.client.protocol.http1 import ResponseReader, chunk_size
 from harness.client.protocol.sse import ReplyParser
 
 BATCH_BYTES = 32 * 1024
-"""So much of a reply is put aside before it is parsed."""
+"""Bytes of a reply that are put aside before they are parsed."""
 
 MIN_BATCH_BYTES = 1200
-"""Less (some five events) is parsed event by event."""
+"""Bytes (some five events) below which a reply is parsed event by event."""
 
 _OTHER_FRAMES = 4
-"""So many frames in a row that fit no template: what follows is parsed the general way, and learnt from."""
+"""Frames in a row that fit no template, after which the rest is parsed the general way, and learnt from."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
 

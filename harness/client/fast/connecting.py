@@ -19,10 +19,10 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
 
 RESOLVE_S = 60.0
-"""How long a host's addresses are remembered."""
+"""Seconds for which a host's addresses are remembered."""
 
 CONNECTS_A_TURN = 32
-"""So many connections are begun, then what came meanwhile is read: a connect takes some 40 µs of the loop."""
+"""Connections begun before what came meanwhile is read: a connect takes some 40 µs of the loop."""
 
 Place = tuple[str, int]
 """Host and port."""

@@ -19,17 +19,21 @@ from typing import Any
 from harness.client.fast.lag import Lag, LagMeter
 
 TICK_S = 0.002
-"""With many streams, so long is slept between rounds, so that one poll finds many ready: half the system calls."""
+"""Seconds of sleep between two polls while many streams are open: one poll then finds many ready, and half the system
+calls are saved."""
 
 TICK_STREAMS = 32
+"""Fewest open streams with which the loop sleeps between polls."""
+
 TICK_EVENTS = 64
-"""The sleep is for at least so many streams of which fewer were ready at the last poll."""
+"""Streams ready at one poll from which on the loop does not sleep: it is behind."""
 
 GC_OBJECTS = 100_000
-"""While the loop runs, so many new objects bring about a garbage collection, not 700: what a request makes lives as
-long as the request, so with thousands in flight each collection looks at all of it and finds nothing."""
+"""New objects that bring about a garbage collection while the loop runs (Python's default is 700). What a request makes
+lives as long as the request: with thousands in flight each collection would look at all of it and find nothing."""
 
 _MAX_EVENTS = 4096
+"""Most sockets that one poll reports."""
 
 _BYTES = select.EPOLLIN if hasattr(select, "epoll") else 0
 _EDGE = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET if hasattr(select, "epoll") else 0

@@ -1,6 +1,6 @@
 """The transport for plain http: sockets of its own, no task switch and no parse per token.
 
-On the loop of `streams` reads happen inside its selector; on any other loop by its readers. Stamps are the kernel's
+On the loop of `event_loop` reads happen inside its selector; on any other loop by its readers. Stamps are the kernel's
 receive stamps where the system gives them ("kernel"), so that timing is true when Python is late; else the loop's
 clock at the read ("user").
 Not covered: https and proxies (see `aio`).
@@ -27,7 +27,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.inert import quoted
 
 LOOK_S = 0.25
-"""How often deadlines are looked at."""
+"""Seconds between two looks at the deadlines."""
 
 
 class _Route(NamedTuple):

@@ -1,6 +1,6 @@
 """The transport on the openai SDK, for endpoints that need its ways of addressing and signing.
 
-The SDK sends and receives; the bytes are read by `events` like everybody's, so that samples are the same. Its own
+The SDK sends and receives; the bytes are read by `sse` like everybody's, so that samples are the same. Its own
 retries are off and no redirect is followed. Slow: 0.1 ms a token, and its pool is quadratic in the connections.
 Not covered: an error body without end is bounded by the first-token deadline only, for the SDK reads it whole.
 Works with openai 2.8 (httpx) to 3.x (an HTTP library of its own).

@@ -12,7 +12,7 @@ from harness.client.protocol.usage import usage_of
 from harness.core.records import Timing
 
 _JOIN_AT = 256
-"""Token texts are joined in blocks of this many: a list of 8,000 short strings takes 15 times the memory."""
+"""Token texts that are joined into one block: a list of 8,000 short strings takes 15 times the memory."""
 
 
 class Completion:

@@ -21,16 +21,16 @@ END_OF_FRAME = b"\n\n\r\n"
 """An event's blank line, then the end of its HTTP chunk."""
 
 MAX_TEMPLATES = 16
-"""Templates kept for one server: a few models, text and reasoning."""
+"""Most templates kept for one server: a few models, text and reasoning."""
 
 MAX_EVENT_BYTES = 16 * 1024
-"""Longer events are not worth learning from."""
+"""Longest event that a template is learnt from."""
 
 _CLOSING_FRAMES = 6
-"""After the last token come at most a finish event, usage, `[DONE]` and the last chunk."""
+"""Frames at the end of a reply that may be no tokens: a finish event, usage, `[DONE]`, the last chunk."""
 
 _MAX_MISSES = 64
-"""Batches in a row from which nothing could be learnt before it is no longer tried."""
+"""Batches in a row without a template, after which none is looked for any more."""
 
 _SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
 _STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'

@@ -22,7 +22,7 @@ from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 MAX_RETRY_AFTER_S = 3600.0
-"""Longest pause that a Retry-After can ask for; what it asked beyond that is said in the message."""
+"""Longest pause that a Retry-After can ask for, in seconds; a longer one is cut, and the message says so."""
 
 _TOO_LONG = re.compile(
     r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"

@@ -13,8 +13,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 MAX_HEAD_BYTES = 32 * 1024
+"""Longest head of a response."""
+
 MAX_SIZE_LINE_BYTES = 4096
-"""A chunk's size with its extensions, and the trailers."""
+"""Longest line of a chunk's size with its extensions, and longest trailers."""
 
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")

@@ -1,6 +1,6 @@
 """An event as nearly all are, decoded to the fields that matter: a third of the time of decoding all of it.
 
-Whatever decodes as one means here what the general reader of `events` makes of it; anything else (an error, a tool
+Whatever decodes as one means here what `sse` makes of any event; anything else (an error, a tool
 call, another index, a type that is not the usual one) does not decode.
 """
 

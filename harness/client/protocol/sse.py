@@ -29,7 +29,7 @@ MAX_PARTIAL_CHARS = 4000
 """Longest text of a failed reply (its end) that is kept for diagnosis."""
 
 _SNIPPET_BYTES = 400
-"""Most of the first bytes that is quoted where they are no event stream."""
+"""First bytes of a body that are kept, to be quoted where it is no event stream."""
 
 _NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
 """Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""

@@ -7,7 +7,7 @@ from typing import Any
 from harness.core.records import Usage
 
 MAX_STATED_TOKENS = 100_000_000
-"""A larger count is a server's mistake."""
+"""Largest count that is believed; a larger one is a server's mistake."""
 
 
 def usage_of(stated: dict[str, Any] | None, *, has_text: bool, has_reasoning: bool) -> Usage:
