@@ -52,7 +52,7 @@ class Draft:
 
 
 def drafts(card: Card, rows: list[Row]) -> list[Draft]:
-    """One draft a row, in the order of the rows. Raises `UsageError` with place and column."""
+    """One draft a row, in the order of the rows. Raises `UsageError` with the row and column."""
     if not rows:
         raise UsageError(f"{card.name} holds no rows")
     id_column = _id_column(card, rows)
@@ -68,10 +68,10 @@ def drafts(card: Card, rows: list[Row]) -> list[Draft]:
             question_id = _id_of(row, id_column)
         if question_id in seen:
             raise UsageError(
-                f"{row.place}: the id {visible(question_id, 100)!r} stands already at {seen[question_id]}; ids must "
+                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {seen[question_id]}; ids must "
                 "be distinct (leave out the id column to identify rows by checksum)"
             )
-        seen[question_id] = row.place
+        seen[question_id] = row.where
         found.append(_draft(card, row, question_id, row_digest))
     return found
 
@@ -90,9 +90,9 @@ def _id_of(row: Row, column: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise UsageError(f"{row.place}: the id column {column!r} must be text or an integer, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the id column {column!r} must be text or an integer, found {_shown(value)}")
     if len(str(value)) > MAX_ID_CHARS:
-        raise UsageError(f"{row.place}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
+        raise UsageError(f"{row.where}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
     return str(value).strip()
 
 
@@ -110,7 +110,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
     question = _required(row, columns.question, "the question")
     text = row.value[question]
     if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{row.place}: the column {question!r} must be a question's text, found {_shown(text)}")
+        raise UsageError(f"{row.where}: the column {question!r} must be a question's text, found {_shown(text)}")
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _optional(row, columns.context)
@@ -130,7 +130,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int =
         value = row.value[column := _required(row, card.cluster_key, "the cluster")]
         if not isinstance(value, str | int | None):
             raise UsageError(
-                f"{row.place}: the cluster column {column!r} must be text or an integer, found {_shown(value)}"
+                f"{row.where}: the cluster column {column!r} must be text or an integer, found {_shown(value)}"
             )
         if value not in (None, ""):
             metadata["cluster"] = value
@@ -158,7 +158,7 @@ def _answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerK
     try:
         answers, kind = read_reference(value, card.kind, card.answer_form, card.structured_answers)
     except ValueError as error:
-        raise UsageError(f"{row.place}: the answer column {column!r} {error}") from error
+        raise UsageError(f"{row.where}: the answer column {column!r} {error}") from error
     form = form_of(value, answers[0]) if card.kind == "auto" else card.kind
     more = [str(value).strip() for name in card.columns.more_answers if (value := row.value.get(name)) is not None]
     return tuple(dict.fromkeys((*answers, *(text for text in more if text)))), kind, form
@@ -182,7 +182,7 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
     options = row.value[column]
     if not isinstance(options, list) or not 2 <= len(options) <= len(LETTERS):
         raise UsageError(
-            f"{row.place}: the column {column!r} must be a list of 2 to 26 options, found {_shown(options)}"
+            f"{row.where}: the column {column!r} must be a list of 2 to 26 options, found {_shown(options)}"
         )
     texts = [_option_text(row, column, option) for option in options]
     answer_column = _required(row, card.columns.answer, "the answer")
@@ -196,7 +196,7 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
         if found is not None:
             return tuple(texts), found, None
     raise UsageError(
-        f"{row.place}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
+        f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
         f"index or text, found {_shown(answer)}"
     )
 
@@ -207,7 +207,7 @@ def _option(row: Row, name: str) -> str:
 
 def _option_text(row: Row, column: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-        raise UsageError(f"{row.place}: the column {column!r} must hold the text of an option, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the column {column!r} must hold the text of an option, found {_shown(value)}")
     return str(value).strip()
 
 
@@ -218,7 +218,7 @@ def _tolerance(row: Row, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{row.place}: the tolerance must be a number of at least 0, found {_shown(value)}")
+        raise UsageError(f"{row.where}: the tolerance must be a number of at least 0, found {_shown(value)}")
     return number
 
 
@@ -249,7 +249,7 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     wanted = " or ".join(repr(visible(name, 100)) for name in names) or "named"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
     near = near_names(names[0], row.value) if names else ""
-    return UsageError(f"{row.place} has no column {wanted} for {role}; it has {have}.{near}")
+    return UsageError(f"{row.where} has no column {wanted} for {role}; it has {have}.{near}")
 
 
 def _shown(value: Any) -> str:

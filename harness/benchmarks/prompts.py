@@ -29,10 +29,10 @@ def checked_text(text: str) -> str:
 
     `"\\boxed"` in an ordinary Python string begins with a backspace; a published script asks its models for "oxed".
     """
-    for place, char in enumerate(text):
+    for position, char in enumerate(text):
         if unicodedata.category(char) in ("Cc", "Cs") and char not in _LAYOUT:
             hint = r" (was \b of \boxed meant? write it as text, with its backslash)" if char == "\b" else ""
-            raise ValueError(f"control character {visible(char)} at position {place} of the text{hint}")
+            raise ValueError(f"control character {visible(char)} at position {position} of the text{hint}")
     return text
 
 

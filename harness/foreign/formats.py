@@ -52,7 +52,7 @@ class Response:
 class Asked:
     """A question as a tool stored it, with what came back. `known`: the question itself, where a card has it."""
 
-    place: str
+    where: str
     responses: list[Response]
     question: str | None = None
     answer: Any = None
@@ -73,10 +73,10 @@ def by_columns(
     for row in rows:
         for column in (response_column, answer_column):
             if column not in row.value:
-                raise UsageError(f"{row.place} has no column {visible(column)!r}, which earlier rows have")
+                raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         text = row.value.get(question_column) if question_column else None
         yield Asked(
-            row.place,
+            row.where,
             _responses(row, row.value[response_column], response_column),
             question=_flat(text),
             answer=row.value[answer_column],
@@ -89,7 +89,7 @@ def llmeval(rows: Sequence[Row]) -> Iterator[Asked]:
     for row in rows:
         _need(row, ("prompt", "gen", "answer"), "LLMEval")
         yield Asked(
-            row.place,
+            row.where,
             _responses(row, row.value["gen"], "gen"),
             question=_flat(row.value["prompt"]),
             answer=row.value["answer"],
@@ -103,9 +103,9 @@ def limo(rows: Sequence[Row]) -> Iterator[Asked]:
         _need(row, ("generated_responses",), "LIMO")
         gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
         if gold is None:
-            raise UsageError(f"{row.place} has no reference answer; LIMO's files have one as gold_answer")
+            raise UsageError(f"{row.where} has no reference answer; LIMO's files have one as gold_answer")
         yield Asked(
-            row.place,
+            row.where,
             _responses(row, row.value["generated_responses"], "generated_responses"),
             question=_flat(row.value.get("question", row.value.get("problem"))),
             answer=row.value[gold],
@@ -133,7 +133,7 @@ def lm_eval(rows: Sequence[Row]) -> Iterator[Asked]:
         gold = row.value["target"]
         if isinstance(gold, str) and "####" in gold:
             gold = gold.rpartition("####")[2].strip()
-        yield Asked(row.place, responses, question=question, answer=gold, question_id=doc_id)
+        yield Asked(row.where, responses, question=question, answer=gold, question_id=doc_id)
 
 
 def inspect(path: Path) -> Iterator[Asked]:
@@ -148,10 +148,10 @@ def inspect(path: Path) -> Iterator[Asked]:
                 info = archive.getinfo(name)
                 if info.file_size > MAX_MEMBER_BYTES:
                     raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; at most {MAX_MEMBER_BYTES}")
-                place = f"{shown}:{visible(name)}"
+                where = f"{shown}:{visible(name)}"
                 with archive.open(info) as file:
                     data = file.read(MAX_MEMBER_BYTES + 1)
-                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), place, constants=True), place)
+                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where, constants=True), where)
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
@@ -160,9 +160,9 @@ def inspect(path: Path) -> Iterator[Asked]:
         raise UsageError(f"there is no file {shown}") from error
 
 
-def _inspect_sample(sample: Any, place: str) -> Asked:
+def _inspect_sample(sample: Any, where: str) -> Asked:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
-        raise UsageError(f"{place} is no sample of an Inspect log")
+        raise UsageError(f"{where} is no sample of an Inspect log")
     output = _mapping(sample["output"])
     usage = _mapping(output.get("usage"))
     choices = output.get("choices")
@@ -183,7 +183,7 @@ def _inspect_sample(sample: Any, place: str) -> Asked:
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
     return Asked(
-        place,
+        where,
         responses or [Response(None)],
         question=_flat(sample.get("input")),
         answer=target,
@@ -202,7 +202,7 @@ def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator
         known = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
         if known is None:
             raise UsageError(
-                f"{row.place}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
+                f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
         body = _mapping(_mapping(row.value["response"]).get("body"))
         if not isinstance(body.get("choices"), list):
@@ -213,7 +213,7 @@ def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator
             text, parts = _parts(message.get("content", choice.get("text")))
             reasoning = message.get("reasoning_content")
             yield Asked(
-                row.place,
+                row.where,
                 [
                     Response(
                         text,
@@ -266,14 +266,14 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
     """A cell with one response or a list of them; finish reason and counts of the row belong to a single one."""
     items = value if isinstance(value, list) else [value]
     if not items:
-        raise UsageError(f"{row.place}: the column {column!r} is an empty list of responses")
+        raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")
     found = []
     for item in items:
         if isinstance(item, dict) and (item.keys() & {"content", "text"}):
             item = item.get("content", item.get("text"))
         if item is not None and not isinstance(item, str):
             shown = quoted(repr(item))
-            raise UsageError(f"{row.place}: the column {column!r} must be text or a list of texts, found {shown}")
+            raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")
         found.append(item)
     if len(found) > 1:
         return [Response(text) for text in found]
@@ -298,7 +298,7 @@ def _column(row: Row, wanted: str | None, usual: Iterable[str], role: str) -> st
             return wanted
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         near = near_names(wanted, row.value)
-        raise UsageError(f"{row.place} has no column {visible(wanted)!r} for {role}; it has {have}.{near}")
+        raise UsageError(f"{row.where} has no column {visible(wanted)!r} for {role}; it has {have}.{near}")
     return next((name for name in usual if name in row.value), None)
 
 
@@ -306,14 +306,14 @@ def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, flag:
     found = _column(row, wanted, usual, role)
     if found is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
-        raise UsageError(f"{row.place} has no usual column for {role}; name one with {flag}. It has {have}")
+        raise UsageError(f"{row.where} has no usual column for {role}; name one with {flag}. It has {have}")
     return found
 
 
 def _need(row: Row, names: Iterable[str], tool: str) -> None:
     missing = [name for name in names if name not in row.value]
     if missing:
-        raise UsageError(f"{row.place} is no row of {tool}: it has no {missing[0]!r}")
+        raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}")
 
 
 def _flat(value: Any) -> str | None:

@@ -141,9 +141,9 @@ def _identities(asked: list[Asked], repeats: Repeats) -> list[str]:
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     seen: Counter[str] = Counter()
     result = []
-    for place, (key, number) in enumerate(zip(content, rows, strict=True)):
+    for position, (key, number) in enumerate(zip(content, rows, strict=True)):
         if key is None:
-            result.append(f"row-{place + 1}")
+            result.append(f"row-{position + 1}")
             continue
         questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
         ordinal = seen[key] * questions // sizes[key] + 1
@@ -158,8 +158,8 @@ def _check_consistent(asked: list[Asked], ids: list[str]) -> None:
         earlier = first.setdefault(question_id, one)
         if one.known is None and digest(one.answer) != digest(earlier.answer):
             raise UsageError(
-                f"{one.place}: the question {visible(question_id, 100)!r} has another reference answer than at "
-                f"{earlier.place}; samples of one question must agree"
+                f"{one.where}: the question {visible(question_id, 100)!r} has another reference answer than at "
+                f"{earlier.where}; samples of one question must agree"
             )
 
 
@@ -167,7 +167,7 @@ def _question(one: Asked, name: str, question_id: str) -> Question:
     try:
         accepted, kind = read_reference(one.answer)
     except ValueError as error:
-        raise UsageError(f"{one.place}: the reference answer {error}") from error
+        raise UsageError(f"{one.where}: the reference answer {error}") from error
     return Question(
         benchmark=name,
         question_id=question_id,

@@ -54,21 +54,21 @@ def read(source: GymSource) -> Rows:
     if source.task not in library.factory.DATASETS:
         known = library.factory.DATASETS
         raise UsageError(f"reasoning-gym has no task {source.task!r}.{near_names(source.task, known)}")
-    place = f"reasoning-gym {source.task}"
+    name = f"reasoning-gym {source.task}"
     try:
         dataset = library.create_dataset(source.task, size=source.size, seed=source.seed, **source.options)
         entries = [dataset[index] for index in range(source.size)]
     except (TypeError, ValueError, AssertionError) as error:
-        raise UsageError(f"{place} refuses its options: {quoted(str(error))}") from error
+        raise UsageError(f"{name} refuses its options: {quoted(str(error))}") from error
     rows = []
     for index, entry in enumerate(entries):
         try:
             plain = json.loads(json.dumps(entry, allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{place} keeps more than text and numbers, which no file can hold") from error
+            raise UsageError(f"{name} keeps more than text and numbers, which no file can hold") from error
         rows.append(
             Row(
-                f"{place}[{index}]",
+                f"{name}[{index}]",
                 {
                     "id": f"{source.task}-{source.seed}-{index}",
                     "question": plain["question"],
@@ -81,7 +81,7 @@ def read(source: GymSource) -> Rows:
         )
     version = importlib.metadata.version("reasoning-gym")
     note = f"made by reasoning-gym {version}; another version may make other questions from the same seed"
-    return Rows(rows, f"{place} (seed {source.seed})", (note,))
+    return Rows(rows, f"{name} (seed {source.seed})", (note,))
 
 
 def verify(answer: str, question: Question) -> bool:

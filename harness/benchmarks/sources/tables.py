@@ -1,9 +1,9 @@
 """Rows out of one data file: JSONL, JSON, CSV, TSV, Parquet, plain or compressed by gzip or zstd.
 
-Guarantees: a row keeps its values and its place; whatever is wrong is one sentence with file and line. JSON Lines
-are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds are
-accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits, deep
-nesting, files and fields over the bounds of `limits`.
+Guarantees: a row keeps its values and says where it stands; whatever is wrong is one sentence with file and line. JSON
+Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
+are accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits,
+deep nesting, files and fields over the bounds of `limits`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.core.wording import option
 class Row(NamedTuple):
     """One source row and where it stands, for messages."""
 
-    place: str
+    where: str
     value: dict[str, Any]
 
 
@@ -190,12 +190,12 @@ def _csv(text: str, shown: str, delimiter: str) -> Iterator[Row]:
         if repeated:
             raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
         for cells in reader:
-            place = f"{shown}:{reader.line_num}"
+            where = f"{shown}:{reader.line_num}"
             if not cells:
                 continue
             if len(cells) != len(header):
-                raise UsageError(f"{place} has {len(cells)} cells, but the header names {len(header)} columns")
-            yield Row(place, dict(zip(header, cells, strict=True)))
+                raise UsageError(f"{where} has {len(cells)} cells, but the header names {len(header)} columns")
+            yield Row(where, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise UsageError(f"{shown}:{reader.line_num} is no valid CSV: {quoted(str(error))}") from error
 
@@ -214,18 +214,18 @@ def _parquet(path: Path, shown: str) -> Iterator[Row]:
             for batch in file.iter_batches(batch_size=1000):
                 for value in batch.to_pylist():
                     number += 1
-                    place = f"row {number} of {shown}"
-                    yield Row(place, {key: _plain(item, place) for key, item in value.items()})
+                    where = f"row {number} of {shown}"
+                    yield Row(where, {key: _plain(item, where) for key, item in value.items()})
     except (pyarrow.ArrowException, OSError) as error:
         raise UsageError(f"{shown} is damaged or no Parquet file: {quoted(str(error))}") from error
 
 
-def _plain(value: Any, place: str) -> Any:
+def _plain(value: Any, where: str) -> Any:
     """A Parquet cell as the JSON value that it stands for."""
     if isinstance(value, dict):
-        return {str(key): _plain(item, place) for key, item in value.items()}
+        return {str(key): _plain(item, where) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, place) for item in value]
+        return [_plain(item, where) for item in value]
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         return str(value)
     if isinstance(value, decimal.Decimal):
@@ -233,43 +233,43 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{place} holds {value}, which is no number of a reference or question")
+        raise UsageError(f"{where} holds {value}, which is no number of a reference or question")
     return value
 
 
-def parse_json(text: str, place: str, constants: bool = False) -> Any:
-    """The JSON value in `text`, strictly but for `constants` (NaN, Infinity). `UsageError` begins with `place`."""
+def parse_json(text: str, where: str, constants: bool = False) -> Any:
+    """The JSON value in `text`, strictly but for `constants` (NaN, Infinity). `UsageError` begins with `where`."""
 
     def constant(name: str) -> float:
         if constants:
             return float(name)
-        raise UsageError(f"{place} holds {name}, which JSON does not know")
+        raise UsageError(f"{where} holds {name}, which JSON does not know")
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
         if len(value) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise UsageError(f"{place} has the key {visible(twice, 100)!r} twice")
+            raise UsageError(f"{where} has the key {visible(twice, 100)!r} twice")
         return value
 
     if len(text) > MAX_DATA_BYTES:
-        raise UsageError(f"{place} is longer than {MAX_DATA_BYTES} characters")
+        raise UsageError(f"{where} is longer than {MAX_DATA_BYTES} characters")
     try:
         return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
     except json.JSONDecodeError as error:
-        where = f" (line {error.lineno})" if error.lineno > 1 else ""
-        raise UsageError(f"{place}{where} is broken JSON: {error.msg} at column {error.colno}") from error
+        line = f" (line {error.lineno})" if error.lineno > 1 else ""
+        raise UsageError(f"{where}{line} is broken JSON: {error.msg} at column {error.colno}") from error
     except ValueError as error:  # an integer over Python's limit of 4,300 digits
-        raise UsageError(f"{place} holds a number that is too long: {quoted(str(error))}") from error
+        raise UsageError(f"{where} holds a number that is too long: {quoted(str(error))}") from error
     except RecursionError as error:
-        raise UsageError(f"{place} is nested too deeply") from error
+        raise UsageError(f"{where} is nested too deeply") from error
 
 
-def _object(value: Any, place: str) -> Row:
+def _object(value: Any, where: str) -> Row:
     if not isinstance(value, dict):
-        raise UsageError(f"{place} must be an object with named columns, found {_kind(value)}")
-    return Row(place, value)
+        raise UsageError(f"{where} must be an object with named columns, found {_kind(value)}")
+    return Row(where, value)
 
 
 def _kind(value: Any) -> str:
@@ -282,17 +282,17 @@ def _check_fields(row: Row, responses: bool) -> None:
 
     def walk(value: Any, depth: int, column: str) -> None:
         if depth > MAX_DEPTH:
-            raise UsageError(f"{row.place}: the column {visible(column, 100)!r} is nested too deeply")
+            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} is nested too deeply")
         if isinstance(value, str):
             if len(value) > longest:
                 raise UsageError(
-                    f"{row.place}: the column {visible(column, 100)!r} has {len(value)} characters; "
+                    f"{row.where}: the column {visible(column, 100)!r} has {len(value)} characters; "
                     f"at most {longest} are read"
                 )
             if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-                raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds half a surrogate pair")
+                raise UsageError(f"{row.where}: the column {visible(column, 100)!r} holds half a surrogate pair")
         elif isinstance(value, float) and not (responses or math.isfinite(value)):
-            raise UsageError(f"{row.place}: the column {visible(column, 100)!r} holds a number that is out of range")
+            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} holds a number that is out of range")
         elif isinstance(value, dict):
             for item in value.values():
                 walk(item, depth + 1, column)

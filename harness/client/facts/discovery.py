@@ -94,8 +94,8 @@ def stated_concurrency(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Pa
     for path in ("/get_server_info", "/server_info"):
         described = _description(endpoint, path, timeout, ca_file)
         states = described.get("internal_states")
-        for place in (described, *(states if isinstance(states, list) else ())):
-            running = place.get("max_running_requests") if isinstance(place, dict) else None
+        for part in (described, *(states if isinstance(states, list) else ())):
+            running = part.get("max_running_requests") if isinstance(part, dict) else None
             if type(running) is int and running > 0:
                 return running
     return None

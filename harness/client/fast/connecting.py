@@ -24,8 +24,8 @@ RESOLVE_S = 60.0
 CONNECTS_A_TURN = 32
 """Connections begun before what came meanwhile is read: a connect takes some 40 µs of the loop."""
 
-Place = tuple[str, int]
-"""Host and port."""
+Peer = tuple[str, int]
+"""Host and port that connections go to."""
 
 _Address = tuple[int, tuple[str | int | bytes, ...]]
 _NOT_BLOCKING = getattr(socket, "SOCK_NONBLOCK", 0)
@@ -35,14 +35,14 @@ class Connector:
     """Connects to the hosts of a run. Lives on one loop."""
 
     def __init__(self) -> None:
-        self._addresses: dict[Place, tuple[float, list[_Address]]] = {}
-        self._lookups: dict[Place, asyncio.Task[list[_Address]]] = {}
+        self._addresses: dict[Peer, tuple[float, list[_Address]]] = {}
+        self._lookups: dict[Peer, asyncio.Task[list[_Address]]] = {}
         self._left = CONNECTS_A_TURN
         self._turned = False  # the end of this turn is awaited
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def connect(self, place: Place, seconds: float) -> socket.socket:
-        """A socket connected to `place`. Raises `RequestFailed`, after `seconds` at the latest."""
+    async def connect(self, peer: Peer, seconds: float) -> socket.socket:
+        """A socket connected to `peer`. Raises `RequestFailed`, after `seconds` at the latest."""
         if not self._left or self._waiting:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -53,16 +53,16 @@ class Connector:
                 self._turned = True
                 asyncio.get_running_loop().call_soon(self._next_turn)
         try:
-            return await self._connected(place, seconds)
+            return await self._connected(peer, seconds)
         except TimeoutError:
-            raise RequestFailed("timeout", f"no connection to {_shown(place)} within {seconds:g} s") from None
+            raise RequestFailed("timeout", f"no connection to {_shown(peer)} within {seconds:g} s") from None
         except OSError as error:
             cause = error.strerror or str(error)
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 cause += "; lower the concurrency or raise `ulimit -n`"
-                message = f"cannot connect to {_shown(place)}: {quoted(cause)}"
+                message = f"cannot connect to {_shown(peer)}: {quoted(cause)}"
                 raise RequestFailed("out_of_files", message) from None
-            raise RequestFailed("connect", f"cannot connect to {_shown(place)}: {quoted(cause)}") from None
+            raise RequestFailed("connect", f"cannot connect to {_shown(peer)}: {quoted(cause)}") from None
 
     def close(self) -> None:
         """End the lookups under way."""
@@ -81,11 +81,11 @@ class Connector:
         if self._turned:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
-    async def _connected(self, place: Place, seconds: float) -> socket.socket:
-        until, addresses = self._addresses.get(place, (0.0, []))
+    async def _connected(self, peer: Peer, seconds: float) -> socket.socket:
+        until, addresses = self._addresses.get(peer, (0.0, []))
         if time.monotonic() >= until:
             async with asyncio.timeout(seconds):
-                addresses = await self._resolve(place)
+                addresses = await self._resolve(peer)
         for n, address in enumerate(addresses):
             try:
                 # A dead first address (::1 of localhost, say) must not use up the whole deadline.
@@ -99,23 +99,23 @@ class Connector:
                 return sock
         raise OSError("the name has no address")
 
-    async def _resolve(self, place: Place) -> list[_Address]:
+    async def _resolve(self, peer: Peer) -> list[_Address]:
         """The addresses of a host; all who ask meanwhile wait for one lookup."""
-        lookup = self._lookups.get(place)
+        lookup = self._lookups.get(peer)
         if lookup is None:
-            lookup = self._lookups[place] = asyncio.ensure_future(_lookup(place))
-            lookup.add_done_callback(lambda _: self._lookups.pop(place, None))
+            lookup = self._lookups[peer] = asyncio.ensure_future(_lookup(peer))
+            lookup.add_done_callback(lambda _: self._lookups.pop(peer, None))
         addresses = await asyncio.shield(lookup)
-        self._addresses[place] = (time.monotonic() + RESOLVE_S, addresses)
+        self._addresses[peer] = (time.monotonic() + RESOLVE_S, addresses)
         return addresses
 
 
-async def _lookup(place: Place) -> list[_Address]:
+async def _lookup(peer: Peer) -> list[_Address]:
     loop = asyncio.get_running_loop()
     try:
-        found = socket.getaddrinfo(*place, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found = socket.getaddrinfo(*peer, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        found = await loop.getaddrinfo(*place, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(*peer, type=socket.SOCK_STREAM)
     return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in found))
 
 
@@ -163,5 +163,5 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _shown(place: Place) -> str:
-    return f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
+def _shown(peer: Peer) -> str:
+    return f"[{peer[0]}]:{peer[1]}" if ":" in peer[0] else f"{peer[0]}:{peer[1]}"

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from harness.client.fast.batches import BATCH_BYTES, MIN_BATCH_BYTES, BatchReader
-from harness.client.fast.connecting import Place
+from harness.client.fast.connecting import Peer
 from harness.client.fast.event_loop import StreamLoop
 from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
 from harness.client.interface import DRAIN_S, ERROR_BODY_S, Deadlines
@@ -64,13 +64,13 @@ class Connection:
 
     __slots__ = (
         "_again", "_batch_at", "_deadlines", "_detach", "_drained_by", "_future", "_lazy", "_owner", "_parser",
-        "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "place",
+        "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "peer",
     )  # fmt: skip
 
     def __init__(
-        self, owner: Owner, place: Place, sock: socket.socket, templates: Templates, *, kernel_stamps: bool
+        self, owner: Owner, peer: Peer, sock: socket.socket, templates: Templates, *, kernel_stamps: bool
     ) -> None:
-        self.place = place
+        self.peer = peer
         self._owner = owner
         self._sock = sock
         self._receive = sock.recvmsg
@@ -215,8 +215,8 @@ class Connection:
             return True
         why = self._read.http.eof()
         if not self._read.http.status:
-            place = f"{self.place[0]}:{self.place[1]}"
-            message = f"{place} closed the connection before replying {cause}".strip()
+            peer = f"{self.peer[0]}:{self.peer[1]}"
+            message = f"{peer} closed the connection before replying {cause}".strip()
             return self._over(RequestFailed("connect", message, unanswered=not self._read.http.started))
         if self._read.error_body is not None:
             return self._over(self._refusal())

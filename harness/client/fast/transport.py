@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.redact import host_and_port, redacted, secrets_of
-from harness.client.fast.connecting import Connector, Place
+from harness.client.fast.connecting import Connector, Peer
 from harness.client.fast.connection import Connection
 from harness.client.fast.stamps import ClockOffset
 from harness.client.interface import Deadlines, request_headers
@@ -33,7 +33,7 @@ LOOK_S = 0.25
 class _Route(NamedTuple):
     """What all requests to one path of an endpoint share. head: up to the value of Content-Length."""
 
-    place: Place
+    peer: Peer
     head: bytes
     secrets: tuple[str, ...]
 
@@ -46,9 +46,9 @@ class FastTransport:
         self.clock_offset = ClockOffset()
         self._connector = Connector()
         self._active: set[Connection] = set()
-        self._idle: dict[Place, list[Connection]] = {}
+        self._idle: dict[Peer, list[Connection]] = {}
         self._routes: dict[tuple[Endpoint, str], _Route] = {}
-        self._templates: dict[Place, Templates] = {}
+        self._templates: dict[Peer, Templates] = {}
         self._looking: asyncio.TimerHandle | None = None
 
     async def complete(
@@ -58,9 +58,9 @@ class FastTransport:
         route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
         request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
         while True:
-            idle = self._idle.get(route.place)
+            idle = self._idle.get(route.peer)
             kept = idle.pop() if idle else None
-            connection = kept or await self._connected(route.place, deadlines.connect)
+            connection = kept or await self._connected(route.peer, deadlines.connect)
             parser = ReplyParser(
                 started=time.monotonic(),
                 started_utc=time.time(),
@@ -87,7 +87,7 @@ class FastTransport:
 
     def freed(self, connection: Connection) -> None:
         """See `connection.Owner`."""
-        self._idle.setdefault(connection.place, []).append(connection)
+        self._idle.setdefault(connection.peer, []).append(connection)
 
     def ended(self, connection: Connection) -> None:
         """See `connection.Owner`."""
@@ -96,7 +96,7 @@ class FastTransport:
     def dropped(self, connection: Connection) -> None:
         """See `connection.Owner`."""
         self._active.discard(connection)
-        idle = self._idle.get(connection.place)
+        idle = self._idle.get(connection.peer)
         if idle and connection in idle:
             idle.remove(connection)
 
@@ -126,7 +126,7 @@ class FastTransport:
         route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
         return route
 
-    async def _connected(self, place: Place, seconds: float) -> Connection:
-        sock = await self._connector.connect(place, seconds)
-        templates = self._templates.setdefault(place, Templates())
-        return Connection(self, place, sock, templates, kernel_stamps=self.kernel_stamps)
+    async def _connected(self, peer: Peer, seconds: float) -> Connection:
+        sock = await self._connector.connect(peer, seconds)
+        templates = self._templates.setdefault(peer, Templates())
+        return Connection(self, peer, sock, templates, kernel_stamps=self.kernel_stamps)

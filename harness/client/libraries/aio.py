@@ -177,27 +177,27 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -
 def _connection_failure(
     error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[str, ...]
 ) -> RequestFailed:
-    place = host_and_port(endpoint.base_url)
+    address = host_and_port(endpoint.base_url)
     if proxy:
-        place += f" through the proxy {host_and_port(proxy)}"
+        address += f" through the proxy {host_and_port(proxy)}"
     cause = quoted(redacted(_cause(error), secrets))
     if isinstance(error, aiohttp.ClientSSLError):
         return RequestFailed(
-            "refused", f"no trusted TLS connection to {place}: {cause}; ca_file names the authority to trust"
+            "refused", f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
         )
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return RequestFailed("refused", f"{place}: the proxy answered HTTP {error.status}", status=error.status)
+        return RequestFailed("refused", f"{address}: the proxy answered HTTP {error.status}", status=error.status)
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return RequestFailed("connect", f"{place} closed the connection before replying", unanswered=True)
+        return RequestFailed("connect", f"{address} closed the connection before replying", unanswered=True)
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return RequestFailed("out_of_files", f"{place}: {cause}; lower the concurrency or raise `ulimit -n`")
+        return RequestFailed("out_of_files", f"{address}: {cause}; lower the concurrency or raise `ulimit -n`")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return RequestFailed("connect", f"cannot connect to {place}: {cause}")
+        return RequestFailed("connect", f"cannot connect to {address}: {cause}")
     if isinstance(error, HttpProcessingError | aiohttp.ClientResponseError):
-        return RequestFailed("malformed", f"{place} does not answer in HTTP: {cause}")
+        return RequestFailed("malformed", f"{address} does not answer in HTTP: {cause}")
     if isinstance(error, ValueError) and not isinstance(error, aiohttp.ClientError):
-        return RequestFailed("refused", f"the request to {place} cannot be made: {cause}")
-    return RequestFailed("connect", f"the connection to {place} broke before the reply: {cause}")
+        return RequestFailed("refused", f"the request to {address} cannot be made: {cause}")
+    return RequestFailed("connect", f"the connection to {address} broke before the reply: {cause}")
 
 
 def _cause(error: Exception) -> str:

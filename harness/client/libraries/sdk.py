@@ -53,7 +53,7 @@ class SdkTransport:
         secrets = secrets_of(endpoint)
         parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
         watch = Watch(parser, deadlines)
-        place = host_and_port(endpoint.base_url)
+        address = host_and_port(endpoint.base_url)
         try:
             async with watch, create(**arguments) as response:
                 encoding = response.headers.get("content-encoding", "identity").lower()
@@ -86,16 +86,16 @@ class SdkTransport:
                 secrets=secrets,
             ) from None
         except openai.APITimeoutError:
-            raise parser.failed("timeout", f"no connection to {place} within {deadlines.connect:g} s") from None
+            raise parser.failed("timeout", f"no connection to {address} within {deadlines.connect:g} s") from None
         except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
             cause = _network_cause(error)
             if "certificate" in cause.lower() or "SSL" in cause:
-                message = f"no trusted TLS connection to {place}: {cause}; ca_file names the authority to trust"
+                message = f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"
                 raise parser.failed("refused", message) from None
             if os.strerror(errno.EMFILE) in cause or os.strerror(errno.ENFILE) in cause:
-                message = f"cannot connect to {place}: {cause}; lower the concurrency or raise `ulimit -n`"
+                message = f"cannot connect to {address}: {cause}; lower the concurrency or raise `ulimit -n`"
                 raise parser.failed("out_of_files", message) from None
-            raise parser.failed("connect", f"cannot connect to {place}: {cause}") from None
+            raise parser.failed("connect", f"cannot connect to {address}: {cause}") from None
 
     async def close(self) -> None:
         """Close all connections."""

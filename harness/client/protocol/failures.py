@@ -165,8 +165,8 @@ def _words(error: Any) -> str:
 
 
 def _validation_error(item: dict[str, Any]) -> str:
-    place = item.get("loc")
-    names = [str(name) for name in place if isinstance(name, str | int)] if isinstance(place, list) else []
+    path = item.get("loc")
+    names = [str(name) for name in path if isinstance(name, str | int)] if isinstance(path, list) else []
     message = item["msg"] if isinstance(item["msg"], str) else "invalid"
     return f"{'.'.join(names)}: {message}" if names else message
 
