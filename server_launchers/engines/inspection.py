@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from server_launchers.engines import devices, environments, known_flags
+from server_launchers.engines import accelerators, environments, known_flags
 from server_launchers.engines.environments import Program
 from server_launchers.engines.known_flags import Flags
 from server_launchers.errors import LaunchError
@@ -40,10 +40,10 @@ def of_package(spec: ServerSpec, program: Program, unasked: Facts) -> Facts:
     """
     environments.check_model(spec)
     package = program.package
-    machine = devices.Machine(None) if spec.device == "cpu" else devices.find(devices.kind_of(spec))
+    machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(accelerators.kind_of(spec))
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":
-        versions["devices"] = devices.processor()
+        versions["devices"] = accelerators.processor()
     elif machine.names:
         versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
     facts = replace(unasked, device_ids=machine.ids, versions=versions)

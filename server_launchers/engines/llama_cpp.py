@@ -10,7 +10,7 @@ from pathlib import Path
 
 from server_launchers.deployment import Command
 from server_launchers.embedded import llama_cpp_server, openmp
-from server_launchers.engines import devices, inspection
+from server_launchers.engines import accelerators, inspection
 from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import Launcher
@@ -60,7 +60,7 @@ def inspect(spec: ServerSpec) -> Facts:
         )
     if spec.python is None and importlib.util.find_spec("xllamacpp") is None:
         raise LaunchError(f"the embedded server needs xllamacpp; install it with {llama_cpp_server.INSTALL}")
-    versions = {"devices": devices.processor()}
+    versions = {"devices": accelerators.processor()}
     if spec.python is not None:
         return replace(recorded(spec), versions=versions)
     versions = {"xllamacpp": importlib.metadata.version("xllamacpp"), **versions}

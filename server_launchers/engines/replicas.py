@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from server_launchers.deployment import Deployment, Process
-from server_launchers.engines import devices, external, routers
+from server_launchers.engines import accelerators, external, routers
 from server_launchers.engines.inspection import Facts
 from server_launchers.engines.table import LAUNCHERS
 from server_launchers.spec import ServerSpec
@@ -39,7 +39,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     for port, share in zip(own[:count], shares, strict=True):
         made = launcher.command(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
         if share is not None and spec.docker is None:
-            made = made.adding({devices.VARIABLES[devices.kind_of(spec)]: ",".join(share)})
+            made = made.adding({accelerators.VARIABLES[accelerators.kind_of(spec)]: ",".join(share)})
         processes.append(Process("engine", made, port, share, keeps_folder=spec.engine == "command"))
     urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in own[:count])
     readiness = replace(launcher.readiness(spec), owns_port=spec.docker is None)
@@ -65,10 +65,10 @@ def _count(spec: ServerSpec) -> int:
 
 def _devices(spec: ServerSpec, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """Devices of each replica; None leaves the choice to the engine (one replica on all that is visible)."""
-    kind = devices.kind_of(spec)
+    kind = accelerators.kind_of(spec)
     inside = spec.dp if count == 1 else 1
     each = max(1, spec.tp * spec.pp * inside // spec.nodes)
-    shares = devices.slices(kind, count, each, spec.devices, facts.device_ids)
+    shares = accelerators.slices(kind, count, each, spec.devices, facts.device_ids)
     # A container on Ascend sees only the devices that are handed to it by name.
     if count == 1 and spec.devices is None and not (spec.docker and kind == "ascend"):
         return [None]

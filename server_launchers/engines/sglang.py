@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import devices as accelerators
-from server_launchers.engines import environments, inspection
+from server_launchers.engines import accelerators, environments, inspection
 from server_launchers.engines.environments import Program
 from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, flag_pairs

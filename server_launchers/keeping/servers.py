@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from server_launchers.engines import devices, environments
+from server_launchers.engines import accelerators, environments
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import ServerState
@@ -63,7 +63,7 @@ def end(known: ServerState) -> list[str]:
         with contextlib.suppress(OSError):
             state.path_of(known.name).unlink()
         return []
-    return left + [f"device memory is held by {row}" for row in devices.memory_holders()]
+    return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
 
 
 def _only(known: list[ServerState], name: str | None, complaint: str) -> ServerState:

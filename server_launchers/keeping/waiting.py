@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from server_launchers.deployment import Deployment
-from server_launchers.engines import devices
+from server_launchers.engines import accelerators
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import engine_log, processes, readiness, state
 from server_launchers.keeping.progress import OnProgress, Progress
@@ -111,7 +111,7 @@ def _size(path: Path) -> int:
 
 def _failure(spec: ServerSpec, member: Member) -> str:
     cause = engine_log.cause(member.log, member.exit_code)
-    holders = devices.memory_holders() if "memory" in cause else []
+    holders = accelerators.memory_holders() if "memory" in cause else []
     held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
     return f"{spec.engine} did not start: {cause}{held}{_tail_text(member.log)}"
 

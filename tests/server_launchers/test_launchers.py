@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from server_launchers import __main__ as door
 from server_launchers.command_line import given_flags, spec_from
-from server_launchers.engines import devices, known_flags, replicas, table, vllm_ascend
+from server_launchers.engines import accelerators, known_flags, replicas, table, vllm_ascend
 from server_launchers.engines.inspection import Facts
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
@@ -107,14 +107,14 @@ def test_too_few_devices_are_refused_with_the_sum() -> None:
 
 def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(LaunchError, match="no device 9 here"):
-        devices.slices("cuda", 1, 1, ["9"], ["0", "1"])
+        accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
 def test_slices_are_disjoint_and_complete_or_refused(replicas: int, each: int, there: int) -> None:
     found = [str(index) for index in range(there)]
     try:
-        shares = devices.slices("cuda", replicas, each, None, found)
+        shares = accelerators.slices("cuda", replicas, each, None, found)
     except LaunchError:
         assert there < replicas * each
         return
