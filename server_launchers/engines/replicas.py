@@ -12,6 +12,7 @@ from server_launchers.deployment import Deployment, Process
 from server_launchers.engines import accelerators, external, routers
 from server_launchers.engines.inspection import Facts
 from server_launchers.engines.table import LAUNCHERS
+from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
 
@@ -30,6 +31,11 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         return Deployment((), (external.base_url(spec.model),), launcher.readiness(spec))
     if spec.engine == "sglang_router":
         spec = replace(spec, dp_mode="router")
+    if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
+        raise LaunchError(
+            "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
+            "or use --dp-mode engine"
+        )
     routed = routers.wanted(spec)
     count = _count(spec)
     shares = _devices(spec, count, facts) if launcher.uses_devices and spec.device != "cpu" else [None] * count

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import accelerators, environments, inspection
+from server_launchers.engines import accelerators, environments
 from server_launchers.engines.environments import Program
-from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import Launcher
-from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
@@ -32,27 +30,12 @@ def keyed(module: str) -> tuple[str, ...]:
     )
 
 
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine."""
-    return inspection.recorded(spec, PROGRAM.package)
-
-
-def inspect(spec: ServerSpec) -> Facts:
-    """Facts of this machine; raises LaunchError where SGLang is not there."""
-    return inspection.of_package(spec, PROGRAM, recorded(spec))
-
-
 def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
     kind = accelerators.kind_of(spec)
     npu = kind == "ascend"
     model = environments.local_model(spec)
     environment = dict(spec.environment)
-    if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
-        raise LaunchError(
-            "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
-            "or use --dp-mode engine"
-        )
     words = flag_pairs(
         (
             ("--model-path", model),
@@ -104,4 +87,4 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
     return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
 
 
-LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command)
+LAUNCHER = Launcher.of_package(lambda _spec: PROGRAM, command)

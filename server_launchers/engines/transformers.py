@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines import environments, inspection
+from server_launchers.engines import environments
 from server_launchers.engines.environments import Program
-from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
@@ -21,16 +20,6 @@ INSTALL = environments.install_hint(f"'transformers[serving]=={TESTED_VERSION}' 
 PROGRAM = Program(
     "transformers", ("-m", "transformers.cli.transformers"), "transformers", INSTALL, subcommand=("serve",)
 )
-
-
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine."""
-    return inspection.recorded(spec, PROGRAM.package)
-
-
-def inspect(spec: ServerSpec) -> Facts:
-    """Facts of this machine; raises LaunchError where transformers is not there."""
-    return inspection.of_package(spec, PROGRAM, recorded(spec))
 
 
 def command(spec: ServerSpec, flags: Flags, port: int, _devices: str = "") -> Command:
@@ -58,6 +47,4 @@ def command(spec: ServerSpec, flags: Flags, port: int, _devices: str = "") -> Co
 
 
 # Its list of models is that of the hub's cache, and an error without a network.
-LAUNCHER = Launcher(
-    inspect=inspect, recorded=recorded, command=command, readiness=lambda _spec: Readiness(lists_models=False)
-)
+LAUNCHER = Launcher.of_package(lambda _spec: PROGRAM, command, Readiness(lists_models=False))

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import accelerators, environments, inspection
+from server_launchers.engines import accelerators, environments
 from server_launchers.engines.environments import Program
-from server_launchers.engines.inspection import Facts
 from server_launchers.engines.known_flags import Flags, flag_pairs, version_key
 from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
@@ -30,16 +29,6 @@ def program(spec: ServerSpec) -> Program:
     """The command of this version."""
     old = spec.engine_version is not None and version_key(spec.engine_version) < FIRST_WITH_SERVE
     return MODULE_PROGRAM if old else PROGRAM
-
-
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine."""
-    return inspection.recorded(spec, PROGRAM.package)
-
-
-def inspect(spec: ServerSpec) -> Facts:
-    """Facts of this machine; raises LaunchError where vLLM is not there."""
-    return inspection.of_package(spec, program(spec), recorded(spec))
 
 
 def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
@@ -104,11 +93,6 @@ def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
         return words
-    if spec.dp > 1 and not engine_dp:
-        raise LaunchError(
-            "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
-            "or use --dp-mode engine"
-        )
     if engine_dp:
         if spec.dp % spec.nodes:
             raise LaunchError(f"--dp {spec.dp} cannot be spread evenly over --nodes {spec.nodes}")
@@ -136,4 +120,4 @@ def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
     return [negative] if negative in flags else []
 
 
-LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command)
+LAUNCHER = Launcher.of_package(program, command)

@@ -72,13 +72,13 @@ def program(spec: ServerSpec) -> Program:
 
 def recorded(spec: ServerSpec) -> Facts:
     """Facts without asking the machine: by default those of the newest vLLM that has a plug-in."""
-    return inspection.recorded(replace(spec, engine_version=spec.engine_version or _NEWEST.vllm), vllm.PROGRAM.package)
+    return inspection.recorded(spec, vllm.PROGRAM.package, _NEWEST.vllm)
 
 
 def inspect(spec: ServerSpec) -> Facts:
     """Facts of this machine; raises LaunchError where the plug-in is missing or for another vLLM, or an NPU is ill."""
     chosen = program(spec)
-    facts = inspection.of_package(spec, chosen, recorded(spec))
+    facts = inspection.of_package(spec, chosen, _NEWEST.vllm)
     installed = facts.versions.get(chosen.package)
     if installed is None or spec.docker is not None or spec.uvx is not None:
         return facts
