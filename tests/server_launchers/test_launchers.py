@@ -156,7 +156,7 @@ def test_several_nodes_get_one_line_each_and_only_the_first_serves() -> None:
 @pytest.mark.parametrize("engine", ["vllm", "vllm_ascend", "sglang", "sglang_router"])
 def test_replicas_on_several_nodes_are_refused_unless_the_engine_spreads_them(engine: str) -> None:
     shape = {"tp": 2, "dp": 2, "nodes": 2, "head_address": "10.0.0.1"}
-    with pytest.raises(LaunchError, match="separate servers: start one on each node .*--dp-mode engine"):
+    with pytest.raises(LaunchError, match=r"separate servers: start one on each node .*--dp-mode engine"):
         dry(engine, **shape)
     if engine != "sglang_router":
         assert len(dry(engine, **shape, dp_mode="engine")) == 2
