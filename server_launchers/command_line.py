@@ -61,9 +61,8 @@ def spec_from(
     try:
         return ServerSpec(engine=engine, model=model, name=name, extra_flags=extra_flags, **given)
     except SpecError as error:
-        if error.field not in OPTIONS:
-            raise
-        raise LaunchError(f"{OPTIONS[error.field].flag}: {error.sentence}") from None
+        flag = f"{OPTIONS[error.field].flag}: " if error.field in OPTIONS else ""
+        raise LaunchError(flag + error.sentence) from None
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -401,14 +401,14 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ("vlm m", "error: unknown engine 'vlm'; there are llama_cpp, vllm"),
         ("vlm m", "Did you mean vllm?"),
-        ("vllm", "error: model: engine vllm needs a model"),
+        ("vllm", "error: engine vllm needs a model"),
         ("vllm m --tp 0", "'--tp': 0 is not in the range x>=1"),
         ("vllm m --memory-fraction 0", "error: --memory-fraction: 0.0 does not fit; expected a number more than 0"),
         ("vllm m --nodes 2", "error: --head-address: several nodes need"),
         ("vllm m --server-key-env sk-1", "error: --server-key-env: give the name of an environment variable"),
         ("vllm m --env A", "error: --env 'A': expected NAME=VALUE"),
         ("vllm m stray", "unexpected extra argument"),
-        ("command ./server", "error: extra_flags: engine command needs the command line after `--`"),
+        ("command ./server", "error: engine command needs the command line after `--`"),
     ],
 )
 def test_a_wrong_command_line_is_refused_by_the_flag_that_was_typed(words: str, message: str) -> None:
