@@ -31,7 +31,6 @@ RESPONSE_COLUMNS = (
 )  # fmt: skip
 REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
 GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
-ID_COLUMNS = ("question_id", "doc_id", "problem_id", "unique_id", "id", "idx")
 
 MAX_MEMBER_BYTES = 256 * 1024 * 1024
 """Longest sample of an `.eval` log, in bytes after decompression."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import NamedTuple
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from harness.client.address.endpoint import Endpoint
@@ -30,7 +30,8 @@ LOOK_S = 0.25
 """Seconds between two looks at the deadlines."""
 
 
-class _Route(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Route:
     """What all requests to one path of an endpoint share. head: up to the value of Content-Length."""
 
     peer: Peer
