@@ -28,13 +28,13 @@ def load(name_or_path: str) -> Card:
     if path.suffix in (".yaml", ".yml"):
         return load_file(path)
     wanted = _folded(name_or_path)
-    for found in _card_files():
-        if _folded(found.stem) == wanted:
-            return load_file(found)
-    for found in _card_files():
-        candidate = _named_card(found)
+    for file in _card_files():
+        if _folded(file.stem) == wanted:
+            return load_file(file)
+    for file in _card_files():
+        candidate = _named_card(file)
         if candidate and wanted in {_folded(candidate.name), *map(_folded, candidate.aliases)}:
-            return load_file(found)
+            return load_file(file)
     known = names()
     every = {*known, *(alias for c in cards() for alias in c.aliases)}
     raise UsageError(
@@ -52,13 +52,13 @@ def load_file(path: Path) -> Card:
 
 def names() -> list[str]:
     """Names of all cards, sorted; a user's card hides a shipped one of the same name."""
-    return sorted({found.stem for found in _card_files()})
+    return sorted({path.stem for path in _card_files()})
 
 
 def cards() -> list[Card]:
     """All cards that can be read, by name. A broken card of the user's is left out; `load` says why."""
-    found = [_named_card(path) for path in _card_files()]
-    return sorted((c for c in found if c is not None), key=lambda c: c.name)
+    all_cards = [_named_card(path) for path in _card_files()]
+    return sorted((c for c in all_cards if c is not None), key=lambda c: c.name)
 
 
 def shipped_folder() -> Path:

@@ -38,8 +38,8 @@ def status(card: Card) -> Status:
 
 def fetch(card: Card) -> Fetched:
     """Download where needed, read and verify all rows. Raises `UsageError` in one sentence."""
-    found = questions.build(card)
-    return Fetched(card.name, found.n_all, found.origin, found.rows_digest, found.dataset_digest, found.notes)
+    built = questions.build(card)
+    return Fetched(card.name, built.n_all, built.origin, built.rows_digest, built.dataset_digest, built.notes)
 
 
 def render_examples(card: Card, number: int) -> list[str]:

@@ -58,7 +58,7 @@ def drafts(card: Card, rows: list[Row]) -> list[Draft]:
     id_column = _id_column(card, rows)
     seen: dict[str, str] = {}
     equal_rows: dict[str, int] = {}
-    found = []
+    result = []
     for row in rows:
         row_digest = digest(row.value)
         if id_column is None:
@@ -72,8 +72,8 @@ def drafts(card: Card, rows: list[Row]) -> list[Draft]:
                 "be distinct (leave out the id column to identify rows by checksum)"
             )
         seen[question_id] = row.where
-        found.append(_draft(card, row, question_id, row_digest))
-    return found
+        result.append(_draft(card, row, question_id, row_digest))
+    return result
 
 
 def _id_column(card: Card, rows: list[Row]) -> str | None:
@@ -192,9 +192,9 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
     if isinstance(answer, str):
         if answer.strip() in texts:
             return tuple(texts), LETTERS[texts.index(answer.strip())], None
-        found = letter_of(answer, LETTERS[len(texts) - 1])
-        if found is not None:
-            return tuple(texts), found, None
+        named = letter_of(answer, LETTERS[len(texts) - 1])
+        if named is not None:
+            return tuple(texts), named, None
     raise UsageError(
         f"{row.where}: the answer column {answer_column!r} must name one of the {len(texts)} options by letter, "
         f"index or text, found {_shown(answer)}"

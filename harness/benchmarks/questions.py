@@ -61,11 +61,11 @@ def build(
     """
     chosen = prompt if isinstance(prompt, Prompt) else prompts.named(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    found = chooser.read(card)
-    notes = list(found.notes)
-    all_drafts = drafts.drafts(card, found.rows)
+    source = chooser.read(card)
+    notes = list(source.notes)
+    all_drafts = drafts.drafts(card, source.rows)
     rows_digest = digest(sorted(draft.row_digest for draft in all_drafts))
-    notes += _verified(card, all_drafts, rows_digest, found.origin)
+    notes += _verified(card, all_drafts, rows_digest, source.origin)
     if card.choices and card.choices.orders > 1:
         all_drafts = [other for draft in all_drafts for other in drafts.reordered(card, draft, card.choices.orders)]
 
@@ -87,7 +87,7 @@ def build(
         system_prompt=(chosen.system if system is None else system) or None,
         template_digest=digest([chosen.template_digest, chosen.system if system is None else system, api]),
         api=api,
-        origin=found.origin,
+        origin=source.origin,
         notes=tuple(notes),
     )
 

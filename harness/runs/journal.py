@@ -106,21 +106,21 @@ class Journal:
             opened.callback(os.close, descriptor)
             index_descriptor = open_for_writing(folder.index, os.O_RDWR | os.O_APPEND)
             opened.callback(os.close, index_descriptor)
-            found = survey(descriptor, folder, trust_index=trust_index)
+            surveyed = survey(descriptor, folder, trust_index=trust_index)
             if log is not None:
-                _log_findings(log, folder, found.report)
+                _log_findings(log, folder, surveyed.report)
             try:
-                if found.report.torn_tail:
-                    _move_aside(descriptor, folder, found.end)
+                if surveyed.report.torn_tail:
+                    _move_aside(descriptor, folder, surveyed.end)
                 # What an earlier process wrote but did not live to sync counts from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
                 sync_folder(folder.path.parent)
-                index.restart(index_descriptor, found.n_listed, found.unlisted)
+                index.restart(index_descriptor, surveyed.n_listed, surveyed.unlisted)
             except OSError as error:
                 raise disk_error(folder.samples, error) from error
             opened.pop_all()
-        return cls(folder, descriptor, index_descriptor, found.end, found.keys, found.report, on_failure)
+        return cls(folder, descriptor, index_descriptor, surveyed.end, surveyed.keys, surveyed.report, on_failure)
 
     @property
     def keys(self) -> set[Key]:

@@ -127,9 +127,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             raise refusal(benchmark, [Difference("model", self.model, model)])
         known = self.benchmarks.get(benchmark)
         if known is not None:
-            found = differences(known.identity, record.identity)
-            if found:
-                raise refusal(benchmark, found)
+            changed = differences(known.identity, record.identity)
+            if changed:
+                raise refusal(benchmark, changed)
         twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]
         if twins:
             raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")
@@ -169,9 +169,9 @@ def _same(old: Any, new: Any) -> bool:
     return isinstance(old, bool) == isinstance(new, bool) and bool(old == new)
 
 
-def refusal(benchmark: str, found: list[Difference]) -> StoreError:
+def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The refusal to mix samples, one line a field."""
-    lines = "\n".join(f"  {difference}" for difference in found)
+    lines = "\n".join(f"  {difference}" for difference in changed)
     return StoreError(
         f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
         "Use the old settings, or another run folder."

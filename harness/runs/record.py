@@ -99,11 +99,11 @@ def checksum(line: bytes) -> int:
 
 def head_key(head: bytes, benchmark: str) -> Key | None:
     """The key in a line's first bytes, None when they hold none of `benchmark`."""
-    found = _HEAD.match(head)
-    if found is None or _text(found[1]) != benchmark:
+    match = _HEAD.match(head)
+    if match is None or _text(match[1]) != benchmark:
         return None
-    question_id = _text(found[2])
-    return None if question_id is None else Key(question_id, int(found[3]))
+    question_id = _text(match[2])
+    return None if question_id is None else Key(question_id, int(match[3]))
 
 
 def _text(quoted: bytes) -> str | None:

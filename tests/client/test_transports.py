@@ -188,7 +188,7 @@ def test_a_sockets_path_may_hold_any_byte_but_no_user(tmp_path: Path) -> None:
     assert Endpoint.parse("http+unix://user:pw@%2Ftmp%2Fx.sock").base_url == "http+unix://%2Ftmp%2Fx.sock/v1"
 
 
-@pytest.mark.parametrize(("name", "said"), [("fast", "plain http only"), ("sdk", "use --transport aiohttp")])
+@pytest.mark.parametrize(("name", "said"), [("fast", "plain http only"), ("sdk", "use the transport aiohttp")])
 def test_a_transport_without_unix_sockets_says_so(socket_path: str, name: TransportName, said: str) -> None:
     maker = Maker(lambda: open_transport(name))
 

@@ -43,10 +43,10 @@ class _Listing(msgspec.Struct, frozen=True):
 
 def from_url(url: str, split: str | None) -> HubSource:
     """`hf://datasets/OWNER/NAME[@REVISION][/FILE]` as a source. Raises `UsageError`."""
-    found = _HF_URL.fullmatch(url)
-    if not found:
+    parts = _HF_URL.fullmatch(url)
+    if not parts:
         raise UsageError(f"{visible(url)} must be of the form hf://datasets/OWNER/NAME[@REVISION][/FILE]")
-    name, revision, file = found.groups()
+    name, revision, file = parts.groups()
     if revision and not _REVISION.fullmatch(revision):
         raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
     if file and split:
@@ -144,9 +144,9 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
 
 def _file(source: HubSource, listing: _Listing, file: str) -> Path:
     hub = _library()
-    found = _cached_file(source, listing, file)
-    if found:
-        return found
+    here = _cached_file(source, listing, file)
+    if here:
+        return here
     try:
         with _translated(source):
             path = hub.hf_hub_download(

@@ -92,9 +92,9 @@ def _split_of(file: str) -> str | None:
 def _one_format(files: list[str]) -> list[str]:
     """The same rows may lie there in several formats: take the first kind only."""
     for form in _FORMATS:
-        found = [f for f in files if f.endswith(tuple(form + c for c in _COMPRESSION))]
-        if found:
-            return found
+        of_form = [f for f in files if f.endswith(tuple(form + c for c in _COMPRESSION))]
+        if of_form:
+            return of_form
     return files
 
 

@@ -96,9 +96,9 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     else:
         chosen = files if len(files) == 1 else []
     if not chosen:
-        found = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20]) or "no data files"
+        held = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20]) or "no data files"
         wanted = f"no file for the split {visible(split)!r}" if split else "several data files, so a split is needed"
-        raise UsageError(f"{folder} has {wanted}; it holds {found}")
+        raise UsageError(f"{folder} has {wanted}; it holds {held}")
     return chosen
 
 
@@ -169,9 +169,9 @@ def _json(data: bytes, shown: str, split: str | None, responses: bool) -> Iterat
             value = lists[split]
         else:
             near = near_names(split, lists) if split else ""
-            found = ", ".join(map(visible, lists)) or "none"
+            names = ", ".join(map(visible, lists)) or "none"
             raise UsageError(
-                f"{shown} is a mapping; its lists of rows are: {found}. Name one with {option('split')}.{near}"
+                f"{shown} is a mapping; its lists of rows are: {names}. Name one with {option('split')}.{near}"
             )
     elif split is not None:
         raise UsageError(f"{shown} is a list and has no splits; leave out the split {visible(split)!r}")

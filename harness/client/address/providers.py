@@ -231,7 +231,7 @@ class Provider(_Strict):
 
     def objections(self, model: str, parameters: Collection[str], thinking: Thinking | None = None) -> list[Objection]:
         """One sentence for each rule that a request with these top-level fields breaks, with what to do."""
-        found = []
+        objections = []
         for rule in self.refused:
             broken = [name for name in rule.parameters if name in parameters]
             if not broken or not rule.covers(model):
@@ -245,10 +245,10 @@ class Provider(_Strict):
                 sentence = f"{whose} refuses {names} {page}; drop with {_drop(broken)}"
             else:
                 sentence = f"{whose} takes {names} without effect {page}; keep out with {_drop(broken)}"
-            found.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
+            objections.append(Objection(sentence, certain=rule.checked and rule.effect == "refused"))
         if self.seed.field in parameters and self.seed.support != "supported":
-            found.append(self._about_seed())
-        return found
+            objections.append(self._about_seed())
+        return objections
 
     def _about_seed(self) -> Objection:
         page = f"({self.pages[self.seed.page]})"

@@ -113,10 +113,10 @@ class Connector:
 async def _lookup(peer: Peer) -> list[_Address]:
     loop = asyncio.get_running_loop()
     try:
-        found = socket.getaddrinfo(*peer, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        entries = socket.getaddrinfo(*peer, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
-        found = await loop.getaddrinfo(*peer, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in found))
+        entries = await loop.getaddrinfo(*peer, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((int(entry[0]), entry[4]) for entry in entries))
 
 
 async def _connected_to(address: _Address, seconds: float) -> socket.socket:

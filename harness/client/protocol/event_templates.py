@@ -148,16 +148,16 @@ def learnt(event: bytes) -> Template | None:
         value: Any = codec.decode(event)
     except codec.DecodeError:
         return None
-    for found in _TEXT_FIELD.finditer(event):
-        head, tail = event[: found.start(2) - 1], event[found.end(2) + 1 :]
+    for field in _TEXT_FIELD.finditer(event):
+        head, tail = event[: field.start(2) - 1], event[field.end(2) + 1 :]
         probe = "\x00probe"
         try:
             probed: Any = codec.decode(head + codec.encode(probe) + tail)
         except codec.DecodeError:
             continue
         token = _only_token(probed)
-        if token == (probe, found[1].decode()) and _only_token(value) is not None:
-            return Template(head, tail, found[1].startswith(b"reasoning"))
+        if token == (probe, field[1].decode()) and _only_token(value) is not None:
+            return Template(head, tail, field[1].startswith(b"reasoning"))
     return None
 
 
@@ -190,9 +190,9 @@ def _masked(piece: bytes) -> bytes:
     """`piece` as a pattern in which the values of `id` and `created` are free."""
     pattern = []
     at = 0
-    for found in _VARIES.finditer(piece):
-        pattern.append(re.escape(piece[at : found.start()]))
-        pattern.append(re.escape(found[1]) + rb'"[^"\\\n]*"' if found[1] else re.escape(found[2]) + rb"\d+")
-        at = found.end()
+    for varying in _VARIES.finditer(piece):
+        pattern.append(re.escape(piece[at : varying.start()]))
+        pattern.append(re.escape(varying[1]) + rb'"[^"\\\n]*"' if varying[1] else re.escape(varying[2]) + rb"\d+")
+        at = varying.end()
     pattern.append(re.escape(piece[at:]))
     return b"".join(pattern)
