@@ -52,7 +52,8 @@ class Asked:
 class ServerSpec:
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Raises SpecError for the first field that is wrong. Paths may be given as text, sequences as lists.
+    It has as many fields as there are options that engines share. Raises SpecError for the first field that is wrong.
+    Paths may be given as text, sequences as lists.
     """
 
     engine: Engine

@@ -120,7 +120,7 @@ def read(path: Path) -> ServerState | None:
     """The state in `path`; None where it is gone or not one of ours."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ServerState, dec_hook=lambda kind, text: kind(text))
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

@@ -304,6 +304,29 @@ def test_an_external_server_is_looked_at_and_left_alone() -> None:
         supervisor.launch(external)
 
 
+STATE_OF_0_1_0 = """{
+ "name": "old", "engine": "vllm", "model": "m", "source": "org/m", "base_urls": ["http://127.0.0.1:1"],
+ "api_key_env": null, "created": "2026-11-20T20:13:17.599422Z", "mark": "a", "grace": 2.0, "guard_pid": 1,
+ "guard_started": "gone", "status": "ready", "survivors": [], "versions": {"vllm": "0.32.0"}, "members": [
+  {"role": "engine", "argv": ["vllm"], "port": 1, "log": "/x/old.log", "devices": null, "pid": null, "started": null,
+   "exit_code": null, "restarts": 0, "family": [[2, "gone"]], "cleanup": null}]
+}"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b'{"name": 3}', b"\xff\xfe", b'{"name": "\xff"}', b"[" * 100_000, STATE_OF_0_1_0[:-3].encode()],
+)
+def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path) -> None:
+    state.path_of("old").write_text(STATE_OF_0_1_0)
+    state.path_of("other").write_bytes(content)
+    (known,) = servers.status()
+    assert (known.name, known.status, known.log, known.members[0].family) == (
+        *("old", "exited", Path("/x/old.log")),
+        [(2, "gone")],
+    )
+
+
 def test_stop_and_logs_name_the_servers_there_are() -> None:
     with supervisor.launch(faulty(name="one")), supervisor.launch(faulty(name="two")):
         with pytest.raises(LaunchError, match="no server is called three; known: one, two"):

@@ -104,7 +104,18 @@ def test_a_launcher_that_is_killed_leaves_nothing(
 ) -> None:
     before = set(engine_processes())
     spec = vllm_spec(vllm, models)
-    words = [spec.model, "--python", str(vllm), "--device", "cpu", "--eager", "--context", "2048", "--name", "doomed"]
+    words = [
+        spec.model,
+        "--python",
+        str(vllm),
+        "--device",
+        "cpu",
+        "--eager",
+        "--max-model-len",
+        "2048",
+        "--name",
+        "doomed",
+    ]
     words += [word for name, value in VLLM_ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
     running = subprocess.Popen([sys.executable, "-m", "server_launchers", "vllm", *words], stderr=subprocess.PIPE)
     state = supervisor.state.path_of("doomed")
