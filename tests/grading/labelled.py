@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.grading.pairs import PAIRS
 from tests.grading.responses import RESPONSES
+from tests.grading.twins import TWINS
 
 
 class Labelled(NamedTuple):
@@ -25,7 +26,7 @@ def own() -> list[Labelled]:
     """The pairs and responses of the tests."""
     found = [
         Labelled(f"{category} {place}", reference, f"\\boxed{{{answer}}}", correct)
-        for category, rows in PAIRS.items()
+        for category, rows in (PAIRS | TWINS).items()
         for place, (reference, answer, correct) in enumerate(rows)
     ]
     return found + [

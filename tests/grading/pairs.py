@@ -997,7 +997,7 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         (r"5 \text{ sq. units}", "5", True),
         (r"5\text{ cubic feet}", r"5\text{ ft}^3", True),
         (r"5\text{ lbs}", r"5\text{ pounds}", True),
-        (r"3\text{ dozen}", "36", False),
+        (r"3\text{ dozen}", "36", True),
         (r"\dfrac{1}{2}", "{1}/{2}", True),
         (r"\frac12", r"0.5 = \frac12", True),
         ("5", r"\textbf{5}", True),

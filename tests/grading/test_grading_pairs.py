@@ -10,13 +10,14 @@ from harness.grading.compare.conventions import CONVENTIONS
 from harness.grading.compare.equivalence import equal
 from tests.grading.given import RULES
 from tests.grading.pairs import PAIRS
+from tests.grading.twins import TWINS
 
 
 @pytest.mark.parametrize(
     ("reference", "answer", "expected"),
     [
         pytest.param(*row, id=f"{category}-{place}")
-        for category, rows in PAIRS.items()
+        for category, rows in (PAIRS | TWINS).items()
         for place, row in enumerate(rows)
     ],
 )

@@ -21,9 +21,14 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
 from harness.answers.grammar.tokens import tokenize
 from harness.answers.grammar.tree import SETS, Node, neg, num
+from harness.answers.grammar.units import smaller_unit
 
 _OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
 """Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
+
+
+_DURATION = re.compile(r"\s*(\d+)\s*h\s*(\d+)\s*m(?:in)?\s*")
+"""Hours and minutes whose letters would be read as variables: `2 h 30 min`."""
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
@@ -40,6 +45,8 @@ def _parse(source: str, list_commas: bool) -> Node:
     outward = _OUTWARD.fullmatch(source)
     if outward is not None and outward.group(1, 3) != ("[", "]"):
         source = f"{'[' if outward[1] == '[' else '('}{outward[2]}{']' if outward[3] == ']' else ')'}"
+    if (duration := _DURATION.fullmatch(source)) is not None:
+        source = rf"{duration[1]}\text{{ h }}{duration[2]}\text{{ min}}"
     tokens = tokenize(plain_latex(source).strip(), list_commas=list_commas)
     while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
         tokens.pop()
@@ -59,11 +66,16 @@ class _Parser(Powers):
         """Items between commas; inequalities joined by "and" hold together."""
         start = self.at
         node = self.items()
-        if node.op == "list" and all(item.op in ("rel", "member") for item in node.args):
-            words = {token.text for token in self.tokens[start : self.at] if token.kind == "sep"}
-            if words == {"and"} and all(_is_inequality(item) for item in node.args):
-                return Node("inter", node.args)
+        pair = node.args if node.op == "list" and len(node.args) == 2 else None
+        if pair is not None and self.connectives(start) == {"and"} and (whole := _compound(*pair)) is not None:
+            return whole  # 1 hour and 20 minutes
+        if node.op == "list" and all(_is_inequality(item) for item in node.args) and self.connectives(start) == {"and"}:
+            return Node("inter", node.args)
         return node
+
+    def connectives(self, start: int) -> set[str]:
+        """The words "and" and "or" read since `start`."""
+        return {token.text for token in self.tokens[start : self.at] if token.kind == "sep"}
 
     def items(self) -> Node:
         groups: list[Node] = []
@@ -296,6 +308,8 @@ class _Parser(Powers):
 
     def juxtaposed(self, left: Node, right: Node, *, mixed: bool) -> Node:
         """A product; an integer literal before a proper fraction is a mixed number. A unit belongs to the whole."""
+        if (together := _compound(left, right)) is not None:
+            return together
         if right.op == "quantity" or (right.op in ("pct", "deg") and (mixed or right.op == "deg")):
             inner = self.juxtaposed(left, right.args[0], mixed=mixed)
             return Node(right.op, (inner, *right.args[1:]))
@@ -310,10 +324,26 @@ class _Parser(Powers):
         return times(left, right)
 
 
+def _compound(left: Node, right: Node) -> Node | None:
+    """`1 hour 20 minutes`, `5 ft 3 in`, `30° 15′` as one quantity; None when the two are no such pair."""
+    if left.op == right.op == "quantity":
+        ratio = smaller_unit(left.args[1], right.args[1])
+        if ratio is not None:
+            return Node("quantity", (Node("add", (times(num(ratio), left.args[0]), right.args[0])), right.args[1]))
+    if left.op == "deg" and right.op == "fn" and right.args[0] == "prime":
+        inner, parts = right.args[1], num(60)
+        if inner.op == "fn" and inner.args[0] == "prime":
+            inner, parts = inner.args[1], num(3600)
+        return Node("deg", (Node("add", (left.args[0], Node("div", (inner, parts)))),))
+    return None
+
+
 def _opposite(node: Node) -> Node:
     """The opposite of a quantity is a quantity."""
     return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in ("quantity", "pct", "deg") else neg(node)
 
 
 def _is_inequality(node: Node) -> bool:
-    return node.op == "member" or any(sign in ("<", ">", "<=", ">=", "!=") for sign in node.args[1])
+    return node.op == "member" or (
+        node.op == "rel" and any(sign in ("<", ">", "<=", ">=", "!=") for sign in node.args[1])
+    )

@@ -3,9 +3,10 @@ r"""Powers, and everything else that stands behind an atom: indices, units, degr
 from __future__ import annotations
 
 from harness.answers.grammar.atoms import Atoms
-from harness.answers.grammar.cursor import QUALIFIERS
+from harness.answers.grammar.cursor import QUALIFIERS, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tree import Node, num, sym
+from harness.answers.grammar.units import scaled
 
 _NUMERALS = {
     name: place
@@ -73,7 +74,11 @@ class Powers(Atoms):
                 words.append(self.take().text + self.take().text)
             else:
                 break
-        joined = "".join(words)
+        factor, joined = scaled("".join(words))
+        if factor != 1:
+            node = num(node.args[0] * factor) if node.op == "num" else times(node, num(factor))
+            if not joined:
+                return node
         lower = joined.lower().strip(" .")
         if lower.replace(".", "").replace(" ", "") in ("am", "pm"):
             return Node("quantity", (node, lower.replace(".", "").replace(" ", "")))

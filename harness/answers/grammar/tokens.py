@@ -269,7 +269,7 @@ class _Lexer:
             self.operator(plain)
         elif plain in ("\\%", "%"):
             self.put("op", "%")
-        elif bare in FUNCTIONS or bare in ALIASES:
+        elif (bare in FUNCTIONS or bare in ALIASES) and not (bare == "min" and self.follows_number()):
             self.put("cmd", ALIASES.get(bare, bare))
         elif len(bare) == 1 and bare.isalpha():
             self.put("text", bare)
@@ -285,6 +285,10 @@ class _Lexer:
             self.tokens.extend(inner.run())
         else:
             self.words(plain)
+
+    def follows_number(self) -> bool:
+        """`20 min`: minutes, not a minimum."""
+        return bool(self.tokens) and self.tokens[-1].kind == "num"
 
     def words(self, content: str) -> None:
         """Words, with "and" and "or" taken out as separators."""
@@ -328,7 +332,7 @@ class _Lexer:
                 return
             self.put("sym", word)
             return
-        if word in ALIASES or word in FUNCTIONS:
+        if (word in ALIASES or word in FUNCTIONS) and not (word == "min" and self.follows_number()):
             self.at = match.end()
             self.put("cmd", ALIASES.get(word, word))
             return

@@ -10,6 +10,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from harness.answers.grammar.tree import names
+
 
 class Unit(NamedTuple):
     """What is measured (a product of base dimensions) and the factor to the base unit."""
@@ -67,7 +69,7 @@ for _dimension, _factor, _names in (
     ("dollar", 1, "dollar usd buck"),
     ("dollar", "1/100", "cent ¢ penny pennies nickel_cents"),
     ("euro", 1, "euro eur"),
-    ("sterling", 1, "pounds_sterling gbp"),
+    ("sterling", 1, "pounds_sterling gbp sterling"),
     ("yuan", 1, "yuan rmb 元 圆 块"),
     ("yuan", "1/10", "角 毛"),
     ("degree", 1, "degree deg 度 °"),
@@ -150,3 +152,81 @@ def noun_of(words: str) -> str:
     return " ".join(
         _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
     )
+
+
+# --- numerals of scale, and what was counted ---
+_SCALES = {
+    "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
+    "百": 100, "千": 1_000, "万": 10**4, "亿": 10**8, "萬": 10**4, "億": 10**8,
+}  # fmt: skip
+_SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+_CHINESE = re.compile(r"[一-鿿]+")
+_CLASSIFIERS = frozenset(
+    "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
+    "栋户家所班排行列轮局场場枚笔句步"
+)
+"""Classifiers, one of which stands between a Chinese number and what it counts."""
+
+_NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半]")
+_IRREGULAR = names(
+    "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
+    "apiece each only total altogether overall exactly left remaining way noon clock"
+)
+_SINGULAR_IN_S = names(
+    "is was has does this his its us yes plus minus times thus less as vs versus equals gives fails works holds "
+    "satisfies means remains makes says lies needs percents dozens hundreds thousands millions billions halves thirds "
+    "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps always "
+    "besides across"
+)
+_NEVER = names(
+    "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
+    "valid false true more less fewer greater than least most above below over under about approximately approx "
+    "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
+    "multiplied half double twice percent impossible undefined maybe possibly"
+)
+
+
+def scaled(words: str) -> tuple[int, str]:
+    """(factor, what is left) of the words behind a number: "million dollars" is (1000000, "dollars"), "万" (10000, "").
+
+    Where all of the words are a unit, such as 千克, they are left as they are.
+    """
+    factor = 1
+    while (match := _SCALE.match(words)) is not None and unit_of(words) is None:
+        factor *= _SCALES[match[1].lower()]
+        words = words[match.end() :]
+    return factor, words.strip()
+
+
+def smaller_unit(larger: str, smaller: str) -> Fraction | None:
+    """How many of the second unit the first is, when "1 hour 20 minutes" may be written with them; else None."""
+    one, other = unit_of(larger), unit_of(smaller)
+    if one is None or other is None or one.dimension != other.dimension or one.factor <= other.factor:
+        return None
+    return one.factor / other.factor
+
+
+def is_counted(words: str, one: bool = False) -> bool:
+    """Do words behind a number say what was counted ("apples", "possible ways", "个苹果"), so that they may be dropped?
+
+    Not when they deny, qualify or change the number: "is wrong", "or more", "squared". `one`: a singular will do.
+    """
+    if _CHINESE.search(words):
+        return words[0] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
+    parts = re.findall(r"[a-z]+", words.lower())
+    if not parts or changes_number(words):
+        return False
+    return (one and parts[-1] not in _SINGULAR_IN_S) or any(_is_plural(part) or unit_of(part) for part in parts)
+
+
+def changes_number(words: str) -> bool:
+    """Words behind a number deny, qualify or change it."""
+    return not _NEVER.isdisjoint(re.findall(r"[a-z]+", words.lower())) or _NOT_COUNTED.search(words) is not None
+
+
+_MAX_COUNTED_SIGNS = 8
+"""Chinese characters of a classifier and its noun; more of them are a sentence."""
+
+
+def _is_plural(word: str) -> bool:
+    return word in _IRREGULAR or (len(word) > 3 and word.endswith("s") and word not in _SINGULAR_IN_S)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node, symbols
+from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import is_words, squeezed, words_of
 from harness.core.records import Question
@@ -45,6 +46,8 @@ def _form(node: Node, *, ordered: bool = False) -> str:
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
+    if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
+        return f"{_form(args[0])} {noun_of(args[1])}"
     if op in ("quantity", "pct", "deg"):
         return _form(args[0], ordered=ordered)
     if op in ("list", "set", "bracket"):

@@ -16,7 +16,8 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.radicals import NotExact
 
 _EQUALITY = frozenset(("=", "≈"))
-_GEOMETRY = frozenset("xyz")
+GEOMETRY = frozenset("xyz")
+"""Letters that name a coordinate: one is never a substitute for another."""
 
 
 class Statement(NamedTuple):
@@ -152,7 +153,7 @@ def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> 
     if one == other or not allows(rules, "labels_dropped"):
         return one == other
     if one.op == other.op == "sym":
-        return not (one.args[0] in _GEOMETRY and other.args[0] in _GEOMETRY)
+        return not (one.args[0] in GEOMETRY and other.args[0] in GEOMETRY)
     if one.op == other.op == "tuple":
         return sorted(map(repr, one.args)) != sorted(map(repr, other.args))
     return True

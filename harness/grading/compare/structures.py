@@ -9,6 +9,7 @@ from itertools import product
 from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.bounds import MAX_ALTERNATIVES
+from harness.grading.compare.assignments import Assignment, assignments, same_assignments
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
     Statement,
@@ -43,6 +44,9 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if _signs(reference) or _signs(answer):
         return _with_alternatives(reference, answer, rules)
     reference, answer = computed(_flattened(_unnamed(reference))), computed(_flattened(_unnamed(answer)))
+    named = _same_named(reference, answer, rules)
+    if named is not None:
+        return named
     if is_equation(reference) or is_equation(answer):
         return _same_statements(reference, answer, rules)
     if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
@@ -177,13 +181,9 @@ def _set_like_pair(reference: Node, answer: Node) -> bool:
 def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool) -> Answer | None:
     if other.op == "set" and allows(rules, "list_as_set"):
         return _in_any_order(_distinct(listed.args), _distinct(other.args), rules, "set")
-    if other.op == "bracket":
+    if other.op == "bracket" and len(other.args) != 2:  # of two ends it is a closed interval
         return _in_any_order(listed.args, other.args, rules, "list")
     if other.op == "tuple" and allows(rules, "list_as_tuple"):
-        if statements := _named_values(listed):
-            names, values = statements
-            del names
-            return _in_order(values, other.args, rules, "tuple")
         return _in_order(listed.args, other.args, rules, "tuple")
     if other.op == "rel" and is_equation(other):  # (x, y) = (3, 4) against x = 3, y = 4
         parts = statement(other)
@@ -194,14 +194,46 @@ def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool)
     return None
 
 
-def _named_values(listed: Node) -> tuple[list[Node], list[Node]] | None:
-    names, values = [], []
-    for item in listed.args:
-        if not is_equation(item) or (parts := statement(item)) is None or not parts.labels:
-            return None
-        names.append(parts.labels[-1])
-        values.append(parts.values[-1])
-    return names, values
+def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
+    """Values with a name each, on one side or on both; None when neither side is such."""
+    one, other = assignments(reference), assignments(answer)
+    if one is not None and other is not None:
+        return Answer(same_assignments(one, other, lambda left, right: same(left, right, rules).equal), "names")
+    if one is None and other is None:
+        return None
+    if not allows(rules, "labels_dropped"):
+        return Answer(False, "names")
+    if one is not None:
+        return _named_and_bare(one, answer, rules, swapped=False)
+    return _named_and_bare(other or [], reference, rules, swapped=True)
+
+
+def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool) -> Answer:
+    """Against values without names. A set or bare list as reference asks for no order; as answer it has lost it."""
+    tuples = [Node("tuple", assignment.in_order()) for assignment in named]
+    if len(tuples) > 1:
+        listed = Node("list", tuple(tuples))
+        return same(bare, listed, rules) if swapped else same(listed, bare, rules)
+    values = tuples[0].args
+    if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
+        return _in_any_order(bare.args, values, rules, "names")
+    if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
+        bare = parts.values[-1]
+    if _numbered(named[0], bare):
+        return _in_any_order(*((bare.args, values) if swapped else (values, bare.args)), rules, "names")
+    entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
+    if entries is None:
+        return Answer(False, "names")
+    return _in_order(*((entries, values) if swapped else (values, entries)), rules, "names")
+
+
+def _numbered(assignment: Assignment, bare: Node) -> bool:
+    """`x_1 = 2, x_2 = 3` numbers the solutions of which `x = 3 or x = 2` is the list."""
+    if bare.op != "list" or not all(is_equation(item) for item in bare.args):
+        return False
+    letters = {str(name.args[0]).partition("_")[0] if name.op == "sym" else "" for name in assignment.names}
+    labels = {parts.labels[-1] for item in bare.args if (parts := statement(item)) is not None and parts.labels}
+    return len(letters) == 1 and labels == {Node("sym", tuple(letters))}
 
 
 def _in_order(one: Sequence[Node], other: Sequence[Node], rules: GradeRules, rule: str) -> Answer:
