@@ -9,7 +9,11 @@ from typing import NamedTuple
 from harness.answers.bounds import MAX_ANSWER_CHARS, MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_BRACES, MAX_OPEN_BOXES
 
 _STOP = re.compile(r"[{}\\]")
-_BARE = re.compile(r"\\[A-Za-z]+|[^\s\\$.,;:(){}\[\]]+")
+_BARE = re.compile(r"\\[A-Za-z]+|(?![A-Za-z]{2})[^\s\\$.,;:(){}\[\]]+")
+_OPENED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_ANNOUNCED = re.compile(r"(?i)\banswer\b|答案")
+_OPENED_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
+_CLOSED_BEHIND = re.compile(r"[}\s]*")
 _OPEN_END = re.compile(r"\$|\\\)|\\\]|\n")
 
 
@@ -52,14 +56,27 @@ def bare(source: str) -> str:
     return source
 
 
+def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
+    """Does the last complete box of text[lo:hi] say nothing, since boxes around it or the answer's own box behind it
+    are opened and never closed? One that is opened behind it for nothing takes nothing back."""
+    if (opened := _OPENED.search(text, box.outer_end, hi)) is not None:
+        announced = _ANNOUNCED.search(text, max(box.outer_end, opened.start() - 80), opened.start()) is not None
+        return announced or bool(text[opened.end() : min(hi, opened.end() + MAX_ANSWER_CHARS)].strip())
+    around, before = 0, box.outer_start
+    while around < MAX_OPEN_BOXES and (opened := _OPENED_BEFORE.search(text, max(lo, before - 16), before)) is not None:
+        around, before = around + 1, opened.start()
+    closed = _CLOSED_BEHIND.match(text, box.outer_end, hi)
+    return around - (closed.group().count("}") if closed else 0) > 1
+
+
 def open_box(text: str, lo: int, hi: int) -> Box | None:
-    """The last box when its closing brace is missing: its content up to the end of the formula or line."""
+    """The only box when its closing brace is missing: its content up to the end of the formula or line."""
     at = text.rfind("box", lo, hi)
     if at < 0:
         return None
     outer = _command_start(text, at, lo)
     brace = text.find("{", at, min(hi, at + 8))
-    if outer < 0 or brace < 0:
+    if outer < 0 or brace < 0 or has_box(text, lo, outer):
         return None
     stop = _OPEN_END.search(text, brace + 1, hi)
     end = stop.start() if stop else hi

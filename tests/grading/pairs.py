@@ -600,7 +600,7 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         ("B", "B)", True),
         ("B", r"\boxed{B}", True),
         ("B", "C", False),
-        ("B", "b", False),
+        ("B", "b", True),
         ("(B)", "B", True),
         (r"\text{(B)}", "B", True),
         ("B", r"\textbf{(B)}\ 12", True),

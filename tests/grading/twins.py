@@ -131,6 +131,12 @@ TWINS: dict[str, list[tuple[str, str, bool]]] = {
         (r"3\text{ dollars }45\text{ cents}", r"\$3.45", True),
         (r"3\text{ dollars }45\text{ cents}", r"\$3.54", False),
     ],
+    "conditions": [
+        ("1", "1 if 1 else 0", False),
+        ("1", r"1\text{ if }n\text{ is even, }0\text{ otherwise}", False),
+        ("x", "x if x > 0 else -x", False),
+        ("7", r"7\text{ when }x=2", True),
+    ],
     "closed interval and list": [
         ("[0,1]", "0,1", False),
         ("[0,1]", "1,0", False),

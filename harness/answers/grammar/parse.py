@@ -27,6 +27,9 @@ _OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\
 """Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
 
 
+_OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
+"""Words that make `1 if n > 0 else 0` two values and no one."""
+
 _DURATION = re.compile(r"\s*(\d+)\s*h\s*(\d+)\s*m(?:in)?\s*")
 """Hours and minutes whose letters would be read as variables: `2 h 30 min`."""
 
@@ -125,6 +128,8 @@ class _Parser(Powers):
     def skip_qualifier(self) -> None:
         token = self.peek()
         if token.kind == "text" and token.text.lower().startswith(QUALIFIERS):
+            if any(_OTHERWISE.search(later.text) for later in self.tokens[self.at :] if later.kind == "text"):
+                raise Unreadable("a choice between two values")
             brackets = 0
             while self.at < len(self.tokens):
                 if brackets == 0:

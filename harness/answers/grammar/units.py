@@ -219,6 +219,19 @@ def is_counted(words: str, one: bool = False) -> bool:
     return (one and parts[-1] not in _SINGULAR_IN_S) or any(_is_plural(part) or unit_of(part) for part in parts)
 
 
+_NUMERALS = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+    "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
+    "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+
+
+def numeral(words: str) -> int | None:
+    """The small number that `words` name, as in `5 (five)`; None when they name none."""
+    return _NUMERALS.get(words.strip().lower())
+
+
 def changes_number(words: str) -> bool:
     """Words behind a number deny, qualify or change it."""
     return not _NEVER.isdisjoint(re.findall(r"[a-z]+", words.lower())) or _NOT_COUNTED.search(words) is not None

@@ -32,7 +32,7 @@ def canonical(answer: str, question: Question) -> str | None:
     if not answer.strip():
         return None
     if question.kind == "choice":
-        letter = letter_of(answer)
+        letter = letter_of(answer, any_case=True)
         return letter or words_of(answer)[:200]
     if is_words(answer):
         return words_of(answer)[:200]

@@ -10,7 +10,7 @@ from harness.answers.boxed import bare
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
-from harness.answers.letters import LAST_LETTER, letter_of
+from harness.answers.letters import LAST_LETTER, letter_of, letters_of
 from harness.answers.words import is_words, squeezed, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.structures import same
@@ -43,6 +43,8 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
             return choice
     if not answer.strip():
         return Comparison(False, "empty")
+    if (wanted := letters_of(reference)) is not None and (given := letters_of(answer)) is not None:
+        return Comparison(wanted == given, "choices")
     if (
         squeezed(reference) == squeezed(answer)
         and squeezed(answer)
@@ -104,7 +106,7 @@ def _names_choice(reference: str) -> bool:
 
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
-    wanted, given = letter_of(reference, last), letter_of(answer, last)
+    wanted, given = letter_of(reference, last), letter_of(answer, last, any_case=True)
     if wanted is not None and given is not None:
         return Comparison(wanted == given, "choice")
     if wanted is not None and choices:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, PI, Node, is_scalar, num, symbols, walk
-from harness.answers.grammar.units import changes_number, is_counted, noun_of, unit_of
+from harness.answers.grammar.units import changes_number, is_counted, noun_of, numeral, unit_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
@@ -70,7 +70,15 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     if bare.op in ("pct", "deg"):
         return []
     known = unit_of(unit)
-    if known is None and not is_counted(unit, one=inner == num(1)) and (bare is reference or changes_number(unit)):
+    named = numeral(unit)
+    if named is not None and inner != num(named):
+        return []
+    if (
+        known is None
+        and named is None
+        and not is_counted(unit, one=inner == num(1))
+        and (bare is reference or changes_number(unit))
+    ):
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
     values = [inner]
     if known is not None and known.dimension == (("dollar", 1),) and known.factor != 1:

@@ -220,11 +220,14 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
         bare = parts.values[-1]
     if _numbered(named[0], bare):
-        return _in_any_order(*((bare.args, values) if swapped else (values, bare.args)), rules, "names")
+        one, other = (bare.args, values) if swapped else (values, bare.args)
+        return _in_any_order(one, other, rules, "names")
     entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
     if entries is None:
         return Answer(False, "names")
-    return _in_order(*((entries, values) if swapped else (values, entries)), rules, "names")
+    if swapped:
+        return _in_order(entries, values, rules, "names")
+    return _in_order(values, entries, rules, "names")
 
 
 def _numbered(assignment: Assignment, bare: Node) -> bool:

@@ -1,43 +1,139 @@
-r"""Multiple choice in prose: the letter that a response marks as its choice."""
+r"""Multiple choice in prose: the letter that a response gives as its answer.
+
+A stated answer ("the answer is B", "故选 B", "that leaves B") beats any mark, and the last one stated counts. Without
+one, a letter counts that is the last line, or the only one that is marked as an option. Several letters are no choice.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from harness.answers.letters import letter_of, within
+from harness.answers.letters import letter_of
 
-_MARKED = re.compile(
-    r"""(?x)
-    (?: (?i:answer|option|choice|correct|choose|select|pick) [^\n]{0,30}? (?i:\bis|:|=|\bare|\boption|\bchoice|\bwith)
-      | (?i:\bchoose|\bselect|\bpick|\btherefore,?|\bthus,?|\bhence,?|\bso,?)
-      | 故选 | 应选 | 选择 | 选 | 答案[是为：:]*)
-    \s* (?:(?i:option|choice|answer|the|letter)\s+){0,3} [:：]? \s* [*_$({\[（"'\\]*
-    (?:text(?:bf)?|mathrm|mathbf)? \{? \(?
-    ([A-Z]) (?![A-Za-z0-9'’]|\s+[a-z]{2,}\b(?<!\sis)(?<!\sand)(?<!\sbecause)(?<!\ssince))
-    """,
-    re.ASCII,
+_MARKUP = re.compile(
+    r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
+    r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
+)
+_LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
+_AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或|及|,\s*(?:or|and)\b)\s*"
+_COMMA = r"\s*[,，、;]\s*"
+_LETTERS = (
+    rf"(?P<letters>{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
+    r"(?!\s+(?:is|are|was|has|does|gives|would|fails|ignores|can|cannot|because)\b))*)"
+)
+_INTRO = (
+    r"(?:\s*(?:therefore|thus|clearly|likely|probably|most|definitely|simply|indeed|option|choice|answer|letter|the|only"
+    r"|i\s+(?:think|believe)|it(?:\s+is|'s)|seems?|to\s+be|that|selected|选项|is|[:：]))*\s*"
+)
+_STATED = re.compile(
+    rf"""(?xi)
+    (?: \banswer\s+(?={_LETTER})
+      | \b(?:answers?|choice|option|selection|response|letter|conclusion|antwort|respuesta|r[ée]ponse|risposta
+            |resposta|ответ)\b
+        (?:(?!\bnot\b|n't|\bcannot\b|\bneither\b)[^\n.]){{0,40}}? (?:\bis|\bare|\bbe|\bwas|[:=：]|\s[-–—]|->|→)
+      | \b(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|g(?:o|oing|oes)\s+with|went\s+with|settled?\s+on
+            |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|match(?:es|ing)?
+            |corresponds?\s+to|points?\s+to|(?:therefore|thus|hence|so),?)(?=\W)
+      | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)应?该?[是为]? | 正解 | 答え )
+    {_INTRO} {_LETTERS}
+    """
 )
 _CALLED_RIGHT = re.compile(
-    r"""(?x) (?:(?i:option|choice|answer)\s+)? [(]? \b([A-Z])\b [)]? \s+ (?i:is|must\s+be) \s+ (?i:the\s+)?
-    (?i:correct|right|true|answer)""",
+    rf"""(?xi) (?:\b(?:option|choice|answer|makes|making)\s+)? {_LETTERS} \s+
+    (?:(?:is|are|must\s+be|would\s+be|seems)\s+)? (?:therefore\s+|thus\s+|clearly\s+)? (?:the\s+)? (?:only\s+|most\s+)?
+    (?:(?:correct|right|best|valid)\b|answer\b)"""
+)
+_WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
+_DENIED_BEFORE = re.compile(r"(?i)\b(?:incorrect|wrong|false|not|isn't|never|other|eliminated|rejected)\s+(?:\w+\s+)?$")
+_DENIED_BEHIND = re.compile(
+    r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
+    r"|impossible|a\s+distractor|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误))"
+)
+_CALCULATED = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
+_GOES_ON = re.compile(r"\s+(?P<word>[a-z]{2,})")
+_BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
+_MARKED = re.compile(
+    r"\*\*\s*\(?([A-Z])\)?\s*[.:]?\s*\*\*|\*\*\s*(?:\(([A-Z])\)|([A-Z])[).:])\s*[^*\n]{0,80}\*\*|__\(?([A-Z])\)?__"
+    r"|[(（]([A-Z])[)）]",
     re.ASCII,
 )
-_BOLD = re.compile(r"\*\*\s*\(?([A-Z])\)?[).:]?\s*(?:\*\*|[^*\n]{1,80}\*\*)", re.ASCII)
-_BRACKETED = re.compile(r"[(（]([A-Z])[)）]", re.ASCII)
+_AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
+_LISTED = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+_NAMED = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 
-def letter_in_prose(text: str, last: str = "Z") -> tuple[str, int, int] | None:
-    """(letter, start, end) of the last letter that a response marks as its choice; positions are in `text`."""
-    for pattern in (_MARKED, _CALLED_RIGHT, _BOLD, _BRACKETED):
-        found = None
-        for match in pattern.finditer(text):
-            if within(match[1], last):
-                found = match
-        if found is not None:
-            return found[1], found.start(1), found.end(1)
-    stripped = text.strip()
-    letter = letter_of(stripped.splitlines()[-1], last) if stripped else None
-    if letter:
-        at = text.rfind(letter)
-        return letter, at, at + 1
+class Stated(NamedTuple):
+    """What a response gives as its choice, a letter or several, and where that stands."""
+
+    answer: str
+    start: int
+    end: int
+
+
+def choice_in_prose(text: str, last: str = "Z") -> Stated | None:
+    """The choice that a response makes, A to `last`; None when it makes none. Positions are characters of `text`."""
+    return stated_choice(text, last) or _marked_choice(text, last)
+
+
+def stated_choice(text: str, last: str = "Z") -> Stated | None:
+    """The last choice that a response states in words."""
+    plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
+    found = [s for pattern in (_STATED, _CALLED_RIGHT) for s in _statements(pattern, plain, last)]
+    found = found or list(_statements(_AT_THE_END, plain, last))
+    if not found:
+        found = list(_statements(_WEAKLY_STATED, plain, last))
+        if len({stated.answer for stated in found}) > 1:
+            return None  # options are discussed, none is chosen
+    return max(found, key=lambda stated: stated.end, default=None)
+
+
+def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Stated]:
+    at = 0
+    while (match := pattern.search(plain, at)) is not None:
+        start, end = match.span("letters")
+        at = match.start() + 1
+        words = match["letters"]
+        letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
+        if not all("A" <= letter.upper() <= last for letter in letters):
+            continue
+        if _DENIED_BEFORE.search(plain, max(0, match.start() - 40), match.start()) or _DENIED_BEHIND.match(plain, end):
+            continue
+        if not words.endswith((")", "）", "]", "】")) and not _ends_like_a_letter(plain, end, letters[-1]):
+            continue
+        at = end
+        different = {letter.upper() for letter in letters}
+        yield Stated(different.pop() if len(different) == 1 else words, start, end)
+
+
+def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
+    """What follows a bare letter leaves it a letter: not the article, not a variable in a formula."""
+    if _CALCULATED.match(plain, end):
+        return False
+    goes_on = _GOES_ON.match(plain, end)
+    if goes_on is None:
+        return True
+    return letter.isupper() and (letter not in "AI" or goes_on["word"] in _BEHIND_A)
+
+
+def _marked_choice(text: str, last: str) -> Stated | None:
+    """A letter that is the last line, or the only one that is set in bold or brackets."""
+    stripped = text.rstrip()
+    line_at = stripped.rfind("\n") + 1
+    if len({match[1] for match in _LISTED.finditer(text)}) > 1:
+        return None  # a list of options
+    line = stripped[line_at:]
+    letter = None if _NAMED.search(line) else letter_of(line, last, any_case=True)
+    if letter is not None:
+        at = stripped.upper().find(letter, line_at)
+        return Stated(letter, at, at + 1)
+    for begin in (line_at, 0):
+        marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
+        marks = [(letter, match) for letter, match in marks if letter <= last]
+        if len({letter for letter, _ in marks}) == 1:
+            letter, match = marks[-1]
+            return Stated(letter, match.start(match.lastindex or 0), match.end(match.lastindex or 0))
+        if marks:
+            return None
     return None

@@ -11,9 +11,10 @@ import re
 from typing import Literal, NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.boxed import Box, boxes_from_end, has_box, open_box
+from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, open_box
+from harness.answers.letters import letter_of
 from harness.grading.bounds import TAIL_CHARS
-from harness.grading.find.choice import letter_in_prose
+from harness.grading.find.choice import choice_in_prose, stated_choice
 from harness.grading.find.reasoning import final_part
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
@@ -88,7 +89,11 @@ def extract_from(
     boxes = boxes_from_end(text, lo, hi)
     box = next(boxes, None)
     if box is not None:
+        if is_broken(text, box, lo, hi):
+            return None
         stated = _stated_later(text, box.outer_end, hi)
+        if stated is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
+            stated = _choice_beside(text, box, lo, hi, last)
         if stated is not None:
             return stated
         if several_boxes:
@@ -98,8 +103,8 @@ def extract_from(
     tail = text[lo:hi]
     if not truncated and (broken := open_box(text, lo, hi)) is not None:
         return Found(broken.content, broken.start, broken.end, "open box")
-    if kind == "choice" and (letter := letter_in_prose(tail, last)) is not None:
-        return Found(letter[0], lo + letter[1], lo + letter[2], "letter")
+    if kind == "choice" and (choice := choice_in_prose(tail, last)) is not None:
+        return Found(choice.answer, lo + choice.start, lo + choice.end, "letter")
     phrase = _after_phrase(tail, kind)
     if phrase is None and not truncated and not has_box(text, lo, hi):
         tail = _FENCE.sub(lambda match: " " * len(match.group()), tail)
@@ -107,6 +112,15 @@ def extract_from(
     if phrase is None:
         return None
     return phrase._replace(start=lo + phrase.start, end=lo + phrase.end)
+
+
+def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Found | None:
+    """The letter that is stated beside a box that holds none: behind it, or else in front of it."""
+    for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
+        begin = max(begin, end - TAIL_CHARS)
+        if (choice := stated_choice(text[begin:end], last)) is not None:
+            return Found(choice.answer, begin + choice.start, begin + choice.end, "letter")
+    return None
 
 
 def candidates(text: str, limit: int) -> list[str]:
