@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import warnings
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from harness.client.facts.discovery import (
     list_models,
     stated_concurrency,
 )
+from harness.client.facts.page import NoAnswer
 from harness.core.errors import ServerError
 from tests.faults.server import CLOSE, STALL, FaultServer, Request, Step, http, models
 
@@ -142,3 +146,18 @@ def test_a_list_without_end_is_bounded() -> None:
 
     with FaultServer(answer) as server, pytest.raises(ServerError):
         list_models(Endpoint.parse(server.base_url), timeout=2)
+
+
+def test_a_unix_socket_is_asked_and_one_where_nobody_listens_is_told_and_closed(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.sock")
+    with FaultServer(lambda _: [models("m")], unix=path) as server:
+        endpoint = Endpoint.parse(server.base_url)
+        assert list_models(endpoint) == [ModelInfo("m")]
+    with warnings.catch_warnings(record=True) as leaks:
+        warnings.simplefilter("always", ResourceWarning)
+        with pytest.raises(NoAnswer, match=r"no server answers at .*s\.sock \(.*refused"):
+            list_models(endpoint)
+        with pytest.raises(NoAnswer, match=r"none\.sock \(.*No such file"):
+            list_models(Endpoint.parse(f"unix:{tmp_path}/none.sock"))
+        gc.collect()
+    assert leaks == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"
     try:
+        if endpoint.socket_path is not None:
+            _knock(endpoint.socket_path, timeout)
         with _client(endpoint, proxy, timeout, ca_file) as client:
             page = http_get.get(client, endpoint.over_http(url), max_bytes=MAX_PAGE_BYTES, body_s=timeout)
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
@@ -47,7 +50,7 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
         ) from error
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
-    except (httpx.ConnectError, httpx.ProxyError) as error:
+    except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
         cause = quoted(redacted(str(error), secrets))
         if _is_tls(error):
             raise ServerError(
@@ -76,6 +79,13 @@ def _client(endpoint: Endpoint, proxy: str | None, timeout: float, ca_file: Path
         tls = ssl.create_default_context() if ca_file is None else trusting(ca_file)
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
+
+
+def _knock(socket_path: str, timeout: float) -> None:
+    """Raises `OSError` where nobody listens: httpcore (1.0) would not close the socket of a refused connection."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(timeout)
+        sock.connect(socket_path)
 
 
 def _is_tls(error: BaseException | None) -> bool:
