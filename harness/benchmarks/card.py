@@ -26,6 +26,7 @@ from pydantic import (
 
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.core.errors import UsageError, near_names
+from harness.core.inert import quoted
 from harness.core.records import GradeRules
 from harness.core.validation import first_problem
 from harness.presets.sampling import Sampling
@@ -289,6 +290,8 @@ def _address(path: str) -> str:
 
 def from_mapping(value: dict[str, Any], where: str, folder: Path | None = None) -> Card:
     """The card in a mapping. Raises `UsageError`: one sentence with `where` and the field."""
+    if "grader" in value:
+        raise UsageError(f"{where}: grader is a rule; write it as `rules: {{grader: {quoted(str(value['grader']))}}}`")
     try:
         card = Card.model_validate(value)
     except ValidationError as error:

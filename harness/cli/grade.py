@@ -8,7 +8,7 @@ import sys
 import click
 
 from harness.cli.spelling import Command
-from harness.core.errors import UsageError
+from harness.core.errors import EXIT_UNJUDGED, UsageError
 
 KINDS = ("auto", "integer", "number", "expression", "multiple", "choice", "text")
 
@@ -43,6 +43,7 @@ def command(
     """
     from harness.core.records import GradeRules
     from harness.grading.processes import pool
+    from harness.grading.verifier import RAISED
 
     if not reference.strip():
         raise UsageError("REFERENCE is empty: give the right answer")
@@ -66,3 +67,5 @@ def command(
     )
     for step in verdict.steps:
         click.echo(step)
+    if verdict.rule.startswith(RAISED):
+        sys.exit(EXIT_UNJUDGED)

@@ -14,7 +14,7 @@ import click
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.spelling import Command
-from harness.core.errors import EXIT_OWED, UsageError
+from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def command(
         judges.show(judged, judge, stderr=as_json)
         if judged.outcome is not None and not judged.outcome.complete:
             sys.exit(EXIT_OWED)
+    if any(score.verifier_errors for score in scores):
+        sys.exit(EXIT_UNJUDGED)
 
 
 def _judge_run(path: Path, grading: Grading, flags: dict[str, Any]) -> tuple[JudgeSettings, Judged]:

@@ -20,6 +20,8 @@ from harness.core.wording import UNSET, Sentence, option
 
 EXIT_COMPLETE = 0
 EXIT_OWED = 1
+EXIT_UNJUDGED = 1
+"""A benchmark's own verifier raised an exception on some answers."""
 
 
 class HarnessError(Exception):

@@ -31,6 +31,12 @@ from harness.grading.find.reasoning import final_part
 VERSION = "2"
 GRADER = f"rules/{VERSION}"
 
+EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
+"""Rules of grades that the bounds of a worker ended."""
+
+MAX_VOTE_CHARS = 200
+"""Longest vote of an answer that a verifier judged, in characters."""
+
 MAX_STEP_CHARS = 600
 """Longest step that is told, in characters; a longer one is cut in its middle."""
 
@@ -82,6 +88,7 @@ class Verdict:
     extracted: the answer as found, None without one; span: where it stands in the text, in characters. rule: what
     decided. vote: the form by which maj@k counts it. unextracted: another box held a right answer.
     steps: how it came about, one sentence a step, harmless to print, the outcome last; empty unless asked for.
+    grader: the rules by their version, or the benchmark's own verifier by the digest of its file.
     """
 
     outcome: Outcome
@@ -91,6 +98,7 @@ class Verdict:
     vote: str | None
     unextracted: bool
     steps: tuple[str, ...] = ()
+    grader: str = GRADER
 
     @property
     def correct(self) -> bool:
@@ -109,7 +117,7 @@ class Verdict:
             verdict=self.outcome,
             extracted=self.extracted,
             rule=self.rule,
-            grader=GRADER,
+            grader=self.grader,
             vote=self.vote,
             span=self.span,
             unextracted=self.unextracted,
@@ -136,7 +144,8 @@ def grade(
     right_elsewhere = decision.outcome != "correct" and any(
         decide(question, other).outcome == "correct" for other in searched.others
     )
-    return conclude(searched, decision, right_elsewhere).grade(sample)
+    grader = GRADER if question.rules.grader == verifier.RULES else verifier.identity(question.rules.grader)
+    return conclude(searched, decision, right_elsewhere, grader=grader).grade(sample)
 
 
 # --- finding ---
@@ -204,20 +213,15 @@ def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
 
 
 def _by_verifier(question: Question, answer: str) -> Decision:
-    """A verifier that raises has not judged: undecided, with the kind of its error as the rule."""
-    try:
-        correct = bool(verifier.load(question.rules.grader)(answer, question))
-    except (MemoryError, RecursionError):
-        raise
-    except Exception as error:  # noqa: BLE001  foreign code; the error is told in the grade
-        return Decision("undecided", f"verifier raised {type(error).__name__}", answer[:200])
-    return Decision("correct" if correct else "wrong", "verifier", answer[:200])
+    ruling = verifier.ask(question, answer)
+    outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
+    return Decision(outcome, ruling.rule, answer[:MAX_VOTE_CHARS] or None, ruling.steps)
 
 
 NO_ANSWER = Decision("no_answer", "no answer", None)
 
 
-def conclude(searched: Search, decision: Decision, right_elsewhere: bool) -> Verdict:
+def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
     """The verdict from what was found and what was decided of it; right_elsewhere: some other box is right."""
     found = searched.found
     steps: tuple[str, ...] = ()
@@ -234,6 +238,7 @@ def conclude(searched: Search, decision: Decision, right_elsewhere: bool) -> Ver
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
+        grader=grader,
     )
 
 

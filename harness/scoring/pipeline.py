@@ -16,7 +16,6 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading import GRADER
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
 from harness.runs.safe_open import open_for_reading, refuse_link
@@ -140,9 +139,9 @@ def _grade_benchmark(
     bases = {question.question_id: basis(question) for question in asked}
     former: dict[Key, Grade] = {}
     if not grading.fresh and folder.grades.exists():
-        former = {
-            g.key: g for g in _readable_grades(folder) if g.grader == GRADER and g.basis == bases.get(g.question_id)
-        }
+        names = pool.grader_names(asked)
+        current = {q.question_id: (names[q.rules.grader], bases[q.question_id]) for q in asked}
+        former = {g.key: g for g in _readable_grades(folder) if (g.grader, g.basis) == current.get(g.question_id)}
 
     reader = read_samples(folder)
     kept: list[Grade] = []

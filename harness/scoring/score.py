@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import msgspec
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Grade, Key, Question
+from harness.grading.verdict import EXHAUSTED
+from harness.grading.verifier import RAISED
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_endpoint import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated, question_error, sampling_error
@@ -28,6 +31,9 @@ MAX_GROUPS = 20
 
 MAX_BREAKDOWNS = 8
 """Metadata fields by which a score is broken down, at most."""
+
+MAX_NAMED_ERRORS = 5
+"""Exceptions of a verifier that a score tells apart."""
 
 MAX_LABEL_CHARS = 80
 """Longest metadata field name or value that stands in a score."""
@@ -67,10 +73,12 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     groups of questions, where that are fewer than the questions (`QuestionTally.cluster`).
     n_samples: samples covered; samples_per_question: planned (None: what is there); rounds: covered of each question.
     n_missing: planned samples without a grade. partial: some are missing inside what is covered, so that the accuracy
-    leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: the grader ran
-    out of time or memory; wrong in the accuracy. n_unextracted: the right answer stood in the text but was not given
-    as the answer. pass_at, pass_hat (all k right), maj_at: k → value, and the same with `_intervals`: k → intervals;
-    maj_at_estimated: the k that were drawn at random, the others are exact.
+    leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: no rule could
+    decide, or the grader ran out of time or memory; wrong in the accuracy. verifier_errors: sentences about exceptions
+    of the benchmark's own verifier, whose samples are undecided.
+    n_unextracted: the right answer stood in the text but was not given as the answer. pass_at, pass_hat (all k right),
+    maj_at: k → value, and the same with `_intervals`: k → intervals; maj_at_estimated: the k that were drawn at random,
+    the others are exact.
     mean_completion_tokens: over the n_tokens_known samples whose server stated them.
     accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
     asked for. It is no score: it says what the budget cost.
@@ -118,6 +126,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     accuracy_from_reasoning: float | None = None
     graders: tuple[str, ...] = ()
+    verifier_errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
 
@@ -193,6 +202,7 @@ def score_benchmark(
         endpoints=endpoints,
         speed=speed,
         graders=tuple(sorted({grade.grader for grade in all_grades})),
+        verifier_errors=_verifier_errors(all_grades),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies)))
 
@@ -214,10 +224,8 @@ def _warnings(score: Score, tallies: Tallies) -> list[str]:
             f"questions; "
             f"{score.n_missing} samples are missing"
         )
-    if score.n_undecided:
-        found.append(
-            f"{score.n_undecided} samples are undecided (the grader ran out of time or memory) and count as wrong"
-        )
+    found += score.verifier_errors
+    found += _undecided(tallies)
     if score.accuracy is not None and score.sampling_error is None:
         found.append("one sample per question: the sampling error is unknown, only its upper bound")
     if score.n_imputed:
@@ -225,6 +233,22 @@ def _warnings(score: Score, tallies: Tallies) -> list[str]:
     if len(score.graders) > 1:
         found.append(f"graded by {len(score.graders)} graders: {', '.join(visible(g, 60) for g in score.graders[:4])}")
     return found
+
+
+def _undecided(tallies: Tallies) -> list[str]:
+    rules = [g.rule for item in tallies.questions for g in item.grades if g.verdict == "undecided"]
+    judged = [rule for rule in rules if not rule.startswith(RAISED)]
+    exhausted = sum(rule in EXHAUSTED for rule in judged)
+    causes = ((exhausted, "the grader ran out of time or memory"), (len(judged) - exhausted, "no rule could decide"))
+    return [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
+
+
+def _verifier_errors(grades: Sequence[Grade]) -> tuple[str, ...]:
+    raised = Counter(grade.rule.removeprefix(RAISED) for grade in grades if grade.rule.startswith(RAISED))
+    return tuple(
+        f"the verifier raised {visible(what)} on {count} samples, which are undecided and count as wrong"
+        for what, count in raised.most_common(MAX_NAMED_ERRORS)
+    )
 
 
 def _group_score(items: Sequence[QuestionTally]) -> GroupScore:

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from harness.benchmarks.card import from_mapping
+from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
-from harness.grading import grade
+from harness.grading import GRADER, grade
 from harness.grading.processes.pool import grade_all
+from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 
@@ -66,7 +70,7 @@ def test_pool_agrees_with_grading_in_this_process() -> None:
         ("memory", "memory"),
         ("segfault", "crash"),
         ("exit", "crash"),
-        ("raise", "verifier raised ValueError"),
+        ("raise", "verifier raised ValueError (verifiers.py:38)"),
     ],
 )
 def test_one_bad_answer_costs_one_verdict(answer: str, rule: str) -> None:
@@ -106,9 +110,54 @@ def test_benchmark_brings_its_own_verifier() -> None:
     assert [g.verdict for g in graded(["4", "5", "x"], rules)] == ["correct", "wrong", "undecided"]
 
 
-def test_missing_verifier_is_told_in_the_grade() -> None:
-    rules = GradeRules(grader="tests.grading.verifiers:absent")
-    assert [g.rule for g in graded(["4"], rules)] == ["verifier raised AttributeError"]
+def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = "mine") -> GradeRules:
+    """The rules that name the verifier `judge` of a module of one's own, trusted and on the path."""
+    (folder / f"{name}.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("HARNESS_GRADERS", name)
+    return GradeRules(grader=f"{name}:judge")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import a_module_that_is_nowhere\n", r"ModuleNotFoundError: .*a_module_that_is_nowhere.*mine.py:1"),
+        ("x = 1\n1 / 0\n", r"ZeroDivisionError: division by zero \(mine.py:2\)"),
+        ("def judge(answer, question)\n", r"SyntaxError"),
+        ("judges = None\n", r"AttributeError.*judge"),
+        ("judge = 5\n", r"TypeError: judge is no function"),
+        ("import sys\nsys.exit('bye')\n", r"SystemExit: bye"),
+        ("import os\nos._exit(3)\n", r"its import ends the process"),
+    ],
+)
+def test_a_verifier_that_cannot_be_imported_is_told_before_the_first_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    rules = own(tmp_path, monkeypatch, source)
+    with pytest.raises(UsageError, match=f"mine:judge cannot be used: .*{said}"):
+        graded(["4"], rules)
+
+
+def test_each_grade_names_its_verifier_by_a_digest_that_changes_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def judge(answer, question):\n    return answer == '4'\n"
+    rules = own(tmp_path, monkeypatch, source)
+    names = [g.grader for g in graded(["4", "5", ""], rules)]
+    assert len(set(names)) == 1
+    assert names[0].startswith("mine:judge@")
+    assert [g.grader for g in graded(["4"], rules)] == names[:1]
+    own(tmp_path, monkeypatch, source.replace("4", "5"))
+    assert [g.grader for g in graded(["4"], rules)] != names[:1]
+    assert [g.grader for g in graded(["4"], GradeRules())] == [GRADER]
+
+
+def test_a_verifier_that_raises_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import json\ndef judge(answer, question):\n    return json.loads(answer) == 4\n"
+    rules = own(tmp_path, monkeypatch, source)
+    right, broken = graded(["4", "x"], rules)
+    assert (right.verdict, broken.verdict) == ("correct", "undecided")
+    assert broken.rule.startswith("verifier raised JSONDecodeError")
 
 
 def test_unknown_question_is_refused_with_its_name() -> None:
@@ -164,3 +213,24 @@ def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
     asked = question("2", rules=GradeRules(grader="planted:verify"))
     with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
         list(grade_all({"q": asked}, [sample("2")]))
+
+
+def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def judge(answer, question):\n    return int(answer) == 4\n"
+    rules = own(tmp_path, monkeypatch, source)
+    done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{x}", "--grader", rules.grader])
+    assert done.exit_code == 1
+    assert "the verifier raised ValueError" in done.output
+    assert "(mine.py:2)" in done.output
+    assert done.output.splitlines()[-1] == "undecided"
+    assert CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader]).exit_code == 0
+    score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "x", "y"], rules), None)
+    assert score.verifier_errors == (
+        "the verifier raised ValueError (mine.py:2) on 2 samples, which are undecided and count as wrong",
+    )
+    assert not any("time or memory" in warning for warning in score.warnings)
+
+
+def test_a_grader_beside_the_rules_of_a_card_is_told_its_place() -> None:
+    with pytest.raises(UsageError, match=r"rules: .grader: mine:judge"):
+        from_mapping({"name": "n", "title": "N", "grader": "mine:judge"}, "card.yaml")

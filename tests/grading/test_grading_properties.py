@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from harness.grading.compare.canonical import canonical
 from harness.grading.compare.equivalence import equal
+from harness.grading.processes.pool import question_on, verdicts
 from tests.budget import examples
-from tests.grading.given import RULES, question
+from tests.grading.given import RULES, question, sample
 from tests.grading.pairs import PAIRS
 
 pytestmark = pytest.mark.fuzz
@@ -153,3 +155,13 @@ def test_number_in_a_base_equals_itself_only(base: int, number: int) -> None:
 def test_any_text_is_judged_without_an_exception(text: str) -> None:
     for reference in ("5", r"\frac{1}{2}", "(1,2)", "x^2", text):
         assert equal(reference, text, "expression", RULES).equal in (True, False, None)
+
+
+@pytest.mark.parametrize("category", sorted(PAIRS))
+def test_votes_and_steps_never_hold_internal_representations(category: str) -> None:
+    rows = PAIRS[category]
+    questions = {str(i): question_on(reference, name=str(i)) for i, (reference, _, _) in enumerate(rows)}
+    samples = [sample(f"\\boxed{{{answer}}}", name=str(i)) for i, (_, answer, _) in enumerate(rows)]
+    for _, verdict in verdicts(questions, samples, tell=True):
+        told = " ".join((*verdict.steps, verdict.vote or "", verdict.rule))
+        assert not re.search(r"Node\(|Fraction\(|op=|args=|Piece\(|Monomial\(", told)

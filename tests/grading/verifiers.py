@@ -46,3 +46,8 @@ def misbehaves(answer: str, question: Question) -> bool:
         except OSError:
             return False
     return answer == "right"
+
+
+def answers_alike(answer: str, question: Question) -> bool:
+    """Well-behaved: the answer is one of the references, letter by letter."""
+    return answer in question.references

@@ -43,8 +43,18 @@ def show(node: Node) -> str:
         return "[" + "; ".join(", ".join(show(cell) for cell in row) for row in args) + "]"
     if op == "base":
         return f"{args[0]} in base {args[1]}"
-    named = ", ".join(show(part) if isinstance(part, Node) else str(part) for part in args)
-    return f"{op}({named})"
+    if op == "quantity":
+        return f"{_inner(args[0])} {args[1]}"
+    if op in ("deg", "pct"):
+        return f"{_inner(args[0])}{'°' if op == 'deg' else '%'}"
+    name, inner = (args[0], args[1:]) if op in ("fn", "apply") else (op, args)
+    return f"{name}({', '.join(_part(part) for part in inner)})"
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Node):
+        return show(part)
+    return f"({', '.join(map(_part, part))})" if isinstance(part, tuple) else str(part)
 
 
 def _inner(node: Node) -> str:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
+from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import Node, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
@@ -63,7 +64,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
         try:
             pieces = real_set(node)
         except NotASet:
-            return repr(node)
+            return show(node)
         return " ∪ ".join(_written(piece) for piece in pieces)
     try:
         value = exact(node)
@@ -76,7 +77,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
     try:
         return f"expression {Residues().value(node):x}"
     except NotModular:
-        return repr(node)
+        return show(node)
 
 
 def _digits(node: Node) -> str | None:

@@ -26,11 +26,12 @@ import msgspec
 from harness.benchmarks.references import read_reference
 from harness.core import codec
 from harness.core.errors import UsageError
+from harness.core.inert import quoted
 from harness.core.records import AnswerKind, Grade, GradeRules, Question, Sample, Timing
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
-from harness.grading.processes.worker import READY, WARMING, Reply, Task, frame
-from harness.grading.verdict import NO_ANSWER, Decision, Search, Verdict, conclude, search
+from harness.grading.processes.worker import READY, WARMING, Checked, Reply, Task, frame
+from harness.grading.verdict import GRADER, NO_ANSWER, Decision, Search, Verdict, conclude, search
 
 DEADLINE_SECONDS = 2.0
 """Default wall time for one answer."""
@@ -87,9 +88,9 @@ def verdicts(
 
     Raises as `grade_all` does.
     """
-    verifier.require_trusted(questions.values())
+    names = grader_names(questions.values())
     with _Pool(workers, deadline_s) as pool:
-        waiting: deque[tuple[Sample, Search, list[_Job]]] = deque()
+        waiting: deque[_Pending] = deque()
         for sample in samples:
             question = questions.get(sample.question_id)
             if question is None:
@@ -103,12 +104,12 @@ def verdicts(
             jobs += [_Job(question, other, False) for other in searched.others]
             for job in jobs:
                 pool.ask(job)
-            # The text is not kept while a verdict is awaited.
-            waiting.append((msgspec.structs.replace(sample, text=None, reasoning=None), searched, jobs))
-            while waiting and (pool.settled(waiting[0][2]) or len(waiting) > _WINDOW):
-                yield _judged(pool, *waiting.popleft())
+            kept = msgspec.structs.replace(sample, text=None, reasoning=None)
+            waiting.append(_Pending(kept, names[question.rules.grader], searched, jobs))
+            while waiting and (pool.settled(waiting[0].jobs) or len(waiting) > _WINDOW):
+                yield _judged(pool, waiting.popleft())
         while waiting:
-            yield _judged(pool, *waiting.popleft())
+            yield _judged(pool, waiting.popleft())
 
 
 def verdict_on(
@@ -152,11 +153,48 @@ def question_on(
     )  # fmt: skip
 
 
-def _judged(pool: _Pool, sample: Sample, searched: Search, jobs: list[_Job]) -> tuple[Sample, Verdict]:
+def grader_names(questions: Iterable[Question]) -> dict[str, str]:
+    """What stands in a grade as its grader, by the `grader` of the rules: the rules' version, or a verifier's identity.
+
+    Each verifier is imported for it, in a process of its own. Raises `UsageError`: one is not trusted, or broken.
+    """
+    asked = list(questions)
+    verifier.require_trusted(asked)
+    return {verifier.RULES: GRADER} | {grader: _identity(grader) for grader in verifier.named(asked)}
+
+
+def _identity(grader: str) -> str:
+    command = [sys.executable, "-m", "harness.grading.processes.worker", "check", grader]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=WARMING_SECONDS, check=False,
+        )  # fmt: skip
+        checked = codec.decode(done.stdout, Checked)
+    except subprocess.TimeoutExpired:
+        checked = Checked(error=f"its import takes longer than {WARMING_SECONDS:g} s")
+    except codec.DecodeError:
+        checked = Checked(error="its import ends the process")
+    if checked.error:
+        raise UsageError(f"the verifier {quoted(grader)} cannot be used: {checked.error}")
+    return checked.identity
+
+
+class _Pending(NamedTuple):
+    """A sample that waits for its verdict; its text is not kept."""
+
+    sample: Sample
+    grader: str
+    searched: Search
+    jobs: list[_Job]
+
+
+def _judged(pool: _Pool, pending: _Pending) -> tuple[Sample, Verdict]:
+    searched, jobs = pending.searched, pending.jobs
     decision = pool.decision(jobs[0]) if searched.found is not None else NO_ANSWER
     rest = jobs[1:] if searched.found is not None else jobs
     right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
-    return sample, conclude(searched, decision, right_elsewhere)
+    return pending.sample, conclude(searched, decision, right_elsewhere, grader=pending.grader)
 
 
 class _Worker:

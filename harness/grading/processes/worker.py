@@ -17,6 +17,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.records import Question
+from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.verdict import decide
 
@@ -65,6 +66,26 @@ def frame(message: Any) -> bytes:
     """A message with its length before it."""
     body = codec.encode(message)
     return _HEADER.pack(len(body)) + body
+
+
+class Checked(msgspec.Struct):
+    """Whether a verifier can be used: its identity, or what went wrong when it was imported."""
+
+    identity: str = ""
+    error: str = ""
+
+
+def check(grader: str) -> None:
+    """Import the verifier `grader` and say on standard output whether it can be used."""
+    reply = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    _limit()
+    try:
+        checked = Checked(identity=verifier.identity(grader))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
+        checked = Checked(error=verifier.told(error))
+    reply.write(codec.encode(checked))
+    reply.close()
 
 
 def main(deadline: float) -> None:
@@ -134,4 +155,7 @@ def _permit_sympy(replies: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    if sys.argv[1] == "check":
+        check(sys.argv[2])
+    else:
+        main(float(sys.argv[1]))
