@@ -11,9 +11,6 @@ from pathlib import Path
 
 import click
 
-from harness.cli.serve import launch
-from harness.cli.server_options import spec_of
-
 MODEL = "smollm2-135m"
 
 
@@ -25,11 +22,15 @@ def command(samples: int, out: Path | None) -> None:
 
     Downloads 93 MB of weights once; needs no network afterwards.
     """
+    from harness.cli.watching import Terminal
+    from harness.experiments import servers
+
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores: nothing else of ours is busy. A server's default leaves one to its client.
-    spec = spec_of("llama_cpp", MODEL, {"server_threads": os.cpu_count()}, (), None)
+    watcher = Terminal()
+    spec = servers.spec("llama_cpp", MODEL, watcher, threads=os.cpu_count())
     click.echo(f"$ harness serve llama_cpp {MODEL}")
-    with launch(spec, detach=False) as server:
+    with servers.launched(spec, watcher) as server:
         url = server.base_urls[0]
         code = _step("run", f"demo:{samples}", "--base-url", url, "--model", server.model, "--out", str(folder))
         code = code or _step("score", str(folder))

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
-from harness.cli.server_options import refuse_server_flags
+from harness.cli.server_options import with_server
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.wording import option
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.experiments.judging import Judged, JudgeReport, JudgeSettings, Serve, Server
+    from harness.experiments.judging import Judged, JudgeReport, JudgeSettings
+    from harness.experiments.options import JudgeOptions
 
-DEFAULT_CONCURRENCY = 64
 SHOWN_CAUSES = 5
-SHOWN_DISAGREEMENTS = 10
-SHOWN_ANSWER_CHARS = 60
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +40,7 @@ _OPTIONS = (
         help="Start this engine for the judge and stop it after; takes every flag of `harness serve ENGINE`.",
     ),
     click.option(
-        "--engine-flag", "engine_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
+        "--engine-flag", "server_extra_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
     ),
     click.option(
         "--judge-scope",
@@ -52,14 +49,14 @@ _OPTIONS = (
     ),
     click.option("--judge-prompt", metavar="NAME", help="verdict (default) or limo."),
     click.option(
-        "--judge-votes", type=click.IntRange(1, 99), help="Replies for each distinct answer; most win. Default: 1."
+        "--judge-votes", type=int, help="Replies for each distinct answer; most win. Default: 1."
     ),
     click.option(
         "--judge-override", is_flag=True, default=None, help="Let the judge's verdict replace what the rules decided."
     ),
-    click.option("--judge-temperature", type=click.FloatRange(0), help="Default: 0; 0.6 with several votes."),
-    click.option("--judge-max-tokens", type=click.IntRange(1), help="New tokens of one reply. Default: 4096."),
-    click.option("--judge-concurrency", type=click.IntRange(1), help="Requests in flight. Default: the server says."),
+    click.option("--judge-temperature", type=float, help="Default: 0; 0.6 with several votes."),
+    click.option("--judge-max-tokens", type=int, help="New tokens of one reply. Default: 4096."),
+    click.option("--judge-concurrency", type=int, help="Requests in flight. Default: the server says."),
     click.option("--judge-api-key-env", metavar="VARIABLE", help="Variable with the key. Default: the provider's."),
 )  # fmt: skip
 
@@ -67,85 +64,24 @@ _OPTIONS = (
 def judge_options(function: F) -> F:
     """Give a command the flags of a judge and of the server that may be started for it."""
     function = server_options(hidden=True)(function)
-    for option in reversed(_OPTIONS):
-        function = option(function)
+    for added in reversed(_OPTIONS):
+        function = added(function)
     return function
 
 
-def refuse_without_judge(flags: dict[str, Any]) -> None:
-    """Raises `UsageError` naming the first flag that means nothing here."""
-    for name, value in flags.items():
-        if value not in (None, ()):
-            flag = name.removeprefix("server_").replace("_", "-")
-            flag = {"judge-serve": "serve", "engine-flags": "engine-flag"}.get(flag, flag)
-            raise UsageError(f"--{flag} is about a judge: it goes with --judge MODEL")
+def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
+    """The judge that the flags describe; None where they name none. Raises `UsageError`."""
+    from harness.experiments.options import JudgeOptions
 
-
-def judge_of(flags: dict[str, Any]) -> tuple[JudgeSettings, Serve]:
-    """(the judge, what makes its server available). Raises `UsageError`; nothing is started or contacted."""
-    from harness.experiments.judging import JudgeSettings
-    from harness.grading.second import judge_prompts
-
-    engine = flags["judge_serve"]
-    if not engine:
-        refuse_server_flags(flags)
-    elif flags["judge_base_url"] or flags["judge_server"]:
-        raise UsageError(
-            "--serve starts a server; --judge-base-url and --judge-server name one that runs: give one of them"
-        )
-    temperature = flags["judge_temperature"]
-    if temperature is not None and not math.isfinite(temperature):
-        raise UsageError(f"--judge-temperature {temperature}: expected a number of at least 0")
-    if temperature == 0 and (flags["judge_votes"] or 1) > 1:
-        terminal.warn(f"{flags['judge_votes']} votes at temperature 0 are all alike on most servers")
-    model, serve = _started(flags) if engine else (flags["judge_model"], _running(flags))
-    settings = {
-        "scope": flags["judge_scope"],
-        "votes": flags["judge_votes"],
-        "override": flags["judge_override"],
-        "temperature": temperature,
-        "max_tokens": flags["judge_max_tokens"],
-    }
-    prompt = judge_prompts.named(flags["judge_prompt"] or judge_prompts.DEFAULT)
-    given = {name: value for name, value in settings.items() if value is not None}
-    return JudgeSettings(model=model, prompt=prompt, **given), serve
-
-
-def _started(flags: dict[str, Any]) -> tuple[str, Serve]:
-    """(name of the model, what starts its server for a while)."""
-    from harness.cli.server_options import spec_of
-
-    spec = spec_of(flags["judge_serve"], flags["judge_model"], flags, flags["engine_flags"], None)
-
-    @contextmanager
-    def serve() -> Iterator[Server]:
-        from harness.cli.serve import launch
-
-        with launch(spec, detach=False) as server:
-            yield _server((), server.name, server.model, flags)
-
-    return spec.client_name, serve
-
-
-def _running(flags: dict[str, Any]) -> Serve:
-    @contextmanager
-    def serve() -> Iterator[Server]:
-        yield _server(flags["judge_base_url"], flags["judge_server"], flags["judge_model"], flags)
-
-    return serve
-
-
-def _server(urls: tuple[str, ...], name: str | None, model: str, flags: dict[str, Any]) -> Server:
-    from harness.cli import find_server as addresses
-    from harness.client.facts import discovery
-    from harness.experiments.judging import Server
-
-    endpoints, _ = addresses.resolve(urls, name, (), flags["judge_api_key_env"])
-    concurrency = flags["judge_concurrency"]
-    if concurrency is None:
-        slots = [discovery.stated_concurrency(endpoint) for endpoint in endpoints]
-        concurrency = sum(n for n in slots if n) if all(slots) else DEFAULT_CONCURRENCY
-    return Server(endpoints=endpoints, model=model, concurrency=concurrency)
+    if not given["judge_model"]:
+        for name, value in given.items():
+            if value not in (None, ()):
+                flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
+                raise UsageError(f"{flag} is about a judge: it goes with {option('model', 'MODEL')}")
+        return None
+    own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
+    described = {name: value for name, value in given.items() if name.startswith("server_")}
+    return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:

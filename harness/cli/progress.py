@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,10 +35,8 @@ class ProgressLine:
         self._due = now + (REDRAW_SECONDS if self._tty else PLAIN_SECONDS)
         self._show(progress)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def close(self) -> None:
+        """End the line, with the last state on it."""
         if self._last is not None and self._last is not self._shown:
             self._show(self._last)
         if self._tty and self._shown is not None:

@@ -13,37 +13,6 @@ from harness.cli.spelling import Seed
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Number(click.FloatRange):
-    """A range that holds no NaN."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if number != number:
-            self.fail("expected a number", param, ctx)
-        return number
-
-
-class _Folder(click.Path):
-    """A folder's path. An unset variable (`--out "$RUN"`) must not mean the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not str(value):
-            self.fail("the path is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class _Prices(click.Path):
-    """A file of prices by model, read when the command line is."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from harness.cli.prices import read_prices  # not needed for --help
-
-        return read_prices(Path(str(super().convert(value, param, ctx))))
-
-
-POSITIVE = _Number(0, 1e12, min_open=True)
-NOT_NEGATIVE = _Number(0, 1e12)
-
 _SAMPLING = (
     click.option("--temperature", type=float, help="Default: 0.6. 0 is greedy."),
     click.option("--top-p", type=float, help="Default: 0.95."),
@@ -84,14 +53,10 @@ _OPTIONS = (
         help="Start this engine for the run and stop it after; takes every flag of `harness serve ENGINE`.",
     ),
     click.option(
-        "--engine-flag", "engine_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
+        "--engine-flag", "server_extra_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
     ),
-    click.option(
-        "--samples", type=click.IntRange(1), help="Samples per question. Default: the card's. aime24:64 beats it."
-    ),
-    click.option(
-        "--concurrency", type=click.IntRange(1), help="Requests in flight. Default: what the server states, else 64."
-    ),
+    click.option("--samples", type=int, help="Samples per question. Default: the card's. aime24:64 beats it."),
+    click.option("--concurrency", type=int, help="Requests in flight. Default: what the server states, else 64."),
     *_SAMPLING,
     click.option(
         "--preset", help="Settings by name: a model's (qwq-32b, deepseek-r1 …) or a sampling's (r1, greedy …)."
@@ -105,10 +70,10 @@ _OPTIONS = (
     ),
     click.option("--prompt", help="Prompt by name. Default: the card's."),
     click.option("--system-prompt", help="System prompt, by name or as text; `none` sends none."),
-    click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
+    click.option("--limit", type=int, help="Only the first N questions."),
     click.option("--ids", help="Only these question ids, separated by commas."),
-    click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE", help="Only questions with this value."),
-    click.option("--out", type=_Folder(path_type=Path), help="Run folder. Default: results/ and the model's name."),
+    click.option("--filter", multiple=True, metavar="COLUMN=VALUE", help="Only questions with this value."),
+    click.option("--out", type=click.Path(), help="Run folder. Default: results/ and the model's name."),
     click.option("--data", help="JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."),
     click.option("--question-key", help="Column of the question in --data."),
     click.option("--answer-key", help="Column of the reference answer in --data."),
@@ -121,9 +86,7 @@ _OPTIONS = (
         help="Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
     ),
     click.option("--api-key-file", type=click.Path(path_type=Path), help="File with the key, on one line."),
-    click.option(
-        "--header", "headers", multiple=True, metavar="NAME:VALUE", help="Extra request header; stored nowhere."
-    ),
+    click.option("--header", multiple=True, metavar="NAME:VALUE", help="Extra request header; stored nowhere."),
     click.option(
         "--ca-file",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -164,29 +127,27 @@ _OPTIONS = (
         "openai package.",
     ),
     click.option(
-        "--first-token-timeout", type=POSITIVE, help="Seconds from the request to the first token. Default: 600."
+        "--first-token-timeout", type=float, help="Seconds from the request to the first token. Default: 600."
     ),
-    click.option("--idle-timeout", type=POSITIVE, help="Seconds between two tokens. Default: 120."),
-    click.option("--attempts", type=click.IntRange(1), help="Requests per sample before it is given up. Default: 5."),
+    click.option("--idle-timeout", type=float, help="Seconds between two tokens. Default: 120."),
+    click.option("--attempts", type=int, help="Requests per sample before it is given up. Default: 5."),
+    click.option("--budget-tokens", type=int, help="Stop at the whole round that reaches so many new tokens."),
     click.option(
-        "--budget-tokens", type=click.IntRange(1), help="Stop at the whole round that reaches so many new tokens."
+        "--budget-usd", type=float, help="Stop at the whole round that reaches so much money; needs the prices."
     ),
-    click.option(
-        "--budget-usd", type=POSITIVE, help="Stop at the whole round that reaches so much money; needs the prices."
-    ),
-    click.option("--price-in", type=NOT_NEGATIVE, help="USD per million prompt tokens: shows what a session cost."),
-    click.option("--price-out", type=NOT_NEGATIVE, help="USD per million new tokens, thinking included."),
+    click.option("--price-in", type=float, help="USD per million prompt tokens: shows what a session cost."),
+    click.option("--price-out", type=float, help="USD per million new tokens, thinking included."),
     click.option(
         "--prices",
-        type=_Prices(),
+        type=click.Path(path_type=Path),
         metavar="FILE",
         help="The same for several models, as YAML: a line `MODEL: {in: USD, out: USD}` each.",
     ),
-    click.option("--rpm", type=POSITIVE, help="Requests per minute at most."),
-    click.option("--tpm", type=POSITIVE, help="Tokens per minute at most, prompts and replies together."),
+    click.option("--rpm", type=float, help="Requests per minute at most."),
+    click.option("--tpm", type=float, help="Tokens per minute at most, prompts and replies together."),
     click.option(
         "--target-error",
-        type=_Number(0, 0.5, min_open=True, max_open=True),
+        type=float,
         help="Stop at the whole round whose sampling error is no larger: 0.01 is one point.",
     ),
     click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +17,10 @@ from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeSettings
+    from harness.experiments.options import JudgeOptions
     from harness.scoring import Score
     from harness.scoring.pipeline import Grading
 
-PROGRESS_SECONDS = 5.0
 MAX_DEADLINE_S = 3600.0
 _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "repeats", "out")
 """Flags about a file of outputs."""
@@ -93,8 +91,7 @@ def command(
     )
     columns = {name: flags.pop(name) for name in _COLUMNS}
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}
-    if not flags["judge_model"]:
-        judges.refuse_without_judge(flags)
+    judge_options = judges.judge_options_of(flags)
     if also_python and not also:
         raise UsageError("--also-python goes with --also GRADER")
     judged = None
@@ -102,13 +99,13 @@ def command(
         if given:
             flag = next(iter(given)).replace("_", "-").replace("tool", "from")
             raise UsageError(f"--{flag} goes with a file of outputs; {source} is a run folder")
-        if flags["judge_model"]:
-            judge, judged = _judge_run(source, grading, flags)
+        if judge_options is not None:
+            judge, judged = _judge_run(source, grading, judge_options)
             scores = judged.scores
         else:
             scores = _score_run(source, grading)
     else:
-        if flags["judge_model"]:
+        if judge_options is not None:
             raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
         if also:
             raise UsageError(f"--also goes with a run folder; {source} is a file")
@@ -127,26 +124,26 @@ def command(
         sys.exit(EXIT_UNJUDGED)
 
 
-def _judge_run(path: Path, grading: Grading, flags: dict[str, Any]) -> tuple[JudgeSettings, Judged]:
-    from harness.cli.progress import ProgressLine
-    from harness.experiments.judging import score_with_judge
+def _judge_run(path: Path, grading: Grading, options: JudgeOptions) -> tuple[JudgeSettings, Judged]:
+    from harness.cli.watching import Terminal
+    from harness.experiments.judging import judge_of, score_with_judge
     from harness.runs import RunFolder
 
     folder = RunFolder.open(path)
-    judge, serve = judges.judge_of(flags)
-    with ProgressLine() as line:
-        judged = score_with_judge(
-            folder, grading, judge, serve, on_graded=_Heartbeat(), on_progress=line,
-            resume_command=shlex.join(["harness", *sys.argv[1:]]),
+    with Terminal() as watcher:
+        judge, serve = judge_of(options, watcher)
+        return judge, score_with_judge(
+            folder, grading, judge, serve, on_graded=watcher.graded, on_progress=watcher.progressed,
+            resume_command=watcher.resume_command,
         )  # fmt: skip
-    return judge, judged
 
 
 def _score_run(path: Path, grading: Grading) -> list[Score]:
+    from harness.cli.watching import Terminal
     from harness.runs import RunFolder
     from harness.scoring import pipeline
 
-    return pipeline.score_run(RunFolder.open(path), grading, _Heartbeat())
+    return pipeline.score_run(RunFolder.open(path), grading, Terminal().graded)
 
 
 def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) -> None:
@@ -172,6 +169,7 @@ def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) 
 
 def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[Score]:
     from harness.benchmarks import catalogue, questions
+    from harness.cli.watching import Terminal
     from harness.core import codec
     from harness.core.files import write_atomically
     from harness.foreign import outputs
@@ -188,7 +186,7 @@ def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[S
         questions=questions.build(card).questions if card else (),
         repeats=columns["repeats"],
     )
-    scores, grades = pipeline.score_outputs(pairs, grading, _Heartbeat())
+    scores, grades = pipeline.score_outputs(pairs, grading, Terminal().graded)
     if columns["out"] is not None:
         write_atomically(columns["out"], b"".join(codec.encode(grade) + b"\n" for grade in grades))
     return scores
@@ -208,15 +206,3 @@ def _print_tables(label: str, scores: list[Score]) -> None:
     where_any = (speed_table(named), endpoint_table(named))
     tables = [score_table(named), sample_table(named), *(table for table in where_any if table is not None)]
     terminal.console().print(to_terminal(tables))
-
-
-class _Heartbeat:
-    """A line now and then while grading takes its time."""
-
-    def __init__(self) -> None:
-        self._due = time.monotonic() + PROGRESS_SECONDS
-
-    def __call__(self, benchmark: str, graded: int) -> None:
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + PROGRESS_SECONDS
-            click.echo(f"{benchmark}: {graded} samples graded", err=True)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli import terminal
-from harness.cli.server_options import spec_of
+from harness.cli.server_options import server_fields
+from harness.cli.spelling import Command
 from harness.core.errors import near_names
 from harness.core.inert import visible
 from server_launchers.command_line import EngineCommand, server_options
 from server_launchers.spec import ENGINES
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
 SHOWN_LOG_LINES = 200
@@ -45,10 +44,14 @@ def command() -> None:
     """
 
 
+class _EngineCommand(EngineCommand, Command):
+    """Words after `--` are the engine's; refusals name our flags."""
+
+
 def _engine_command(engine: str, summary: str) -> click.Command:
     @click.command(
         engine,
-        cls=EngineCommand,
+        cls=_EngineCommand,
         help=f"{summary} Flags after `--` go to the engine as they stand.",
         options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
     )
@@ -60,12 +63,17 @@ def _engine_command(engine: str, summary: str) -> click.Command:
     def start(
         model: str, name: str | None, detach: bool, dry_run: bool, extra_flags: tuple[str, ...], **flags: Any
     ) -> None:
-        spec = spec_of(engine, model, flags, extra_flags, name)
+        from harness.cli.watching import Terminal
+        from harness.experiments import servers
+
+        watcher = Terminal()
+        fields = {**server_fields(flags), "extra_flags": extra_flags, "name": name}
+        spec = servers.spec(engine, model, watcher, **fields)
         if dry_run:
             for line in plan_lines(spec):
                 click.echo(line)
             return
-        server = launch(spec, detach=detach)
+        server = servers.launched(spec, watcher, detach=detach)
         if not detach:
             with server:
                 click.echo("Ctrl-C stops it.", err=True)
@@ -128,16 +136,3 @@ def plan_lines(spec: ServerSpec) -> list[str]:
     from server_launchers.keeping import supervisor
 
     return supervisor.dry_run(spec)
-
-
-def launch(spec: ServerSpec, *, detach: bool) -> RunningServer:
-    """Start it with a heartbeat on standard error, and say where it answers."""
-    from server_launchers.keeping import supervisor
-    from server_launchers.keeping.progress import Heartbeat
-
-    started = time.monotonic()
-    server = supervisor.launch(spec, detach=detach, on_progress=Heartbeat(lambda line: click.echo(line, err=True)))
-    urls = ", ".join(server.base_urls)
-    seconds = time.monotonic() - started
-    click.echo(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s", err=True)
-    return server

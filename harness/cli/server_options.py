@@ -1,4 +1,4 @@
-"""A server as the command line of `harness` asks for it: the launchers' own flags, and weights by name."""
+"""The flags that describe a server, gathered into the wish of `harness run --serve` and `harness score --serve`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.core.errors import UsageError
-from server_launchers.command_line import given_flags, spec_from
-from server_launchers.spec import ServerSpec
+from harness.core.wording import option
+
+_SCOPE = "server_"
 
 
-def refuse_server_flags(flags: Mapping[str, Any]) -> None:
-    """Raises `UsageError` naming the first flag that describes a server, where none is to be started."""
-    given = given_flags(flags)
-    if flags.get("engine_flags"):
-        given.append("--engine-flag")
-    if given:
-        raise UsageError(f"{given[0]} describes a server to start: it goes with --serve ENGINE")
+def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
+    """`given` with the flags that describe a server gathered into `serve`. Raises `UsageError` without an engine."""
+    rest = {name: value for name, value in given.items() if not name.startswith(_SCOPE)}
+    described = server_fields(given)
+    if engine is None:
+        if described:
+            first = option(f"server.{next(iter(described))}")
+            raise UsageError(f"{first} describes a server to start: it goes with {option('serve', 'ENGINE')}")
+        return rest
+    return rest | {"serve": {"engine": engine, **described}}
 
 
-def spec_of(
-    engine: str, model: str, flags: Mapping[str, Any], extra: tuple[str, ...] = (), name: str | None = None
-) -> ServerSpec:
-    """The spec that the flags describe; fetches the weights of a known small model.
+def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a server's spec that the flags set."""
+    found = {
+        name.removeprefix(_SCOPE): value
+        for name, value in given.items()
+        if name.startswith(_SCOPE) and value not in (None, ())
+    }
+    if "environment" in found:
+        found["environment"] = dict(_variable(text) for text in found["environment"])
+    if "devices" in found:
+        found["devices"] = tuple(part.strip() for part in found["devices"].split(",") if part.strip())
+    return found
 
-    Raises LaunchError: a flag is wrong, no such engine, the weights cannot be had.
-    """
-    if engine == "llama_cpp":
-        model, served_name = _weights(model, flags.get("server_served_name"))
-        flags = {**flags, "server_served_name": served_name}
-    return spec_from(engine, model, flags, extra, name)
 
-
-def _weights(model: str, served_name: str | None) -> tuple[str, str | None]:
-    """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
-    from harness.cli import terminal
-    from server_launchers.embedded import weights
-
-    if model not in weights.KNOWN:
-        return model, served_name
-    with terminal.byte_progress(f"fetching {model}") as progress:
-        return str(weights.fetch(model, progress)), served_name or model
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError("expected NAME=VALUE", field="server.environment", value=name)
+    return name, value

@@ -58,7 +58,7 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """`name` with its value as it is typed; as Python has it where none of the parameters sets it."""
     known = {parameter.name: parameter for parameter in parameters}
     scoped = name.replace(".", "_")
-    for candidate in (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES)):
+    for candidate in (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2]):
         if candidate in known:
             return _typed(known[candidate], value)
     return as_keyword(name, value)

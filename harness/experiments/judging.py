@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.spelling import Spelling
 from harness.core.checksums import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question
+from harness.core.wording import Sentence
+from harness.experiments import servers
+from harness.experiments.options import JudgeOptions
+from harness.experiments.watching import Watcher
 from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress
-from harness.generation.runner import generate
-from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.runner import generate, stated_context
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings
+from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
     Scope,
     grader_name,
@@ -85,15 +91,63 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where the judge answers. model: the name to ask for. concurrency: requests in flight over all endpoints."""
+    """Where the judge answers. model: the name to ask for. concurrency: requests in flight over all endpoints.
+
+    spelling: how its requests are written. context_of: as `generate` takes it. ca_file: for https.
+    """
 
     endpoints: tuple[Endpoint, ...]
     model: str
     concurrency: int
+    spelling: Spelling = field(default_factory=Spelling)
+    context_of: Callable[[Endpoint, str], int | None] = stated_context
+    ca_file: Path | None = None
 
 
 Serve = Callable[[], AbstractContextManager[Server]]
 """Makes a server available for the length of a `with` block; called only when something is owed."""
+
+
+def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
+    """(the judge, what makes its server available). Nothing is started or contacted. Raises `UsageError`."""
+    watcher = watcher or Watcher()
+    assert options.model is not None
+    if options.temperature == 0 and options.votes > 1:
+        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all alike on most servers"))
+    wish = dict(options.serve or {})
+    spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
+    judge = JudgeSettings(
+        model=spec.client_name if spec is not None else options.model,
+        prompt=judge_prompts.named(options.prompt),
+        scope=options.scope,
+        votes=options.votes,
+        override=options.override,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens or MAX_TOKENS,
+    )
+
+    @contextmanager
+    def serve() -> Iterator[Server]:
+        if spec is None:
+            yield _server(options, watcher)
+            return
+        with servers.launched(spec, watcher) as running:
+            yield _server(servers.at(options, running), watcher)
+
+    return judge, serve
+
+
+def _server(who: JudgeOptions, watcher: Watcher) -> Server:
+    found = servers.find(who)
+    looks = servers.look(found, who, watcher)
+    return Server(
+        endpoints=found.endpoints,
+        model=looks.model,
+        concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        spelling=found.provider.spelling(looks.model),
+        context_of=looks.context_of,
+        ca_file=who.ca_file,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,12 +303,16 @@ def _ask(
         },
         out=folder.path,
         concurrency=server.concurrency,
+        spelling=server.spelling,
+        ca_file=server.ca_file,
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
         canary=False,  # equal verdicts on all of the first answers are a good sign here
     )
     sets = [_question_set(found, judge, folder) for found in asked]
-    return generate(settings, sets, on_progress=on_progress, resume_command=resume_command)
+    return generate(
+        settings, sets, context_of=server.context_of, on_progress=on_progress, resume_command=resume_command
+    )
 
 
 def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:

@@ -54,7 +54,7 @@ class Target:
 
     def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet], error: float) -> None:
         if not 0 < error < 0.5:
-            raise UsageError(f"--target-error {error:g}: expected a fraction such as 0.01, which is one point.")
+            raise UsageError("expected a fraction such as 0.01, which is one point.", field="target_error", value=error)
         self.error = error
         self._reached = ""
         self._folder = folder

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.presets.sampling import Sampling
 
+DEFAULT_CONCURRENCY = 64
+"""Requests in flight where neither the user nor the server says."""
+
 MAX_CONCURRENCY = 100_000
 """Requests in flight; a larger number is a typing mistake."""
 
@@ -29,10 +32,14 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkSettings:
-    """samples: per question, at least 1. sampling: what each request of this benchmark sends."""
+    """samples: per question, at least 1. sampling: what each request of this benchmark sends.
+
+    origins: who said so, by field of the sampling ("options", "preset r1", "card", "default"); for the record.
+    """
 
     samples: int
     sampling: Sampling
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +69,8 @@ class RunSettings:
     endpoints: none is fine for a run that owes nothing.
     concurrency: requests in flight over all endpoints, shared out by their weights.
     seed: run seed, from which every sample's is derived; None = no seed is sent.
-    spelling: how each request is written; body, identity and record are made from it.
+    spelling: how each request is written; body, identity and record are made from it. spelt_by: who decided it, by
+    field; for the record.
     transport: how requests travel; ca_file: PEM file of the authorities to trust for https (None: the system's).
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. canary: stop when the first samples show a
@@ -75,9 +83,10 @@ class RunSettings:
     benchmarks: Mapping[str, BenchmarkSettings]
     out: Path
     spelling: Spelling = field(default_factory=Spelling)
+    spelt_by: Mapping[str, str] = field(default_factory=dict)
     transport: TransportName = "auto"
     ca_file: Path | None = None
-    concurrency: int = 64
+    concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
     deadlines: Deadlines = field(default_factory=Deadlines)
     max_body_bytes: int = MAX_BODY_BYTES

@@ -142,12 +142,12 @@ def test_prices_come_from_a_file_of_the_users(run: Run, tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("qwen/qwen3-32: {in: 1, out: 10}", "no price of qwen/qwen3-32b. Did you mean qwen/qwen3-32?"),
-        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b: in: Input should be greater than or equal to 0"),
-        ("qwen/qwen3-32b: {in: 1}", "qwen/qwen3-32b: out: Field required"),
+        ("qwen/qwen3-32b: {in: -1, out: 10}", "qwen/qwen3-32b.in: Input should be greater than or equal to 0"),
+        ("qwen/qwen3-32b: {in: 1}", "the key 'qwen/qwen3-32b.out' is missing"),
         ("qwen/qwen3-32b: 3", "expected a line `MODEL: {in: USD, out: USD}`"),
         ("- a\n- b", "expected a line `MODEL: {in: USD, out: USD}`"),
-        ("a: [", "not YAML"),
-        ("qwen/qwen3-32b: {in: 2024-13-01, out: 1}", "not YAML"),
+        ("a: [", "no plain YAML"),
+        ("qwen/qwen3-32b: {in: 2024-13-01, out: 1}", "no plain YAML"),
     ],
 )
 def test_a_price_file_that_says_something_else_is_refused(run: Run, tmp_path: Path, text: str, expected: str) -> None:
@@ -203,7 +203,7 @@ def test_a_list_that_is_known_to_be_partial_may_fail(run: Run, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--rpm", "nan"), "expected a number"),
+        (("--rpm", "nan"), "--rpm nan: expected a finite number"),
         (("--thinking", "high"), "--thinking high: groq cannot express it"),
         (("--thinking", "off", "--extra-body", '{"reasoning_effort": "low"}'), "both set reasoning_effort"),
         (("--thinking", "off", "--api", "completions"), "--api chat"),

@@ -17,7 +17,7 @@ import pytest
 
 from harness.cli import ctl
 from harness.cli.main import main
-from harness.cli.pilot import lines
+from harness.cli.pilot import forecast_lines
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import forecast
 from harness.generation.network.steering import VERBS
@@ -325,7 +325,7 @@ def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
 
 def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     done = [piloted("q0", index, 5, 0.0, 1.0) for index in range(2)]
-    assert lines(forecast(done, {"sums": (1, 2)}, 4, None), {}, 4) == ["forecast: nothing is left to ask"]
+    assert forecast_lines(forecast(done, {"sums": (1, 2)}, 4, None), 4) == ["forecast: nothing is left to ask"]
     unknown = [piloted("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 2
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0

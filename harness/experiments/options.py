@@ -1,0 +1,249 @@
+"""Everything that a person may ask, as values that are checked where they are made. Both doors make them: the command
+line and Python. A field is named in errors by `wording.option`, so that each door says it in its own words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from harness.client.address.providers import LengthField, Thinking
+from harness.client.interface import TransportName
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.records import Api
+from harness.core.validation import first_problem
+from harness.core.wording import option
+
+MOST_SAMPLES = 100_000
+"""Samples of a question; a larger number is a typing mistake."""
+
+
+def _words(value: Any) -> Any:
+    """One text stands for a list of one."""
+    return (value,) if isinstance(value, (str, os.PathLike)) else value
+
+
+def _list(value: Any) -> Any:
+    """A text with commas stands for a list."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+def _object(value: Any) -> Any:
+    """A text stands for the JSON object in it."""
+    if not isinstance(value, str):
+        return value or {}
+    try:
+        return codec.decode(value, dict[str, Any])
+    except codec.DecodeError as error:
+        raise ValueError(f"expected a JSON object such as '{{\"top_k\": 20}}' ({error})") from error
+
+
+def _headers(value: Any) -> Any:
+    """A mapping, or texts NAME:VALUE. Their values are secrets, which no sentence may repeat."""
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    pairs = []
+    for given in _words(value) or ():
+        name, colon, text = given.partition(":") if isinstance(given, str) else (given[0], ":", given[1])
+        if not colon or not name.strip():
+            raise UsageError("expected NAME:VALUE", field="header")
+        pairs.append((name.strip(), text.strip()))
+    return tuple(pairs)
+
+
+def _served(value: Any) -> Any:
+    """An engine's name, or a mapping with `engine` and fields of a server's spec."""
+    if isinstance(value, str):
+        return {"engine": value}
+    if isinstance(value, Mapping) and not value.get("engine"):
+        raise ValueError('expected an engine\'s name, or a mapping such as {"engine": "vllm", "tp": 8}')
+    return value
+
+
+def _path(value: Any) -> Any:
+    """An unset variable must not mean the current folder."""
+    if isinstance(value, str) and not value:
+        raise ValueError("the path is empty")
+    return value
+
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+Positive = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, ge=0, le=1e12, allow_inf_nan=False)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Listed = Annotated[tuple[str, ...], BeforeValidator(_list)]
+JsonObject = Annotated[dict[str, Any], BeforeValidator(_object)]
+
+FilePath = Annotated[Path, BeforeValidator(_path)]
+
+
+def expected(complaint: str) -> str:
+    """Pydantic's complaint about one value, as it reads after the value."""
+    return re.sub(r"^Input should be (?=(greater|less) )", "expected a number ", complaint).replace(
+        "Input should be", "expected"
+    )
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """The options that are given; None leaves one as it is by default. Raises `UsageError` naming the field."""
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None or name == "seed"})
+        except ValidationError as error:
+            problem = first_problem(error, cls.model_fields)
+            name = problem.field.partition(".")[0]
+            if name not in cls.model_fields:
+                raise UsageError(problem.sentence) from error
+            raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
+
+
+class WhichServer(_Options):
+    """Who is asked: addresses, a hosted provider, a server of ours by name, or one that is started for the purpose.
+
+    base_url: "URL" or "URL,weight=2", several for several endpoints; none: OPENAI_BASE_URL, else the running server.
+    provider: a hosted one by name; none: known by the address. server: a name of `harness serve status`.
+    serve: an engine's name, or a mapping with `engine` and fields of `server_launchers.spec.ServerSpec`; the server
+    is started, and stopped in the end. model: as the server lists it; none: the only one that it lists.
+    concurrency: requests in flight; none: what the server states. api_key_env, api_key_file: where the key is; none:
+    the provider's variable, else OPENAI_API_KEY. header: NAME:VALUE, sent with each request and stored nowhere.
+    ca_file: PEM file of the authorities to trust for https.
+    """
+
+    model: str | None = None
+    base_url: Texts = ()
+    provider: str | None = None
+    server: str | None = None
+    serve: Annotated[dict[str, Any], BeforeValidator(_served)] | None = None
+    concurrency: Count | None = None
+    api_key_env: str | None = None
+    api_key_file: FilePath | None = None
+    header: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_headers)] = Field((), repr=False)
+    ca_file: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if not all(self.base_url):
+            raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
+        if self.serve is not None:
+            if self.base_url or self.server or self.provider:
+                others = f"{option('base_url')}, {option('server')} and {option('provider')}"
+                raise UsageError(f"it starts a server; {others} name one that runs: give one of them", field="serve")
+            if not self.model:
+                raise UsageError(f"it needs {option('model')}: what the engine is to serve", field="serve")
+        if self.base_url and self.server:
+            raise UsageError(f"{option('base_url')} and {option('server')} are two ways to name the server: give one")
+        if self.provider and self.server:
+            raise UsageError(
+                f"{option('provider')} is for addresses, {option('server')} for servers of `harness serve`: give one"
+            )
+        return self
+
+
+class RunOptions(WhichServer):
+    """What a run is to ask, how, and when it is to end; every field may be left out but the benchmark.
+
+    benchmarks: NAME, NAME:SAMPLES or a card's file. data, question_key, answer_key, id_key, split: a file of
+    questions. limit, ids, filter ("column=value"): which questions. prompt, system_prompt: by name, or as text.
+    samples: of each question; NAME:SAMPLES beats it; none: the card's. seed: None sends none.
+    temperature … stop: the sampling; a preset fills what is not given, the card what the preset leaves open.
+    thinking, drop, max_tokens_field, extra_body, chat_template_kwargs, stream, api: how requests are spelt.
+    endpoints_file: a file of addresses, followed while the run goes on.
+    budget_tokens, budget_usd, target_error: where the run ends at a whole round. price_in, price_out: USD per million
+    tokens; prices: a YAML file of them by model. rpm, tpm: requests and tokens a minute at most.
+    first_token_timeout, idle_timeout: seconds. attempts: requests for one sample.
+    lengths_from: a former run, for the order. fit_context, accept_missing, canary, break_lock: see docs/running.md.
+    """
+
+    benchmarks: Listed = ()
+    samples: Count | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    max_tokens: int | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    stop: Texts | None = None
+    preset: str | None = None
+    seed: int | None = 0
+    prompt: str | None = None
+    system_prompt: str | None = None
+    limit: Count | None = None
+    ids: Listed | None = None
+    filter: Texts = ()
+    out: FilePath | None = None
+    data: Annotated[str, BeforeValidator(lambda value: os.fspath(value))] | None = None
+    question_key: str | None = None
+    answer_key: str | None = None
+    id_key: str | None = None
+    split: str | None = None
+    api: Api = "chat"
+    endpoints_file: FilePath | None = None
+    extra_body: JsonObject = {}
+    chat_template_kwargs: JsonObject = {}
+    thinking: Thinking | None = None
+    drop: Texts = ()
+    max_tokens_field: LengthField | None = None
+    stream: bool = True
+    transport: TransportName = "auto"
+    first_token_timeout: Positive | None = None
+    idle_timeout: Positive | None = None
+    attempts: Count | None = None
+    budget_tokens: Count | None = None
+    budget_usd: Positive | None = None
+    target_error: Annotated[float, Field(strict=True, gt=0, lt=0.5)] | None = None
+    price_in: NotNegative | None = None
+    price_out: NotNegative | None = None
+    prices: FilePath | None = None
+    rpm: Positive | None = None
+    tpm: Positive | None = None
+    lengths_from: FilePath | None = None
+    fit_context: bool = False
+    accept_missing: bool = False
+    canary: bool = True
+    break_lock: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.endpoints_file is not None and (self.base_url or self.server or self.serve):
+            raise UsageError(
+                f"it names the servers: leave out {option('base_url')}, {option('server')} and {option('serve')}",
+                field="endpoints_file",
+            )
+        keys = [key for key in ("question_key", "answer_key", "id_key", "split") if getattr(self, key)]
+        if keys and not self.data:
+            raise UsageError(f"it goes with {option('data')}, a file of questions", field=keys[0])
+        if (self.price_in is None) != (self.price_out is None):
+            raise UsageError(
+                f"{option('price_in')} and {option('price_out')} go together: prompts and replies are both billed"
+            )
+        if self.price_in is not None and self.prices is not None:
+            raise UsageError(f"{option('prices')} and {option('price_in')} both say what tokens cost: give one of them")
+        return self
+
+
+class JudgeOptions(WhichServer):
+    """Who judges, and what. model: the judge. See `experiments.judging.JudgeSettings` for the rest."""
+
+    scope: Literal["undecided", "wrong", "all"] = "undecided"
+    prompt: str = "verdict"
+    votes: Annotated[int, Field(strict=True, ge=1, le=99)] = 1
+    override: bool = False
+    temperature: NotNegative | None = None
+    max_tokens: Count | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not self.model:
+            raise UsageError("name the model that judges", field="model")
+        return self

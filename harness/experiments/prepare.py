@@ -1,0 +1,351 @@
+"""From what a person asks to what a run does: the questions, the settings, and one look at each server.
+
+`questions_of` reads the data and fixes the sampling, without contacting anybody; `prepare` does all of it, with the
+server that is to be started for the run, if any, running for the length of its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.benchmarks import card as cards
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.questions import QuestionSet
+from harness.client.address.providers import DROPPABLE
+from harness.client.interface import Deadlines
+from harness.client.protocol.spelling import Spelling
+from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.inert import visible
+from harness.core.validation import first_problem
+from harness.core.wording import Sentence, option
+from harness.experiments import servers
+from harness.experiments.options import MOST_SAMPLES, RunOptions, expected
+from harness.experiments.prices import prices_of, read_prices
+from harness.experiments.servers import Found, Looks
+from harness.experiments.watching import Watcher
+from harness.generation.context import fitted_max_tokens
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings
+from harness.presets import preset as presets
+from harness.presets.preset import Preset
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve
+from harness.runs import RunFolder
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
+    from harness.client.address.providers import Provider, Thinking
+    from harness.generation.network.endpoints_file import EndpointsFile
+    from harness.generation.spending import Prices
+    from server_launchers.spec import ServerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked, before anybody is contacted. benchmarks: samples and sampling of each question set."""
+
+    options: RunOptions
+    sets: list[QuestionSet]
+    benchmarks: Mapping[str, BenchmarkSettings]
+    preset: Preset | None
+    prices: Mapping[str, Prices] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that can begin. looks: what each endpoint said when it was asked, once.
+
+    about: what goes into the manifest of the server's own facts. endpoints_file: followed while the run goes on.
+    """
+
+    options: RunOptions
+    settings: RunSettings
+    sets: list[QuestionSet]
+    looks: Looks
+    about: Mapping[str, Any] = field(default_factory=dict)
+    endpoints_file: EndpointsFile | None = None
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run is stored."""
+        return RunFolder(self.settings.out)
+
+    @property
+    def contexts(self) -> list[int]:
+        """The contexts that the endpoints state, in tokens."""
+        return self.looks.contexts
+
+
+def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
+    """Model, benchmarks with their questions and samples, run folder; safe to print."""
+    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
+    return f"{visible(settings.model)} · {names} · run folder {settings.out}"
+
+
+@contextmanager
+def prepare(options: RunOptions, watcher: Watcher | None = None, *, must_answer: bool = False) -> Iterator[Prepared]:
+    """The run that `options` ask for, with its server running for the length of the block.
+
+    must_answer: a server that cannot be reached is an error, also where the run may owe nothing. Raises `UsageError`
+    and `ServerError`.
+    """
+    watcher = watcher or Watcher()
+    asked = questions_of(options, watcher)
+    if options.serve is None:
+        yield _prepared(asked, options, watcher, must_answer)
+        return
+    with servers.launched(server_of(asked, watcher), watcher) as server:
+        yield _prepared(asked, servers.at(options, server), watcher, must_answer)
+
+
+# ---- what is asked
+
+
+def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
+    """Read the data and fix the sampling. Raises `UsageError`."""
+    watcher = watcher or Watcher()
+    named = _cards(options)
+    preset = presets.load(options.preset) if options.preset is not None else None
+    sets, benchmarks = [], {}
+    for card, samples in named:
+        chosen = questions.build(
+            card,
+            prompt=options.prompt,
+            system_prompt=options.system_prompt,
+            limit=options.limit,
+            ids=options.ids,
+            filters=options.filter,
+            api=options.api,
+        )
+        for note in chosen.notes:
+            watcher.warn(Sentence(note))
+        sets.append(chosen)
+        sampling, origins = _sampling(options, preset, chosen)
+        n = samples or options.samples or chosen.samples
+        benchmarks[chosen.name] = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
+    prices = read_prices(options.prices) if options.prices is not None else None
+    return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
+
+
+def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
+    """(card, samples of `name:samples`) of each benchmark that is named, or of the file of questions."""
+    if not options.benchmarks and not options.data:
+        raise UsageError(f"name a benchmark (see `harness benchmarks`), or give a file with {option('data')}")
+    found: list[tuple[Card, int | None]] = []
+    for part in options.benchmarks:
+        name, colon, number = part.rpartition(":")
+        if not colon or not number.isdigit():
+            name, number = part, ""
+        if number and not 1 <= int(number) <= MOST_SAMPLES:
+            raise UsageError(f"{part}: the number of samples must be from 1 to {MOST_SAMPLES}")
+        found.append((catalogue.load(name), int(number) if number else None))
+    if options.data:
+        found = [_with_data(options, options.data, found)]
+    names = [card.name for card, _ in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}")
+    return found
+
+
+def _with_data(options: RunOptions, data: str, found: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+    question, answer, identity = options.question_key, options.answer_key, options.id_key
+    if not found:
+        return cards.from_file(
+            data, question_key=question, answer_key=answer, id_key=identity, split=options.split
+        ), None
+    if len(found) > 1:
+        raise UsageError("it goes with one benchmark, or with none", field="data")
+    if question or answer or identity:
+        names = f"{option('question_key')}, {option('answer_key')} and {option('id_key')}"
+        raise UsageError(f"{names} are for data without a card: leave out the benchmark")
+    card, samples = found[0]
+    return card.with_data(data, options.split), samples
+
+
+def _sampling(options: RunOptions, preset: Preset | None, chosen: QuestionSet) -> tuple[Sampling, dict[str, str]]:
+    """(what each request sends, field → who said so): the options over the preset over the card over the defaults."""
+    given = {name: getattr(options, name) for name in Sampling.model_fields}
+    try:
+        own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
+    except ValidationError as error:
+        problem = first_problem(error)
+        name = problem.field.partition(".")[0]
+        raise UsageError(expected(problem.complaint), field=name, value=given[name]) from error
+    named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
+    layers = {"options": own, f"preset {options.preset}": named, "card": chosen.sampling, "default": DEFAULT_SAMPLING}
+    sampling = resolve(own, named, chosen.sampling)
+    for name in options.drop:
+        if name not in DROPPABLE:
+            raise UsageError(
+                f"expected one of {', '.join(DROPPABLE)}.{near_names(name, DROPPABLE)}",
+                field="drop",
+                value=visible(name, 60),
+            )
+    dropped = {name: None for name in options.drop if name in Sampling.model_fields}
+    sampling = sampling.model_copy(update=dropped)
+    origins = {
+        name: next(who for who, layer in layers.items() if layer is not None and name in layer.sent())
+        for name in sampling.sent()
+    }
+    return sampling, origins
+
+
+def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
+    """The server to start, checked against the benchmarks before minutes are spent on it. Raises `UsageError`."""
+    options, preset = asked.options, asked.preset
+    assert options.serve is not None
+    assert options.model is not None
+    fields = dict(options.serve)
+    engine = fields.pop("engine")
+    if preset is not None:
+        if preset.reasoning_parser is not None:
+            fields.setdefault("reasoning_parser", preset.reasoning_parser.name)
+        if preset.context is not None:
+            fields.setdefault("context", preset.context.tokens)
+    spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
+    if spec.context is not None:
+        for chosen in asked.sets:
+            bound = asked.benchmarks[chosen.name].sampling.max_tokens
+            fitted_max_tokens(chosen.name, chosen.questions, bound, spec.context, fit=options.fit_context)
+    return spec
+
+
+# ---- whom it is asked of
+
+
+def _prepared(asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool) -> Prepared:
+    found, looks = _looked_at(options, watcher, must_answer)
+    settings = _settings(asked, options, found, looks, watcher)
+    _advise(settings, asked.sets, looks.contexts, watcher)
+    return Prepared(
+        options=options,
+        settings=settings,
+        sets=asked.sets,
+        looks=looks,
+        about=found.about,
+        endpoints_file=found.file,
+    )
+
+
+def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[Found, Looks]:
+    """The endpoints, and what each of them says of itself: the one look at each that a session takes."""
+    found = None
+    try:
+        found = servers.find(options, options.endpoints_file)
+        return found, servers.look(found, options, watcher)
+    except ServerError as error:
+        # Perhaps nothing is owed; what is owed then fails with the same sentence.
+        model = options.model
+        if must_answer or model is None or not _folder(options, model).manifest.exists():
+            raise
+        found = found or Found(provider=servers.provider_of(options), endpoints=(), about={})
+        return replace(found, about={}), Looks.failed(model, found.endpoints, error)
+
+
+def _folder(options: RunOptions, model: str) -> RunFolder:
+    return RunFolder(options.out) if options.out is not None else RunFolder.default(model)
+
+
+def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, watcher: Watcher) -> RunSettings:
+    deadlines, patience = Deadlines(), Patience()
+    settings = RunSettings(
+        model=looks.model,
+        endpoints=found.endpoints,
+        benchmarks=asked.benchmarks,
+        out=_folder(options, looks.model).path,
+        spelling=_spelling(options, looks.model, found.provider),
+        spelt_by=_spelt_by(options, found.provider),
+        transport=options.transport,
+        ca_file=options.ca_file,
+        concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        seed=options.seed,
+        deadlines=Deadlines(
+            first_token=options.first_token_timeout or deadlines.first_token,
+            idle=options.idle_timeout or deadlines.idle,
+        ),
+        patience=Patience(attempts=options.attempts or patience.attempts),
+        fit_context=options.fit_context,
+        accept_missing=options.accept_missing,
+        canary=options.canary,
+        budget_tokens=options.budget_tokens,
+        budget_usd=options.budget_usd,
+        prices=prices_of(options, looks.model, asked.prices),
+        requests_per_minute=options.rpm,
+        tokens_per_minute=options.tpm,
+    )
+    _object_early(settings, found.provider, options.thinking, watcher)
+    return settings
+
+
+def _spelling(options: RunOptions, model: str, provider: Provider) -> Spelling:
+    """As the provider wants it, with what the options say on top. Raises `UsageError` where both set a field."""
+    theirs = provider.spelling(model, api=options.api, thinking=options.thinking)
+    for name in ("extra_body", "chat_template_kwargs"):
+        if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
+            both = f"{option('thinking', options.thinking)} and {option(name)}"
+            raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
+    return Spelling(
+        api=options.api,
+        stream=options.stream,
+        stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
+        max_tokens_field=options.max_tokens_field or theirs.max_tokens_field,
+        seed_field=theirs.seed_field,
+        chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
+        extra_body={**theirs.extra_body, **options.extra_body},
+    )
+
+
+def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
+    """Who decided how a request is written: "options", or the provider's data by their name."""
+    theirs = f"provider {provider.name}"
+    by = {
+        "max_tokens_field": "options" if options.max_tokens_field else theirs,
+        "seed_field": theirs,
+        "stream_usage": "options" if "stream_options" in options.drop else theirs,
+    }
+    if options.thinking is not None:
+        by["thinking"] = theirs
+    for name in ("extra_body", "chat_template_kwargs"):
+        by |= {f"{name}.{key}": "options" for key in getattr(options, name)}
+    return by
+
+
+def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
+    """What the provider is known to refuse raises `UsageError`; what it may refuse or ignores is warned of.
+
+    Nothing is left out of a request but what the option `drop` names.
+    """
+    said = set()
+    for name in settings.benchmarks:
+        sent = settings.template(name).names(seed=settings.seed is not None)
+        objections = provider.objections(settings.model, sent, thinking)
+        if certain := [one.sentence for one in objections if one.certain]:
+            raise UsageError("; ".join(certain))
+        for one in objections:
+            if one.sentence not in said:
+                said.add(one.sentence)
+                watcher.warn(Sentence(one.sentence))
+
+
+def _advise(settings: RunSettings, sets: Sequence[QuestionSet], contexts: Sequence[int], watcher: Watcher) -> None:
+    """Warnings about settings that are allowed and seldom meant."""
+    preset = presets.for_model(settings.model)
+    for chosen in sets:
+        name = chosen.name
+        benchmark = settings.benchmarks[name]
+        n = benchmark.samples
+        if benchmark.sampling.temperature == 0 and n > 1:
+            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 are all alike on most servers"))
+        if settings.seed is None and n > 1:
+            watcher.warn(Sentence(f"{name}: without seeds a server with a cache may repeat one reply {n} times"))
+        if preset is not None:
+            for sentence in preset.contradictions(
+                temperature=benchmark.sampling.temperature,
+                system_prompt=chosen.system_prompt,
+                max_tokens=benchmark.sampling.max_tokens,
+                context=min(contexts) if contexts else None,
+            ):
+                watcher.warn(Sentence(f"{name}: {sentence}"))

@@ -1,0 +1,318 @@
+"""Which endpoints are asked, and servers that are started for the purpose.
+
+An address or a provider's own, else OPENAI_BASE_URL, else the server that runs. Beside the command line, this is the
+only module that meets `server_launchers`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.client.address import providers
+from harness.client.address.endpoint import Endpoint, split_weight
+from harness.client.address.providers import Provider
+from harness.client.facts import discovery
+from harness.client.facts.discovery import ModelInfo
+from harness.core.errors import ServerError, UsageError, near_names
+from harness.core.inert import visible
+from harness.core.wording import Sentence, option
+from harness.experiments.options import WhichServer
+from harness.generation.network.endpoints_file import EndpointsFile
+
+if TYPE_CHECKING:
+    from harness.experiments.watching import Watcher
+    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.spec import ServerSpec
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+
+W = TypeVar("W", bound=WhichServer)
+
+ENGINES_WITHOUT_LIST = ("transformers",)
+"""Their model list holds what the hub's cache holds, not what they serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The endpoints that are asked. about: facts of a server of ours, or the provider's name, for the manifest.
+
+    file: the file of endpoints that they come from, to be followed.
+    """
+
+    provider: Provider
+    endpoints: tuple[Endpoint, ...]
+    about: Mapping[str, Any]
+    file: EndpointsFile | None = None
+
+
+def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
+    """The endpoints that `who` and the environment name. Nothing is contacted. Raises `UsageError`, `ServerError`."""
+    listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
+    urls: list[str | None] = [*(listed or who.base_url)]
+    provider = provider_of(who, [url for url in urls if url])
+    if not urls and who.server is None:
+        if who.provider and provider.address.base_url is not None:
+            urls = [None]
+        elif os.environ.get(URL_VARIABLE):
+            urls = [os.environ[URL_VARIABLE]]
+        elif who.provider and provider.hosted:
+            urls = [None]  # the provider says that an address is needed
+    if not urls:
+        return _running(who, provider)
+    variable = who.api_key_env or provider.address.key_variable
+    key = _key(variable, who.api_key_file)
+
+    def complete(url: str | None) -> Endpoint:
+        if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
+            raise UsageError(f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}.")
+        endpoint = provider.endpoint(url, key, who.header)
+        if provider.hosted:
+            _require_key(provider, endpoint, variable)
+        return endpoint
+
+    about = {"provider": provider.name} if provider.hosted else {}
+    if endpoints_file is not None:
+        file = EndpointsFile(endpoints_file, complete)
+        return Found(provider=provider, endpoints=file.read(), about=about, file=file)
+    weighted = [_weighted(url) for url in urls]
+    endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
+    return Found(provider=provider, endpoints=endpoints, about=about)
+
+
+def _weighted(url: str | None) -> tuple[str | None, float]:
+    """(address, weight) of an address as it is given; None: the provider's own."""
+    if url is None:
+        return None, 1.0
+    try:
+        return split_weight(url)
+    except UsageError as error:
+        raise UsageError(error.sentence.marked, field="base_url", value=url) from error
+
+
+def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
+    """The provider of the name, else the one whose addresses these are. Raises `UsageError`: none, or several."""
+    if who.provider is not None:
+        return providers.load(who.provider)
+    given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
+    found = {one.name: one for one in (providers.recognise(url.partition(",")[0]) for url in given)}
+    if len(found) > 1:
+        raise UsageError(f"the addresses belong to several providers ({', '.join(found)}): a run speaks to one of them")
+    return next(iter(found.values()), None) or providers.load(providers.GENERIC)
+
+
+def _running(who: WhichServer, provider: Provider) -> Found:
+    """A server of ours, the one that is named or the only one."""
+    from server_launchers.errors import LaunchError
+    from server_launchers.keeping import servers
+
+    running = [one for one in servers.status() if one.status == "ready"]
+    if who.server is None and not running:
+        raise ServerError(
+            f"no server is known: give {option('base_url')} (or {URL_VARIABLE}), or start one with "
+            "`harness serve ENGINE MODEL`"
+        )
+    if who.server is None and len(running) > 1:
+        names = ", ".join(one.name for one in running)
+        raise ServerError(f"several servers run ({names}): pick one with {option('server')}")
+    try:
+        state = servers.find(who.server)
+    except LaunchError as error:
+        raise UsageError(str(error), field="server", value=who.server) from error
+    named = who.api_key_env or KEY_VARIABLE
+    key = os.environ.get(state.api_key_env) if state.api_key_env else _key(named, who.api_key_file)
+    about = {
+        "server": state.name,
+        "engine": state.engine,
+        "source": state.source,
+        "commands": state.commands,
+        **state.versions,
+    }
+    endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
+    return Found(provider=provider, endpoints=endpoints, about=about)
+
+
+def _key(variable: str, file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(variable, "").strip() or None
+    try:
+        text = file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(str(error), field="api_key_file", value=file) from error
+    if not text or "\n" in text:
+        raise UsageError("expected one line with the key", field="api_key_file", value=file)
+    return text
+
+
+def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
+    """Raises `UsageError` where nothing that could be a key goes to a hosted provider."""
+    sent = {name.lower() for name, _ in endpoint.headers}
+    if endpoint.api_key or endpoint.local or sent & {"authorization", provider.address.key_header.lower()}:
+        return
+    raise UsageError(
+        f"{provider.label} needs a key: set {variable}, or name another place with {option('api_key_env')} or "
+        f"{option('api_key_file')}"
+    )
+
+
+# ---- the one look at each of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What an endpoint said when it was asked, once. info: None where its list tells nothing of the model.
+
+    concurrency: requests that it says it runs at once. failure: why it could not be asked; the rest is then None.
+    """
+
+    endpoint: Endpoint
+    info: ModelInfo | None = None
+    concurrency: int | None = None
+    failure: ServerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What is known of all endpoints before the first request. model: the name to ask for."""
+
+    model: str
+    each: tuple[Look, ...]
+
+    @classmethod
+    def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
+        """None of the endpoints could be asked."""
+        return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
+
+    @property
+    def contexts(self) -> list[int]:
+        """The contexts that the endpoints state, in tokens."""
+        return [look.info.context_tokens for look in self.each if look.info and look.info.context_tokens]
+
+    @property
+    def concurrency(self) -> int | None:
+        """Requests that all of them together run at once; None unless each states it."""
+        stated = [look.concurrency for look in self.each]
+        return sum(n for n in stated if n) if stated and all(stated) else None
+
+    def context_of(self, endpoint: Endpoint, model: str) -> int | None:
+        """What the endpoint states as its context. Raises the `ServerError` that it was met with."""
+        del model
+        look = next(look for look in self.each if look.endpoint.base_url == endpoint.base_url)
+        if look.failure is not None:
+            raise look.failure
+        return look.info.context_tokens if look.info else None
+
+
+def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
+    """Ask each endpoint once what it is. Raises `ServerError`: all are down, one refuses, or lacks the model.
+
+    Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
+    """
+    from harness.client.facts.page import NoAnswer
+
+    model = who.model
+    listed = model is None or found.about.get("engine") not in ENGINES_WITHOUT_LIST
+    counted = not found.provider.hosted and who.concurrency is None
+    looks = []
+    for endpoint in found.endpoints:
+        info = None
+        try:
+            if listed:
+                info = _model(found.provider, endpoint, model, who.ca_file)
+        except NoAnswer as error:
+            looks.append(Look(endpoint=endpoint, failure=error))
+            continue
+        if info is not None:
+            model = info.id
+        elif listed and model is not None and found.provider.hosted and found.provider.models_list.lists == "all":
+            watcher.warn(Sentence(f"{found.provider.name} does not list {visible(model, 80)}: is the name right?"))
+        concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file) if counted else None
+        looks.append(Look(endpoint=endpoint, info=info, concurrency=concurrency))
+    down = [one.failure for one in looks if one.failure is not None]
+    if len(down) == len(looks):
+        raise down[0]
+    for failure in down:
+        watcher.warn(Sentence(f"{failure.sentence.marked} The others begin without it."))
+    if model is None:
+        raise ServerError(f"{found.endpoints[0].base_url} does not list its models: name one with {option('model')}")
+    return Looks(model, tuple(looks))
+
+
+def _model(provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None) -> ModelInfo | None:
+    """What the endpoint says of `model`; None if nothing. Raises `ServerError`: it is down, refuses, lacks the model.
+
+    A hosted provider's list may be incomplete: a name that is not on it is no error, nor is a list that fails where
+    it is known to hold other names.
+    """
+    if model is None or not provider.hosted:
+        return discovery.find_model(endpoint, model, ca_file=ca_file)
+    try:
+        listed = discovery.list_models(endpoint, ca_file=ca_file)
+    except ServerError:
+        if provider.models_list.lists == "all":
+            raise
+        return None
+    return next((info for info in listed if info.id == model), None)
+
+
+# ---- servers that are started
+
+
+def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec:
+    """The server that the fields describe. Raises `UsageError`; fetches the weights of a known small model."""
+    from server_launchers.errors import SpecError
+    from server_launchers.spec import ENGINES, ServerSpec
+
+    if engine not in ENGINES:
+        raise UsageError(
+            f"unknown engine; there are {', '.join(ENGINES)}.{near_names(engine, ENGINES)}", field="serve", value=engine
+        )
+    known = ServerSpec.__dataclass_fields__
+    if unknown := [name for name in fields if name not in known]:
+        raise UsageError(f"a server has no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
+    if engine == "llama_cpp":
+        model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
+    try:
+        return ServerSpec(engine=engine, model=model, **fields)
+    except SpecError as error:
+        if error.field in fields:
+            raise UsageError(error.sentence, field=f"server.{error.field}", value=fields[error.field]) from error
+        raise UsageError(f"{option(f'server.{error.field}')}: {error.sentence}") from error
+
+
+def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
+    """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
+    from server_launchers.embedded import weights
+    from server_launchers.errors import LaunchError
+
+    if model not in weights.KNOWN:
+        return model, served_name
+    try:
+        with watcher.fetching(model) as progress:
+            return str(weights.fetch(model, progress)), served_name or model
+    except LaunchError as error:
+        raise ServerError(str(error)) from error
+
+
+def launched(wanted: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
+    """The server, ready. Raises `ServerError` where it does not come up."""
+    from server_launchers.errors import LaunchError
+    from server_launchers.keeping import supervisor
+
+    begun = time.monotonic()
+    try:
+        server = supervisor.launch(wanted, detach=detach, on_progress=watcher.starting)
+    except LaunchError as error:
+        raise ServerError(str(error)) from error
+    watcher.started(server, time.monotonic() - begun)
+    return server
+
+
+def at(who: W, server: RunningServer) -> W:
+    """`who`, with the server that was started for it in the place of the wish to start one."""
+    return who.model_copy(update={"serve": None, "server": server.name, "model": server.model})

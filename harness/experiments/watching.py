@@ -1,0 +1,49 @@
+"""What a door shows while an undertaking goes on: calls of one object that does nothing unless a door says what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from harness.core.wording import Sentence
+
+if TYPE_CHECKING:
+    from harness.generation.progress import Progress
+    from server_launchers.keeping.progress import Progress as StartProgress
+    from server_launchers.keeping.supervisor import RunningServer
+
+ByteProgress = Callable[[int, int | None], None]
+"""Called with the bytes so far and the bytes in all, where those are known."""
+
+
+class Watcher:
+    """The silent one; a door overrides what it shows.
+
+    resume_command: shown when a signal ends a run; empty: "the same command again".
+    """
+
+    resume_command: str = ""
+
+    def warn(self, sentence: Sentence) -> None:
+        """Something allowed and seldom meant, or worth knowing beside the score."""
+
+    def fetching(self, what: str) -> AbstractContextManager[ByteProgress]:
+        """`what` is being downloaded for the length of the block."""
+        del what
+        return nullcontext(lambda _done, _total: None)
+
+    def starting(self, progress: StartProgress) -> None:
+        """A server is on its way."""
+
+    def started(self, server: RunningServer, seconds: float) -> None:
+        """A server works, so many seconds after its start."""
+
+    def sampling(self, what: str) -> None:
+        """A session begins; `what`: model, benchmarks and run folder on a line."""
+
+    def progressed(self, progress: Progress) -> None:
+        """Called now and then while samples are asked for; what it raises ends the session."""
+
+    def graded(self, benchmark: str, n: int) -> None:
+        """So many samples of the benchmark are graded."""
