@@ -21,6 +21,7 @@ check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests/typing
 	@$(BIN)/lint-imports --no-cache
 
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)

@@ -1,7 +1,11 @@
 """Benchmark harness for reasoning models: start a server, run the client, score, report.
 
-The Python front door: `load_benchmark` → `build_questions` → `generate` → `score_run` → `report`, and `grade` for a
-single sample. Each name is imported when it is first used.
+    run = harness.run("aime24:64", base_url="http://127.0.0.1:8000")
+    harness.score(run)
+    harness.report([run])
+    harness.grade("1/2", r"so \boxed{0.5}")
+
+Each name is imported when it is first used; what lies below stands in the packages (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -12,49 +16,52 @@ from typing import TYPE_CHECKING, Any
 from harness.core.about import __version__
 
 if TYPE_CHECKING:
-    from harness.benchmarks.catalogue import load as load_benchmark
-    from harness.benchmarks.questions import build as build_questions
-    from harness.client.address.endpoint import Endpoint
-    from harness.generation.runner import generate
-    from harness.generation.settings import BenchmarkSettings, RunSettings
-    from harness.grading import grade
-    from harness.reports.report import report
-    from harness.runs import RunFolder
-    from harness.scoring.pipeline import Grading, score_run
+    from harness.api import Judge, grade, pilot, report, run, run_async, score, serve
+    from harness.core.errors import (
+        HarnessError,
+        Interrupted,
+        ServerError,
+        StoppedByRule,
+        StoreError,
+        UsageError,
+    )
+    from harness.experiments.options import RunOptions
+    from harness.grading import Verdict
+    from harness.reports import Report
+    from harness.results import Pilot, Run, Scores
 
 __all__ = [
-    "BenchmarkSettings",
-    "Endpoint",
-    "Grading",
-    "RunFolder",
-    "RunSettings",
+    "HarnessError",
+    "Interrupted",
+    "Judge",
+    "Pilot",
+    "Report",
+    "Run",
+    "RunOptions",
+    "Scores",
+    "ServerError",
+    "StoppedByRule",
+    "StoreError",
+    "UsageError",
+    "Verdict",
     "__version__",
-    "build_questions",
-    "generate",
     "grade",
-    "load_benchmark",
+    "pilot",
     "report",
-    "score_run",
+    "run",
+    "run_async",
+    "score",
+    "serve",
 ]
 
-_PLACES = {
-    "BenchmarkSettings": ("harness.generation.settings", "BenchmarkSettings"),
-    "Endpoint": ("harness.client.address.endpoint", "Endpoint"),
-    "Grading": ("harness.scoring.pipeline", "Grading"),
-    "RunFolder": ("harness.runs", "RunFolder"),
-    "RunSettings": ("harness.generation.settings", "RunSettings"),
-    "build_questions": ("harness.benchmarks.questions", "build"),
-    "generate": ("harness.generation.runner", "generate"),
-    "grade": ("harness.grading", "grade"),
-    "load_benchmark": ("harness.benchmarks.catalogue", "load"),
-    "report": ("harness.reports", "report"),
-    "score_run": ("harness.scoring.pipeline", "score_run"),
-}
+_ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        module, attribute = _PLACES[name]
-    except KeyError:
-        raise AttributeError(f"module 'harness' has no attribute {name!r}") from None
-    return getattr(importlib.import_module(module), attribute)
+    if name not in __all__:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    return getattr(importlib.import_module("harness.core.errors" if name in _ERRORS else "harness.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,7 +17,6 @@ def command(runs: tuple[Path, ...], out: Path | None) -> None:
 
     The files go to --out, else into the run folder; for several runs, into the folder that holds the first.
     """
-    from harness.core.files import write_atomically
     from harness.reports import report
     from harness.runs import RunFolder
     from harness.scoring import load_published
@@ -25,8 +24,6 @@ def command(runs: tuple[Path, ...], out: Path | None) -> None:
     folders = [RunFolder.open(path) for path in runs]
     made = report(folders, load_published())
     target = (out or (folders[0].path if len(folders) == 1 else folders[0].path.parent)).absolute()
-    texts = {"html": made.html(), "md": made.markdown(), "csv": made.csv(), "tex": made.latex()}
-    for suffix, text in texts.items():
-        write_atomically(target / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
+    page = made.write(target)
     terminal.console().print(made.terminal())
-    click.echo(f"report: {target / 'report.html'} (also .md, .csv, .tex)")
+    click.echo(f"report: {page} (also .md, .csv, .tex)")

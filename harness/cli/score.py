@@ -14,6 +14,7 @@ from harness.cli import terminal
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
+from harness.core.wording import option
 
 if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeSettings
@@ -97,8 +98,7 @@ def command(
     judged = None
     if source.is_dir() or not (source.exists() or given):
         if given:
-            flag = next(iter(given)).replace("_", "-").replace("tool", "from")
-            raise UsageError(f"--{flag} goes with a file of outputs; {source} is a run folder")
+            raise UsageError(f"{option(next(iter(given)))} goes with a file of outputs; {source} is a run folder")
         if judge_options is not None:
             judge, judged = _judge_run(source, grading, judge_options)
             scores = judged.scores
@@ -109,7 +109,10 @@ def command(
             raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
         if also:
             raise UsageError(f"--also goes with a run folder; {source} is a file")
-        scores = _score_file(source, columns, grading)
+        from harness.cli.watching import Terminal
+        from harness.experiments.outputs import score_file
+
+        scores = score_file(source, grading, Terminal(), **columns)
     if as_json:
         _print_json(scores)
     else:
@@ -165,31 +168,6 @@ def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) 
             *disagreement_lines(found, name, "the rules' verdict counts"),
         ):
             click.echo(line, err=stderr)
-
-
-def _score_file(path: Path, columns: dict[str, Any], grading: Grading) -> list[Score]:
-    from harness.benchmarks import catalogue, questions
-    from harness.cli.watching import Terminal
-    from harness.core import codec
-    from harness.core.files import write_atomically
-    from harness.foreign import outputs
-    from harness.scoring import pipeline
-
-    card = catalogue.load(columns["benchmark"]) if columns["benchmark"] else None
-    pairs = outputs.read(
-        path,
-        response_key=columns["response_key"],
-        answer_key=columns["answer_key"],
-        question_key=columns["question_key"],
-        id_key=columns["id_key"],
-        format=columns["tool"],
-        questions=questions.build(card).questions if card else (),
-        repeats=columns["repeats"],
-    )
-    scores, grades = pipeline.score_outputs(pairs, grading, Terminal().graded)
-    if columns["out"] is not None:
-        write_atomically(columns["out"], b"".join(codec.encode(grade) + b"\n" for grade in grades))
-    return scores
 
 
 def _print_json(scores: list[Score]) -> None:

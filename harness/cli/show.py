@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.spelling import spelt
 from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def command(
         )
         for one in found
     }
-    _page(_printed(found, question, sample, choices, reasoning=reasoning))
+    _page(map(spelt, _printed(found, question, sample, choices, reasoning=reasoning)))
 
 
 def _asked(opened: OpenRun, found: list[OpenBenchmark], asked: str) -> tuple[list[OpenBenchmark], str, int | None]:

@@ -2,7 +2,7 @@
 
 A sentence below the doors writes `option("max_tokens")`, never a flag: a mark that holds the option's name and, where
 one is given, its value. `Sentence` shows the mark as Python's callers know the option (`max_tokens`, `canary=False`);
-`harness.cli` shows it as the flag of the command that was typed (`--max-tokens`, `--no-canary`).
+`harness.cli` shows it as the flag of the command that was typed.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -93,17 +93,24 @@ def expected(complaint: str) -> str:
 class _Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
+    if not TYPE_CHECKING:  # checkers see the fields as keywords
+
+        def __init__(self, **given: Any) -> None:
+            """Raises `UsageError` naming the field."""
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                known = type(self).model_fields
+                problem = first_problem(error, known)
+                name = problem.field.partition(".")[0]
+                if name not in known:
+                    raise UsageError(problem.sentence) from error
+                raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
+
     @classmethod
     def of(cls, **given: Any) -> Self:
         """The options that are given; None leaves one as it is by default. Raises `UsageError` naming the field."""
-        try:
-            return cls(**{name: value for name, value in given.items() if value is not None or name == "seed"})
-        except ValidationError as error:
-            problem = first_problem(error, cls.model_fields)
-            name = problem.field.partition(".")[0]
-            if name not in cls.model_fields:
-                raise UsageError(problem.sentence) from error
-            raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
+        return cls(**{name: value for name, value in given.items() if value is not None or name == "seed"})
 
 
 class WhichServer(_Options):
@@ -126,7 +133,7 @@ class WhichServer(_Options):
     concurrency: Count | None = None
     api_key_env: str | None = None
     api_key_file: FilePath | None = None
-    header: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_headers)] = Field((), repr=False)
+    header: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_headers)] = Field(default=(), repr=False)
     ca_file: FilePath | None = None
 
     @model_validator(mode="after")

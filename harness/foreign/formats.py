@@ -24,6 +24,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
+from harness.core.wording import option
 
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
@@ -65,8 +66,8 @@ def by_columns(
 ) -> Iterator[Asked]:
     """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
     first = rows[0]
-    response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "--response-key")
-    answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "--answer-key")
+    response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "response_key")
+    answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
     question_column = _column(first, question, QUESTION_COLUMNS, "the question")
     id_column = _column(first, question_id, (), "the id")
     for row in rows:
@@ -301,11 +302,11 @@ def _column(row: Row, wanted: str | None, usual: Iterable[str], role: str) -> st
     return next((name for name in usual if name in row.value), None)
 
 
-def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, flag: str) -> str:
+def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, field: str) -> str:
     found = _column(row, wanted, usual, role)
     if found is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
-        raise UsageError(f"{row.where} has no usual column for {role}; name one with {flag}. It has {have}")
+        raise UsageError(f"{row.where} has no usual column for {role}; name one with {option(field)}. It has {have}")
     return found
 
 

@@ -20,6 +20,7 @@ from harness.core.checksums import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Message, Question, Sample, Timing, Usage
+from harness.core.wording import option
 from harness.foreign import formats
 from harness.foreign.formats import Asked, Response
 
@@ -53,7 +54,7 @@ def read(
     keys = (response_key, answer_key, question_key, id_key)
     if format is not None and format not in FORMATS:
         raise UsageError(
-            f"--from: unknown format {format!r}; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}"
+            f"unknown format; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}", field="tool", value=format
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
@@ -106,7 +107,7 @@ def _asked(
 def _need_questions(path: Path, format: str) -> UsageError:
     return UsageError(
         f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its benchmark "
-        "with --benchmark"
+        f"with {option('benchmark')}"
     )
 
 

@@ -102,7 +102,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     Text cells never start a formula. pass@k, pass^k and maj@k become columns for each k that occurs, the accuracy
     within a budget columns for each budget; 95 % intervals stand in columns that end in _low and _high.
     """
-    rows = [_numbers(score) for _, _, score in scores]
+    rows = [numbers(score) for _, _, score in scores]
     columns = sorted({*_PLAIN, *(name for row in rows for name in row)}, key=_column_order)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -122,7 +122,7 @@ _PLAIN = [
 """Fields of a score that are a single number."""
 
 
-def _numbers(score: Score) -> dict[str, object]:
+def numbers(score: Score) -> dict[str, object]:
     """Column → number."""
     found: dict[str, object] = {name: getattr(score, name) for name in _PLAIN}
     found |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}

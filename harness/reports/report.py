@@ -6,10 +6,12 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from rich.console import RenderableType
 
 from harness.core.errors import UsageError
+from harness.core.files import write_atomically
 from harness.reports.comparison_tables import paired_table, published_table
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.page import page
@@ -83,6 +85,16 @@ class Report:
     def html(self) -> str:
         """One self-contained page: no script, no request, everything foreign escaped and clipped."""
         return page(self.runs, self.tables)
+
+    def write(self, folder: Path) -> Path:
+        """Write report.html, .md, .csv and .tex into `folder`; returns the page's path. Raises `StoreError`."""
+        texts = {"md": self.markdown(), "csv": self.csv(), "tex": self.latex(), "html": self.html()}
+        for suffix, text in texts.items():
+            write_atomically(folder / f"report.{suffix}", text.encode("utf-8", "backslashreplace"))
+        return folder / "report.html"
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
 
     def _paired(self) -> list[Table]:
         if len(self.runs) < 2:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, Verdict
+from harness.core.wording import option
 from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import QuestionRow, SampleRow, text_of, votes
 
@@ -95,7 +96,8 @@ def sample_text(
         if reasoning:
             yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
         else:
-            yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; --reasoning shows it]") + "\n\n"
+            how = f"{option('reasoning', True)} shows it"
+            yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlighted(sample.text, grade, style)}\n"
 
 

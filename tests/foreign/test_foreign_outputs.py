@@ -119,17 +119,17 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
         (
             {"gen": "x", "truth": 1},
             {"response_key": "gen"},
-            "no usual column for the reference; name one with --answer",
+            "no usual column for the reference; name one with answer_key",
         ),
-        ({"text": "x", "answer": 1}, {}, "no usual column for the response; name one with --response-key"),
+        ({"text": "x", "answer": 1}, {}, "no usual column for the response; name one with response_key"),
         ({"gen": 5, "answer": 1}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         ({"gen": {"usage": 3}, "answer": 1}, {}, "must be text or a list of texts, found {'usage': 3}"),
         ({"gen": [], "answer": 1}, {}, "the column 'gen' is an empty list"),
         ({"gen": "x", "answer": None}, {}, "the reference answer is null"),
         ({"gen": "x", "answer": 1}, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
-        ({"gen": "x", "answer": 1}, {"format": "lim"}, r"unknown format 'lim'; there are .* Did you mean limo"),
+        ({"gen": "x", "answer": 1}, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
         ({"gen": "x", "answer": 1}, {"format": "limo", "answer_key": "answer"}, "column names go with any file"),
-        ({"gen": "x", "answer": 1}, {"format": "sglang"}, "holds no reference answers: .* --benchmark"),
+        ({"gen": "x", "answer": 1}, {"format": "sglang"}, "holds no reference answers: .* benchmark"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(write_rows: Write, row: Any, keys: Any, message: str) -> None:

@@ -2,42 +2,264 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import subprocess
 import sys
+import types
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
 import harness
+from harness.experiments.keywords import RunKeywords
+from harness.experiments.options import RunOptions
 from server_launchers.keeping.supervisor import RunningServer
+from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
+
+
+def answering(request: Request) -> Iterator[Step]:
+    """Lists one model; answers every question with 2."""
+    if request.method == "GET":
+        yield models("m")
+    else:
+        yield from completion(r"so \boxed{2}", tokens=5)
+
+
+@pytest.fixture
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sums.jsonl"
+    path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(4)))
+    return path
+
+
+def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> None:
+    seen = []
+    with FaultServer(answering) as server:
+        run = harness.run(
+            data=questions,
+            id_key="id",
+            base_url=server.base_url,
+            samples=2,
+            out="run",
+            canary=False,
+            on_progress=seen.append,
+        )
+        n_asked = len(server.requests)
+        again = harness.run(data=questions, id_key="id", base_url=server.base_url, samples=2, out="run", canary=False)
+    assert run.complete
+    assert again.complete
+    assert again.outcome.n_session == 0
+    assert n_asked == sum(r.method == "GET" for r in server.requests[:n_asked]) + 8
+    assert seen[-1].done == 8
+    assert repr(run) == f"<Run {run.path}: m, 8 of 8 samples, complete>"
+    rows = run.records()
+    keys = {(f"q{n}", i) for n in range(4) for i in (0, 1)}
+    assert {(row["question_id"], row["sample_index"]) for row in rows} == keys
+    assert {row["completion_tokens"] for row in rows} == {5}
+
+    scores = harness.score(run, workers=1)
+    assert scores["sums"].accuracy == 0.25
+    assert [row["n_samples"] for row in scores.records()] == [8]
+    assert "sums: 25.0 % ± " in repr(scores)
+    assert "| sums" in scores._repr_markdown_()
+    report = harness.report([run], out="report")
+    assert "sums" in report.markdown()
+    assert {path.suffix for path in Path("report").iterdir()} == {".csv", ".html", ".md", ".tex"}
 
 
 @pytest.mark.server
-def test_a_benchmark_is_run_scored_and_reported_from_python(tmp_path: Path, embedded_server: RunningServer) -> None:
-    card = harness.load_benchmark("demo")
-    questions = harness.build_questions(card, limit=4)
-    settings = harness.RunSettings(
-        model=embedded_server.model,
-        endpoints=(harness.Endpoint.parse(embedded_server.base_urls[0]),),
-        benchmarks={card.name: harness.BenchmarkSettings(samples=2, sampling=card.sampling)},
-        out=tmp_path / "run",
-        concurrency=4,
-    )
-    assert harness.generate(settings, [questions]).complete
-    (score,) = harness.score_run(harness.RunFolder.open(tmp_path / "run"), harness.Grading())
-    assert (score.n_questions, score.n_samples) == (4, 8)
-    assert card.name in harness.report([harness.RunFolder.open(tmp_path / "run")]).markdown()
+def test_a_server_is_started_and_stopped_for_a_run(questions: Path, smollm2: Path) -> None:
+    options: dict[str, Any] = {"max_tokens": 4, "limit": 2, "canary": False, "samples": 1}
+    with harness.serve("llama_cpp", str(smollm2), threads=1) as server:
+        assert harness.run("demo", server=server.name, out="a", **options).complete
+    started = harness.run("demo", model=str(smollm2), serve={"engine": "llama_cpp", "threads": 1}, out="b", **options)
+    assert started.complete
+    with pytest.raises(harness.UsageError, match=r"threads=0: .*; expected .*1"):
+        harness.serve("llama_cpp", str(smollm2), threads=0)
+    with pytest.raises(harness.UsageError, match=r"serve='lama_cpp': unknown engine; .* Did you mean llama_cpp"):
+        harness.serve("lama_cpp", str(smollm2))
 
 
-def test_every_name_of_the_front_door_is_there() -> None:
+def test_the_callers_loop_is_never_blocked(questions: Path) -> None:
+    """The server answers only when a ticker on the caller's loop has ticked on meanwhile."""
+    ticks = 0
+
+    def answer_after_ticks(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield models("m")
+            return
+        before = ticks
+        while ticks < before + 3:
+            yield Pause(0.001)
+        yield from completion(r"\boxed{2}", tokens=5)
+
+    async def main(url: str) -> tuple[harness.Run, list[bool]]:
+        nonlocal ticks
+        on_loop = []
+        loop = asyncio.get_running_loop()
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        def progressed(_progress: Any) -> None:
+            on_loop.append(asyncio.get_running_loop() is loop)
+
+        ticker = asyncio.create_task(tick())
+        run = await harness.run_async(data=questions, base_url=url, out="run", canary=False, on_progress=progressed)
+        ticker.cancel()
+        return run, on_loop
+
+    with FaultServer(answer_after_ticks) as server:
+        run, on_loop = asyncio.run(main(server.base_url))
+    assert run.complete
+    assert all(on_loop)
+
+
+def test_a_cancelled_run_ends_and_what_is_stored_counts(questions: Path) -> None:
+    def slow(request: Request) -> Iterator[Step]:
+        if request.method == "POST" and len(server.requests) > 3:
+            yield Pause(30.0)
+        yield from answering(request)
+
+    async def main(url: str) -> None:
+        working = asyncio.create_task(
+            harness.run_async(data=questions, base_url=url, out="run", canary=False, concurrency=1)
+        )
+        while not (Path("run/sums/samples.jsonl").exists() and Path("run/sums/samples.jsonl").stat().st_size):
+            await asyncio.sleep(0.01)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+
+    with FaultServer(slow) as server:
+        asyncio.run(main(server.base_url))
+    with FaultServer(answering) as server:
+        rest = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
+    assert rest.complete
+    assert 0 < rest.outcome.n_session < 4
+
+
+def test_a_pilot_forecasts_the_rest_and_a_target_ends_the_run(questions: Path) -> None:
+    with FaultServer(answering) as server:
+        url = server.base_url
+        pilot = harness.pilot(data=questions, base_url=url, samples=64, out="run", canary=False)
+        assert (pilot.run.outcome.n_done, pilot.forecast.n_samples) == (8, 4 * 62)
+        (row,) = pilot.records()
+        assert (row["samples"], row["accuracy"], row["sampling_error_then"]) == (64, 0.25, 0.0)
+        harness.run(data=questions, base_url=url, samples=4, out="run", canary=False)
+        reached = harness.run(data=questions, base_url=url, samples=64, out="run", canary=False, target_error=0.4)
+    assert reached.complete
+    assert "at or below the target of 40" in reached.reached
+    assert reached.outcome.n_done == 4 * 4
+
+
+def test_a_judge_decides_what_the_rules_leave_undecided(questions: Path) -> None:
+    def judging(request: Request) -> Iterator[Step]:
+        yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
+
+    with FaultServer(answering) as server:
+        run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False)
+    with FaultServer(judging) as server:
+        judge = harness.Judge(model="judge", base_url=server.base_url, scope="all", override=True)  # type: ignore[arg-type]
+        scores = harness.score(run, judge=judge, workers=1)
+    assert scores["sums"].accuracy == 1.0
+    assert [one.n_decided for one in scores.judge] == [3]
+    with pytest.raises(harness.UsageError, match="name the model that judges"):
+        harness.Judge()
+
+
+def test_one_response_is_graded_with_its_steps() -> None:
+    right, wrong = harness.grade("1/2", r"so \boxed{0.5}"), harness.grade("1/2", r"so \boxed{0.6}")
+    assert right
+    assert not wrong
+    assert (right.outcome, right.extracted, wrong.outcome) == ("correct", "0.5", "wrong")
+    assert right.steps[-1].startswith("correct")
+
+
+def test_another_tools_outputs_are_scored(questions: Path) -> None:
+    Path("outputs.jsonl").write_text('{"gen": "$5$", "right": 5}\n{"gen": "$6$", "right": 5}\n')
+    scores = harness.score("outputs.jsonl", response_key="gen", answer_key="right", repeats="questions", workers=1)
+    assert scores[0].accuracy == 0.5
+    with pytest.raises(harness.UsageError, match="name one with answer_key"):
+        harness.score("outputs.jsonl", response_key="gen", workers=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"temprature": 0.6}, r"'temprature'.* Did you mean temperature\?"),
+        ({"temperature": -1.0}, "temperature=-1.0: expected a number greater than or equal to 0"),
+        ({"samples": 0}, "samples=0: expected a number greater than or equal to 1"),
+        ({"samples": "4"}, "samples='4': expected a valid integer"),
+        ({"thinking": "maybe"}, "thinking='maybe': expected 'on', 'off'"),
+        ({"base_url": "http://a", "server": "b"}, "base_url and server are two ways to name the server"),
+        ({"base_url": "http://a,wieght=2"}, "base_url='http://a,wieght=2': expected `weight=NUMBER`"),
+        ({"extra_body": "[1]"}, "extra_body='\\[1\\]': expected a JSON object"),
+        ({"header": ["X-Secret sk-12345"]}, "^header: expected NAME:VALUE$"),
+        ({"out": ""}, "out='': the path is empty"),
+        ({"preset": "qwq"}, "preset='qwq': unknown preset; .* Did you mean qwq-32b"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence_that_names_it(questions: Path, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(harness.UsageError, match=said) as refused:
+        harness.run(data=questions, **given)
+    assert "--" not in str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+def test_dir_lists_the_names_and_each_is_there() -> None:
+    assert dir(harness) == sorted(harness.__all__)
     for name in harness.__all__:
         assert getattr(harness, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'evaluate'"):
         harness.evaluate  # type: ignore[attr-defined]  # noqa: B018
+    errors = {harness.UsageError, harness.ServerError, harness.StoreError, harness.StoppedByRule, harness.Interrupted}
+    assert {error.__base__ for error in errors} == {harness.HarnessError}
+
+
+def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
+    assert get_type_hints(RunKeywords).keys() == RunOptions.model_fields.keys() - {"benchmarks"}
+    shown = inspect.signature(harness.run).parameters
+    assert shown.keys() == {"benchmarks", "on_progress", *RunKeywords.__annotations__}
+    assert shown["stream"].default is True
+
+
+def test_a_frame_needs_pandas_and_says_so(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("outputs.jsonl").write_text('{"gen": "so 5", "answer": 5}\n')
+    scores = harness.score("outputs.jsonl", workers=1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(harness.UsageError, match="needs pandas"):
+        scores.to_frame()
+    frames = types.SimpleNamespace(DataFrame=types.SimpleNamespace(from_records=list))
+    monkeypatch.setitem(sys.modules, "pandas", frames)  # type: ignore[arg-type]
+    assert list(scores.to_frame()) == scores.records()
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    heavy = ["openai", "sympy", "pydantic", "aiohttp", "numpy"]
-    code = f"import sys, harness; print([m for m in {heavy} if m in sys.modules])"
+    heavy = ["openai", "sympy", "pydantic", "aiohttp", "numpy", "httpx", "click", "asyncio"]
+    code = f"import sys, harness; dir(harness); print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.server
+def test_the_readmes_example_runs(
+    tmp_path: Path, embedded_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (example,) = (block.partition("```")[0] for block in text.split("```python\n")[1:])
+    monkeypatch.chdir(tmp_path)
+    said = example.replace("http://127.0.0.1:8000", embedded_server.base_urls[0])
+    assert said != example
+    names: dict[str, Any] = {}
+    exec(compile(said, "README.md", "exec"), names)
+    assert names["run"].complete

@@ -230,7 +230,7 @@ class _Worker:
 class _Pool:
     def __init__(self, workers: int, deadline: float) -> None:
         if workers < 1:
-            raise UsageError(f"--workers {workers}: at least one worker is needed")
+            raise UsageError("at least one worker is needed", field="workers", value=workers)
         if deadline <= 0:
             raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
         self.size = workers

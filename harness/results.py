@@ -1,0 +1,162 @@
+"""What the Python front door returns: values that print well, and that pandas reads as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import msgspec
+
+from harness.core.errors import UsageError
+from harness.core.records import Sample
+from harness.reports import sample_table, score_table, to_markdown
+from harness.reports.formats import numbers
+from harness.runs import Manifest, RunFolder, read_samples
+from harness.scoring import Score
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.experiments.judging import JudgeReport
+    from harness.experiments.sample import Expected
+    from harness.generation.forecast import Forecast
+    from harness.generation.outcome import Outcome
+
+
+def frame(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The records as a pandas table. Raises `UsageError` where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UsageError("to_frame() needs pandas: install it, or use records(), a list of dictionaries") from error
+    return pd.DataFrame.from_records(records)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run's session. path: the run folder. warnings: what to know beside its scores. reached: how the target was.
+
+    outcome: the session's account (samples done and owed, causes, tokens, seconds).
+    """
+
+    path: Path
+    model: str
+    outcome: Outcome = field(repr=False)
+    reached: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is owed: every planned sample is stored, or the target is reached."""
+        return self.outcome.complete or bool(self.reached)
+
+    def samples(self) -> Iterator[Sample]:
+        """Every stored sample, benchmark by benchmark, one at a time."""
+        folder = RunFolder(self.path)
+        for name in Manifest.load(folder).benchmarks:
+            yield from read_samples(folder.benchmark(name))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat dictionary a sample: key, text, reasoning, finish reason, tokens, seconds, endpoint."""
+        return [_flat(sample) for sample in self.samples()]
+
+    def to_frame(self) -> pd.DataFrame:
+        """`records` as a pandas table."""
+        return frame(self.records())
+
+    def __repr__(self) -> str:
+        done, expected = self.outcome.n_done, self.outcome.n_expected
+        state = self.reached or ("complete" if self.complete else f"{self.outcome.n_owed} owed; run again for them")
+        return f"<Run {self.path}: {self.model}, {done} of {expected} samples, {state}>"
+
+
+def _flat(sample: Sample) -> dict[str, Any]:
+    row = msgspec.structs.asdict(sample)
+    usage, timing = row.pop("usage"), row.pop("timing")
+    return row | msgspec.structs.asdict(usage) | msgspec.structs.asdict(timing)
+
+
+@dataclass(frozen=True, repr=False)
+class Scores(Sequence[Score]):
+    """The scores of a run or of a file of outputs, one a benchmark. judge: a judge's account of each, if one was asked.
+
+    `scores["aime24"]` is that benchmark's.
+    """
+
+    label: str
+    scores: tuple[Score, ...]
+    judge: tuple[JudgeReport, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @overload
+    def __getitem__(self, which: int | str) -> Score: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> tuple[Score, ...]: ...
+
+    def __getitem__(self, which: int | str | slice) -> Score | tuple[Score, ...]:
+        """By place, or by the benchmark's name."""
+        if not isinstance(which, str):
+            return self.scores[which]
+        for score in self.scores:
+            if score.benchmark == which:
+                return score
+        raise KeyError(which)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat dictionary a benchmark, with every number of its score; fractions, None where unknown."""
+        return [{"run": self.label, "benchmark": score.benchmark, **numbers(score)} for score in self.scores]
+
+    def to_frame(self) -> pd.DataFrame:
+        """`records` as a pandas table."""
+        return frame(self.records())
+
+    def __repr__(self) -> str:
+        return "\n".join(map(_in_a_line, self.scores))
+
+    def _repr_markdown_(self) -> str:
+        named = [(self.label, score) for score in self.scores]
+        return to_markdown([score_table(named), sample_table(named)])
+
+
+def _in_a_line(score: Score) -> str:
+    if score.accuracy is None:
+        return f"{score.benchmark}: no sample"
+    error = "" if score.sampling_error is None else f" ± {100 * score.sampling_error:.1f} (sampling)"
+    other = "" if score.question_error is None else f" ± {100 * score.question_error:.1f} (questions)"
+    size = f"{score.n_questions} questions, {score.n_samples} samples"
+    missing = f", {score.n_missing} missing" if score.n_missing else ""
+    return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{other}, {size}{missing}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pilot:
+    """Two samples a question. run: what was stored. forecast: samples, tokens, seconds and money still to come.
+
+    expected: benchmark → what its score will be about, with the sampling error that the whole run will have.
+    """
+
+    run: Run
+    forecast: Forecast
+    expected: dict[str, Expected]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat dictionary a benchmark."""
+        return [
+            {
+                "benchmark": name,
+                "samples": one.samples,
+                "accuracy": one.accuracy,
+                "sampling_error_now": one.error_now,
+                "sampling_error_then": one.error_then,
+            }
+            for name, one in self.expected.items()
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """`records` as a pandas table."""
+        return frame(self.records())

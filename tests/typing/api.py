@@ -1,0 +1,69 @@
+"""The public signatures, as `mypy --strict` sees them from outside (`make check`); never run.
+
+A line with `type: ignore[…]` must be an error: an ignore that is not needed is one itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, assert_type
+
+import harness
+from harness.generation.progress import Progress
+from harness.scoring import Score
+from server_launchers.keeping.supervisor import RunningServer
+
+
+def runs(progressed: Callable[[Progress], None]) -> None:
+    run = harness.run("aime24:64,math500", base_url="http://127.0.0.1:8000", temperature=0.6, thinking="on", seed=None)
+    assert_type(run, harness.Run)
+    assert_type(run.path, Path)
+    assert_type(run.complete, bool)
+    assert_type(run.warnings, tuple[str, ...])
+    assert_type(run.records(), list[dict[str, Any]])
+    harness.run(["aime24"], base_url=["http://a", "http://b,weight=2"], header={"X-Team": "a"}, on_progress=progressed)
+    harness.run("aime24", model="m", serve="vllm")
+    harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=0.01)
+    harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
+    harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
+    harness.run("aime24", samples="4")  # type: ignore[arg-type]
+    assert_type(harness.pilot("aime24:64"), harness.Pilot)
+
+
+async def runs_beside_others() -> None:
+    assert_type(await harness.run_async("aime24:64"), harness.Run)
+
+
+def scores(run: harness.Run) -> None:
+    found = harness.score(run, judge=harness.Judge(model="judge", votes=3), workers=4)
+    assert_type(found, harness.Scores)
+    assert_type(found["aime24"], Score)
+    assert_type(found[0], Score)
+    assert_type([score.accuracy for score in found], list[float | None])
+    harness.score("outputs.jsonl", response_key="gen", tool="lm_eval")
+    harness.score(run, judge="judge")  # type: ignore[arg-type]
+    assert_type(harness.report([run, "results/b"], out="report"), harness.Report)
+    assert_type(harness.report(run).markdown(), str)
+
+
+def grades() -> None:
+    verdict = harness.grade("1/2", r"so \boxed{0.5}", kind="number")
+    assert_type(verdict, harness.Verdict)
+    assert_type(verdict.correct, bool)
+    assert_type(verdict.extracted, str | None)
+
+
+def serves() -> None:
+    with harness.serve("vllm", "Qwen/QwQ-32B", tp=8) as server:
+        assert_type(server, RunningServer)
+        harness.run("aime24", server=server.name)
+
+
+def fails() -> None:
+    try:
+        harness.run("aime24")
+    except harness.UsageError as error:
+        assert_type(error.field, str | None)
+    except harness.HarnessError as error:
+        assert_type(error.exit_code, int)
