@@ -179,6 +179,42 @@ def test_a_server_that_says_429_for_ever_ends_the_run() -> None:
         pytest.fail("it never gave up")
 
 
+def test_a_server_that_says_429_for_ever_at_its_own_pace_ends_the_run() -> None:
+    lanes, clock = two(weights=(1.0,))
+    for _ in range(50):
+        if lanes.gave_up():
+            break
+        ticket = lanes.sent(0)
+        lanes.advance()  # the limit may have risen meanwhile
+        lanes.failed(ticket, RequestFailed("rate_limited", "slow down", retry_after=400.0))
+        clock.now += max(0.001, lanes[0].pause(clock.now))
+    else:
+        pytest.fail("it never gave up")
+
+
+def test_a_pause_asked_for_is_waited_out_and_then_the_server_is_tried_once_more() -> None:
+    lanes, clock = two(weights=(1.0,))
+    fail(lanes, clock, 0, "server", SET_ASIDE_AFTER, after=10 * PATIENCE.start_up)
+    clock.now += lanes[0].pause(clock.now)
+    assert lanes.gave_up() is None
+    assert lanes.with_room() == [0]
+    probe = lanes.sent(0)
+    clock.now += 1
+    lanes.failed(probe, RequestFailed("server", "still loading", retry_after=10 * PATIENCE.start_up))
+    assert "still loading" in (lanes.gave_up() or "")
+
+
+def test_a_request_under_way_is_hope_however_long_its_reply_takes() -> None:
+    lanes, clock = two(weights=(1.0,))
+    fail(lanes, clock, 0, "server", SET_ASIDE_AFTER)
+    clock.now += lanes[0].pause(clock.now)
+    probe = lanes.sent(0)
+    clock.now += 100 * PATIENCE.start_up
+    assert lanes.gave_up() is None
+    lanes.failed(probe, RequestFailed("timeout", "no token for 120 s"))
+    assert "no token" in (lanes.gave_up() or "")
+
+
 outcomes = st.sampled_from(["good", "connect", "cut", "server", "rate_limited"])
 
 

@@ -25,7 +25,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the request for `task`, which is then told as `cancelled`, or as what it came to in the same moment."""
+    """End the request for `task`, if it has not ended. It is told as `cancelled`, or as what it came to meanwhile."""
 
     task: Task
 

@@ -54,10 +54,11 @@ _LOWERED = "the concurrency was lowered on the way"
 class _Flight:
     """One request on its way. expected_tokens: charged for it so far. ending: it has been cancelled.
 
-    given_up: its sample has been cancelled by the user, too.
+    attempt: number of this request for the sample. given_up: its sample has been cancelled by the user, too.
     """
 
     ticket: Ticket
+    attempt: int
     expected_tokens: float
     ending: bool = False
     given_up: bool = False
@@ -149,9 +150,11 @@ class Dispatcher:
 
     def _fill(self) -> None:
         """Ask for as much as there is room for."""
+        limit = self._concurrency
+        if len(self._flights) >= limit or not self._scheduler.n_waiting:
+            return
         for place in range(len(self._lanes)):
             self._scheduler.set_available(place, self._lanes.available(place))
-        limit = self._concurrency
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
             if not self._ask_one():
                 return
@@ -164,8 +167,9 @@ class Dispatcher:
                 assert task not in self._flights, "one sample asked twice at a time"
                 expected = self.counts.tokens_per_request or UNKNOWN_LENGTH
                 self._rate.sent(expected)
-                self._flights[task] = _Flight(self._lanes.sent(place), expected)
-                self._actions.append(Ask(task, lane.endpoint, self._retries.begin(task)))
+                flight = _Flight(self._lanes.sent(place), self._retries.begin(task), expected)
+                self._flights[task] = flight
+                self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
         return False
 
@@ -224,7 +228,7 @@ class Dispatcher:
         self._log(
             "request_failed",
             task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
-            message=failure.message, attempt=self._retries.requests(task),
+            message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
         if flight.given_up:
             self._lanes.cancelled(flight.ticket)
@@ -393,8 +397,8 @@ class Dispatcher:
 
         Returns how many samples that are.
         """
-        flying = {task for task, flight in self._flights.items() if not flight.given_up}
-        wanted = {*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)}
+        flying = [task for task, flight in self._flights.items() if not flight.given_up]
+        wanted = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
         found = [t for t in wanted if t.question_id == question_id and index in (None, t.sample_index)]
         self._retries.drop(found)
         for task in found:

@@ -34,6 +34,7 @@ class Lane:
 
     waits: times it was held since the last answer. joined_late: it was added while the run went on.
     until: monotonic second before which nothing is sent. asked_until: the same, as far as the server asked for it.
+    try_owed: it asked for a pause while there was patience, and has not been tried since.
     down_at: when it was set aside; requests sent before that tell nothing new.
     """
 
@@ -46,6 +47,7 @@ class Lane:
     waits: int = 0
     until: float = float("-inf")
     asked_until: float = float("-inf")
+    try_owed: bool = False
     set_aside: bool = False
     down_at: float = float("-inf")
     n_done: int = 0
@@ -170,7 +172,9 @@ class Lanes:
         """Places of the endpoints that may be sent a request now, least outstanding by weight first."""
         now = self._clock()
         free = [i for i, lane in enumerate(self._lanes) if lane.has_room(now)]
-        return sorted(free, key=lambda i: (self._lanes[i].in_flight + 1) / self._lanes[i].endpoint.weight)
+        if len(free) > 1:
+            free.sort(key=lambda i: (self._lanes[i].in_flight + 1) / self._lanes[i].endpoint.weight)
+        return free
 
     def advance(self) -> None:
         """Let time pass for everybody's pace."""
@@ -209,16 +213,19 @@ class Lanes:
         now, lane = self._clock(), self._lanes[ticket.place]
         lane.n_failed += 1
         lane.last_failure = failure
+        if ticket.sent_at >= lane.asked_until:
+            lane.try_owed = False
         asked = failure.retry_after
         if asked is not None:  # and a little more, so that not all clients come back at once
             asked += self._jitter(0.0, min(1.0, 0.1 * asked))
             lane.asked_until = max(lane.asked_until, now + asked)
             lane.until = max(lane.until, lane.asked_until)
+            lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         told = True
         if failure.kind == "rate_limited":
-            slowest = lane.pace.limit == 1  # slower is impossible: an endpoint that says no for ever is down
+            # Nothing else was under way, so slower is impossible: an endpoint that says no for ever is down.
+            lane.failures_in_row += lane.in_flight == 1
             told = lane.pace.refused(ticket, told_when=asked is not None)
-            lane.failures_in_row += slowest
             if told and asked is None:
                 lane.until = max(lane.until, now + self._unasked_pause(lane))
         else:
@@ -242,12 +249,14 @@ class Lanes:
     # ---- hope
 
     def gave_up(self) -> str | None:
-        """Why no more is to be hoped for: every endpoint has been set aside for longer than the patience lasts."""
-        now = self._clock()
-        present = self._present()
-        if self._down_since is None or any(now < lane.asked_until for lane in present):
+        """Why no more is to be hoped for: every endpoint has been set aside for longer than the patience lasts.
+
+        A request under way is hope, since a long reply may take longer than that; its deadlines bound it.
+        """
+        if self._down_since is None:
             return None
-        if now - self._down_since < self.patience:
+        now, present = self._clock(), self._present()
+        if now - self._down_since < self.patience or any(lane.try_owed or lane.in_flight for lane in present):
             return None
         last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
@@ -261,7 +270,7 @@ class Lanes:
     def next_change(self) -> float | None:
         """Seconds until an endpoint may be sent something again, or the patience ends; None if nothing is pending."""
         now = self._clock()
-        times = [pause for lane in self._present() if (pause := lane.pause(now)) > 0]
+        times = [lane.until - now for lane in self._lanes if lane.until > now and not lane.left]
         if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
             times.append(left)
         return min(times) if times else None

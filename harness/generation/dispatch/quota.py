@@ -47,6 +47,8 @@ class RateLimit:
 
     def wait(self) -> float:
         """Seconds until a request may be sent; 0: now."""
+        if self._requests is None and self._tokens is None:
+            return 0.0
         now = self._clock()
         waits = [0.0]
         if self._requests is not None:

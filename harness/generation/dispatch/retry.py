@@ -131,10 +131,6 @@ class Retries:
             self.budget.asked()
         return attempts.requests
 
-    def requests(self, task: Task) -> int:
-        """Requests made for `task`."""
-        return self._attempts[task].requests
-
     def failed(self, task: Task, failure: RequestFailed) -> Decision:
         """A request for `task` failed by chance."""
         attempts = self._attempts[task]

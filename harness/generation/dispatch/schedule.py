@@ -133,7 +133,8 @@ class Scheduler:
         self._running: dict[Task, _Running] = {}
         self._returned: deque[Task] = deque()
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
-        self._known = {b: [0.0, 0] for b in {q.benchmark for q in self._questions}}
+        self._known: dict[str, list[float]] = {q.benchmark: [0.0, 0] for q in self._questions}
+        self._known_of_all: list[float] = [0.0, 0]
         self._finishes = 0
         self._max_tokens = max_tokens or {}
         self._waves = self._rounds(may_start_round) if order == "rounds" else self._longest()
@@ -171,9 +172,9 @@ class Scheduler:
         question = self._questions[running.question]
         question.known_tokens += tokens
         question.n_known += 1
-        total = self._known[question.benchmark]
-        total[0] += tokens
-        total[1] += 1
+        for total in (self._known[question.benchmark], self._known_of_all):
+            total[0] += tokens
+            total[1] += 1
         self._finishes += 1
         if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8):
             self._refresh()
@@ -393,8 +394,7 @@ class Scheduler:
     def _benchmark_mean(self, benchmark: str) -> float:
         tokens, n = self._known[benchmark]
         if n < 4:
-            totals = list(self._known.values())
-            tokens, n = sum(t for t, _ in totals), sum(k for _, k in totals)
+            tokens, n = self._known_of_all
         return tokens / n if n >= 4 else min(UNKNOWN_LENGTH, self._max_tokens.get(benchmark, UNKNOWN_LENGTH))
 
     def _progress(self, running: _Running) -> float:

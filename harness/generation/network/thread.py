@@ -173,7 +173,8 @@ class Network:
             case Store():
                 self._store(action)
             case Cancel(task):
-                self._requests[task].cancel()
+                if (request := self._requests.get(task)) is not None:
+                    request.cancel()
             case Log(event, facts):
                 self._on_event(event, **facts)
 
