@@ -5,8 +5,10 @@ BIN = $(VENV)/bin
 # Budget of `make fuzz`: random inputs a test, and processes started and killed a test.
 EXAMPLES ?= 20000
 ROUNDS ?= 200
+# Runs of `make simulate-runs`.
+SEEDS ?= 20000
 
-.PHONY: demo test check coverage fuzz bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
+.PHONY: demo test check coverage fuzz simulate-runs bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -34,6 +36,10 @@ coverage: $(VENV)/.installed-check
 ## fuzz: the property and crash tests with a large budget
 fuzz: $(VENV)/.installed-test
 	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) HARNESS_FUZZ_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -m fuzz --timeout=14400
+
+## simulate-runs: SEEDS=n whole runs in virtual time, every promise checked; SEED=n tells one of them step by step
+simulate-runs: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 ## bench: the client's cost per token beside other clients, every reply checked (see docs/performance.md)
 bench: $(VENV)/.installed-bench

@@ -1,0 +1,57 @@
+"""Whole runs: sessions over one disk, in which everything can go wrong, and a quiet one that ends what is owed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.simulation.session import Broken, Session
+from tests.simulation.world import World
+
+
+class Size(NamedTuple):
+    """How large a run was. keys: samples; steps: actions of the dispatcher; seconds: virtual ones."""
+
+    keys: int
+    sessions: int
+    requests: int
+    steps: int
+    seconds: float
+
+
+def play(seed: int, trace: list[str] | None = None) -> Size:
+    """Sessions with everything that can go wrong, then a quiet one. Raises `Broken`; trace: takes what happens."""
+    world = World(seed, trace)
+    n_sessions = world.chance.randint(1, 2)
+    for _ in range(n_sessions):
+        _session(world, faults=True)
+    for one in world.servers.values():
+        one.calm(world.model or one.model)
+    _session(world, faults=False)
+    missing = {row[:2] for row in world.owed()}
+    if not missing <= world.natures.keys():
+        raise Broken(f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed")
+    if len(set(world.disk.stored.values())) > 1:
+        raise Broken("samples of two models are on one disk")
+    return Size(len(world.keys), n_sessions + 1, world.n_requests, world.n_steps, world.now)
+
+
+def _session(world: World, *, faults: bool) -> None:
+    if rows := world.owed():
+        world.disk.open(faults=faults)
+        Session(world, rows, faults=faults).play()
+
+
+def broken(seed: int, trace: list[str] | None = None) -> str:
+    """The promise that the run of this seed breaks; empty if it keeps them all. A crash is a broken promise, too."""
+    try:
+        play(seed, trace)
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def told(seed: int) -> str:
+    """Everything that happens in the run of this seed, a line each."""
+    trace: list[str] = []
+    said = broken(seed, trace)
+    return "\n".join([*trace, said or "every promise was kept"])

@@ -1,0 +1,418 @@
+"""One session of a simulated run: the real dispatcher, between a network thread, a user and a system of virtual time.
+
+What is checked, at every step or at the session's end, each as one sentence in `Broken`:
+- a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
+- in flight ≤ concurrency, samples on their way to the disk ≤ concurrency when a request goes out;
+- retries ≤ their budget, attempts at one sample ≤ their bound;
+- each owed sample is in exactly one place: waiting, in flight, on its way to the disk, on it, or given up;
+- an endpoint set aside is probed again, and whoever waits has something to wait for;
+- the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.client.protocol import reply as protocol
+from harness.client.protocol.reply import RequestFailed
+from harness.core.records import Sample, Timing, Usage
+from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.plan import Owed, SessionPlan, Task
+from harness.generation.progress import Progress
+from tests.simulation.world import ENDPOINTS, MOODS, NATURES, End, Reply, Server, World
+
+MOST_STEPS = 20_000
+"""Actions of one session; more is a session that does not end. The longest of 100,000 seeds took fewer than 2,000."""
+
+MOST_SECONDS = 6 * 3600.0
+"""Virtual seconds of one session."""
+
+LONGEST_WAIT_S = 60.0
+"""Seconds after which an endpoint set aside must have been probed, beyond what it asked for itself."""
+
+CANCELLED = "cancelled by the user"
+
+_TIMING = Timing(started=0.0, total=1.0)
+_USAGES = [Usage(prompt_tokens=20, completion_tokens=n) for n in (5, 50, 500, 5000)]
+
+
+class Broken(AssertionError):
+    """A promise was not kept; the message says which one."""
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A request in the simulated network. given_up: the user cancelled its sample; ending: it was cancelled."""
+
+    server: Server
+    end: End
+    given_up: bool = False
+    ending: bool = False
+
+
+class Session:
+    """One session: what the network thread, the user and the system do in virtual time."""
+
+    def __init__(self, world: World, rows: list[Owed], *, faults: bool) -> None:
+        chance = world.chance
+        self.world = world
+        self.quiet = not faults
+        self.owed = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
+        self.flights: dict[Task, _Flight] = {}
+        self.events: list[tuple[float, int, Callable[..., Any], Any]] = []
+        self.n_unwritten = 0
+        self.paused = False
+        self.killed = False
+        self.present = {e.base_url for e in world.settings.endpoints}
+        self.quiet_since = dict.fromkeys(world.servers, world.now)
+        self.idle_since: dict[str, float] = {}
+        self.probe_check = world.now + LONGEST_WAIT_S
+        self.befell: dict[Task, set[str]] = {task: set() for task in self.owed}
+        self.attempts: dict[Task, int] = {}
+        self.n_chances: dict[Task, int] = {}
+        self.to_charge: set[Task] = set()
+        self.n_charged = 0
+        done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
+        settings = replace(world.settings, budget_tokens=None) if self.quiet else world.settings
+        self.limited = settings.budget_tokens is not None
+        wanted = None
+        if faults and chance.random() < 0.1:
+            self.limited = True
+            wanted = self._wanted
+        self.concurrency = self.highest = settings.concurrency
+        self.dispatcher = Dispatcher(
+            settings,
+            SessionPlan(
+                owed=rows, done=done, total=world.total, long_prompts=world.long_prompts, server_model=world.model
+            ),
+            clock=lambda: world.now,
+            jitter=chance.uniform,
+            policy=world.policy,
+            prior_lengths=world.prior,
+            may_start_round=wanted,
+        )
+        if faults:
+            for _ in range(chance.choice((0, 0, 1, 2, 4))):
+                self._later(chance.uniform(0.0, 60.0), self._command, None)
+            if chance.random() < 0.3:
+                self._later(chance.expovariate(1 / 20.0), self._kill, None)
+        self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
+
+    def play(self) -> None:
+        world, next_action = self.world, self.dispatcher.next
+        begun, steps = world.now, 0
+        while True:
+            action = next_action()
+            steps += 1
+            if isinstance(action, Wait):
+                self._wait(action.seconds)
+            elif isinstance(action, Ask):
+                self._ask(action)
+            elif isinstance(action, Store):
+                self._store(action)
+            elif isinstance(action, Cancel):
+                self._cancel(action.task)
+            elif isinstance(action, Log):
+                self._log(action)
+            else:
+                break
+            if self.killed:
+                break
+            if steps > MOST_STEPS or world.now - begun > MOST_SECONDS:
+                raise Broken(f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
+        world.n_steps += steps
+        if self.killed:
+            world.disk.kill()
+        else:
+            self._ended()
+        world.model = self.dispatcher.model_name.name
+        for one in world.servers.values():
+            one.working = 0
+
+    # ---- the network thread
+
+    def _ask(self, ask: Ask) -> None:
+        world, task, url = self.world, ask.task, ask.endpoint.base_url
+        if world.trace is not None:
+            self._say(f"ask {_name(task)} of {url}, attempt {ask.attempt}")
+        if task in self.flights:
+            raise Broken(f"{_name(task)} is asked twice at a time")
+        if task not in self.owed or task in world.disk.stored or task in world.disk.pending:
+            raise Broken(f"{_name(task)} is asked, and not owed")
+        if url not in self.present:
+            raise Broken(f"{url} is asked, and has left")
+        if self.paused or not self.dispatcher.ending.asking:
+            raise Broken("a request goes out, and the session is paused or ending")
+        self.attempts[task] = self.attempts.get(task, 0) + 1
+        if ask.attempt != self.attempts[task]:
+            raise Broken(f"attempt {ask.attempt} at {_name(task)} is its {self.attempts[task]}.")
+        if task in self.to_charge:
+            self.to_charge.discard(task)
+            self.n_charged += 1
+            policy = world.policy
+            allowed = policy.floor + policy.floor_per_slot * self.highest + policy.share * len(self.attempts)
+            if self.n_charged > allowed + 1:
+                raise Broken(f"{self.n_charged} retries, and the budget allows {allowed:.1f}")
+        one = world.servers[url]
+        one.working += 1
+        world.n_requests += 1
+        seconds, end = MOODS[one.mood(world.now)](one, world.chance)
+        nature = world.natures.get(task[:2])
+        if nature is not None and isinstance(end, Reply):
+            end = NATURES[nature]
+        flight = self.flights[task] = _Flight(one, end)
+        if len(self.flights) > self.concurrency or self.n_unwritten > self.concurrency:
+            raise Broken(f"{len(self.flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
+        self._later(seconds, self._end, (task, flight))
+
+    def _end(self, of: tuple[Task, _Flight]) -> None:
+        """A request ends by itself."""
+        task, flight = of
+        if self.flights.get(task) is flight:
+            self._tell(task, flight)
+
+    def _tell(self, task: Task, flight: _Flight) -> None:
+        del self.flights[task]
+        self._free(flight.server)
+        end = flight.end
+        if self.world.trace is not None:
+            self._say(f"end {_name(task)}: {end!r}")
+        if isinstance(end, Reply):
+            self._answer(task, flight, end)
+        elif isinstance(end, RequestFailed):
+            self.befell[task].add(end.kind)
+            if end.kind in ("cut", "malformed") or end.status == 500:
+                self.to_charge.add(task)
+                n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
+                if n > self.world.policy.attempts:
+                    raise Broken(f"{_name(task)} failed {n} times, and was asked again")
+            self.dispatcher.failed(task, end)
+        else:
+            self.befell[task].add("internal")
+            self.dispatcher.broke(task, end, "trace")
+
+    def _answer(self, task: Task, flight: _Flight, end: Reply) -> None:
+        text = f"{self.world.n_requests}"
+        finish, usage = "length" if end.truncated else "stop", self.world.chance.choice(_USAGES)
+        reply = protocol.Reply(
+            text=text, reasoning=None, finish_reason=finish, usage=usage, timing=_TIMING, server_model=end.model
+        )
+        sample = Sample(
+            benchmark=task.benchmark,
+            question_id=task.question_id,
+            sample_index=task.sample_index,
+            text=text,
+            finish_reason=finish,
+            reasoning=None,
+            usage=usage,
+            timing=_TIMING,
+            endpoint=flight.server.endpoint.base_url,
+            server_model=end.model,
+        )
+        self.dispatcher.answered(task, sample, reply)
+
+    def _cancel(self, task: Task) -> None:
+        flight = self.flights.get(task)
+        if flight is None:
+            return  # it had ended, before anybody looked
+        if flight.ending:
+            raise Broken(f"{_name(task)} is cancelled twice")
+        self._say(f"cancel {_name(task)}")
+        flight.ending = True
+        if self.world.chance.random() < 0.1:
+            self._later(0.0, self._end, (task, flight))  # its end had come in the same moment
+        else:
+            self._later(0.0, self._cancelled, (task, flight))
+
+    def _cancelled(self, of: tuple[Task, _Flight]) -> None:
+        task, flight = of
+        if self.flights.get(task) is flight:
+            del self.flights[task]
+            self._free(flight.server)
+            self.dispatcher.cancelled(task)
+
+    def _free(self, one: Server) -> None:
+        one.working -= 1
+        self._heard_of(one.endpoint.base_url)
+
+    def _heard_of(self, url: str) -> None:
+        self.quiet_since[url] = self.world.now
+        self.idle_since.pop(url, None)
+
+    def _store(self, store: Store) -> None:
+        task, disk = store.task, self.world.disk
+        try:
+            disk.append(task, store.sample.server_model or "")
+        except Exception as error:  # noqa: BLE001 - as the network thread tells it
+            if isinstance(error, AssertionError):
+                raise Broken(str(error)) from None
+            self.dispatcher.written(task, error)
+            return
+        self.n_unwritten += 1
+        self._later(disk.delay(), self._written, task)
+
+    def _written(self, task: Task) -> None:
+        error = self.world.disk.sync(task)
+        if self.world.trace is not None:
+            self._say(f"written {_name(task)} {error or ''}")
+        self.n_unwritten -= 1
+        if error is not None:
+            self.befell[task].add("malformed")
+        self.dispatcher.written(task, error)
+
+    def _log(self, log: Log) -> None:
+        if self.world.trace is not None:
+            self._say(f"log {log.event} {dict(log.facts)}")
+        if log.event == "endpoint_left_out":
+            self.present.discard(log.facts["endpoint"])
+        elif log.event == "concurrency_lowered":
+            self.concurrency = log.facts["to"]
+
+    # ---- time
+
+    def _later(self, seconds: float, what: Callable[..., None], of: object) -> None:
+        self.world.n_events += 1
+        heapq.heappush(self.events, (self.world.now + seconds, self.world.n_events, what, of))
+
+    def _wait(self, seconds: float | None) -> None:
+        world, chance = self.world, self.world.chance
+        if seconds is None and not self.events:
+            raise Broken("a lost wake-up: nothing is under way, and nothing is waited for")
+        if chance.random() < 0.05:
+            self._check_places(self.dispatcher.progress())
+        until = float("inf") if seconds is None else world.now + seconds
+        soonest = self.events[0][0] if self.events else float("inf")
+        if (at := min(until, soonest)) > self.probe_check:
+            self._check_probes(at)
+        if until < soonest:
+            world.now = until + chance.choice((0.0, 0.0, 0.003))  # a sleeper wakes late
+            return
+        more = True
+        while more and self.events and not self.killed:  # sometimes several things happen before anybody looks
+            at, _, what, of = heapq.heappop(self.events)
+            world.now = max(world.now, at)
+            what(of)
+            more = chance.random() < 0.2 and bool(self.events) and self.events[0][0] <= world.now + 0.001
+
+    def _kill(self, _: object) -> None:
+        self._say("killed")
+        self.killed = True
+
+    # ---- the user
+
+    def _command(self, _: object) -> None:
+        chance, dispatcher = self.world.chance, self.dispatcher
+        verb = chance.choice(("pause", "concurrency", "concurrency", "cancel", "cancel", "reload", "drain", "stop"))
+        self._say(f"command {verb}")
+        if not dispatcher.ending.asking and verb not in ("drain", "stop"):
+            return
+        match verb:
+            case "pause":
+                self.paused = True
+                dispatcher.pause()
+                self._later(chance.uniform(1.0, 900.0), self._resume, None)
+            case "concurrency":
+                self.concurrency = chance.choice((1, 2, 8, 32))
+                self.highest = max(self.highest, self.concurrency)
+                dispatcher.set_concurrency(self.concurrency)
+            case "cancel":
+                self._cancel_some()
+            case "reload":
+                endpoints = chance.sample(ENDPOINTS, chance.randint(1, len(ENDPOINTS)))
+                joined = {e.base_url for e in endpoints} - self.present
+                self.present = {e.base_url for e in endpoints}
+                for url in joined:
+                    self._heard_of(url)
+                self._say(f"endpoints {sorted(self.present)}: {dispatcher.replace_endpoints(endpoints)}")
+            case "drain":
+                dispatcher.drain("drained", chance.choice((None, 5.0)))
+            case "stop":
+                dispatcher.stop("stopped")
+
+    def _resume(self, _: object) -> None:
+        if self.dispatcher.ending.asking:
+            self.paused = False
+            self.dispatcher.resume()
+
+    def _cancel_some(self) -> None:
+        task = self.world.chance.choice(self.world.keys)
+        index = self.world.chance.choice((None, task.sample_index))
+        n = self.dispatcher.cancel(task.question_id, index, CANCELLED)
+        mine = [t for t in self.world.keys if t.question_id == task.question_id and index in (None, t.sample_index)]
+        self._say(f"cancelled {n} of {[_name(t) for t in mine]}")
+        for one in mine:
+            if one in self.befell:
+                self.befell[one].add("cancelled")
+            if one in self.flights:
+                self.flights[one].given_up = True
+
+    def _wanted(self, number: int) -> bool:
+        return self.world.chance.random() < 0.7
+
+    # ---- checks
+
+    def _check_places(self, facts: Progress) -> None:
+        """Each sample is in one place, and the books of the endpoints agree with what is in flight."""
+        if facts.in_flight != len(self.flights) or sum(e.in_flight for e in facts.endpoints) != len(self.flights):
+            by_endpoint = [e.in_flight for e in facts.endpoints]
+            raise Broken(f"{len(self.flights)} in flight; the books say {facts.in_flight}, by endpoint {by_endpoint}")
+        flying = sum(not flight.given_up for flight in self.flights.values())
+        known = facts.done + self.n_unwritten + facts.given_up + facts.waiting + flying
+        if self.dispatcher.ending.phase != "stopping" and not self.limited and known != facts.total:
+            raise Broken(
+                f"{known} of {facts.total} samples are accounted for: {facts.done} stored, {self.n_unwritten} on "
+                f"their way, {facts.given_up} given up, {facts.waiting} waiting, {flying} in flight"
+            )
+
+    def _check_probes(self, until: float) -> None:
+        """Nobody who is set aside is forgotten while there is work for him: looked at where it has been quiet long."""
+        self.probe_check = until + LONGEST_WAIT_S
+        for url in self.present:
+            longest = LONGEST_WAIT_S + 1.1 * (self.world.servers[url].retry_after or 0.0) + 1.0
+            if until - self.quiet_since[url] <= longest:
+                continue
+            facts = self.dispatcher.progress()
+            (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
+            room = len(self.flights) < self.concurrency and self.n_unwritten <= self.concurrency
+            free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.asking
+            if not free or facts.waiting == 0 or lane.state == "open" or self.world.settings.requests_per_minute:
+                self.quiet_since[url] = until
+                self.idle_since.pop(url, None)
+            elif until - self.idle_since.setdefault(url, self.world.now) > longest:
+                raise Broken(f"{url} is {lane.state}, there is work, and it is not asked for {longest:.0f} s")
+
+    def _ended(self) -> None:
+        dispatcher, world = self.dispatcher, self.world
+        why = dispatcher.ending.why
+        self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
+        if self.flights or self.n_unwritten:
+            raise Broken(f"the session ended with {len(self.flights)} in flight and {self.n_unwritten} unwritten")
+        facts = dispatcher.progress()
+        self._check_places(facts)
+        given_up = dispatcher.causes.given_up()
+        for task, kind in given_up.items():
+            kinds = self.befell[task]
+            question = world.natures.get(task[:2])
+            if kind not in kinds and not (kind == "too_long" and question == "too long"):
+                raise Broken(f"{_name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
+        stored = {name: sum(t.benchmark == name for t in world.disk.stored) for name in world.total}
+        if dispatcher.counts.done != stored and dispatcher.ending.error is None:
+            raise Broken(f"the books say that {dispatcher.counts.done} are stored, the disk holds {stored}")
+        forgotten = [t for t in self.owed if t not in world.disk.stored and t not in given_up]
+        if forgotten and not why:
+            raise Broken(f"{_name(forgotten[0])} is neither stored nor among the causes, and nothing says why")
+        n_owed = facts.total - facts.done
+        if sum(cause.count for cause in dispatcher.causes.listed(n_owed, why)) != n_owed:
+            raise Broken(f"{n_owed} are owed, the causes are {dispatcher.causes.listed(n_owed, why)}")
+
+    def _say(self, what: str) -> None:
+        if self.world.trace is not None:
+            self.world.trace.append(f"{self.world.now:10.3f}  {what}")
+
+
+def _name(task: Task) -> str:
+    return f"{task.question_id}:{task.sample_index}"

@@ -1,0 +1,295 @@
+"""The world of a simulated run: servers with moods, questions with natures, a disk that may fail. All from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import StoreError
+from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.plan import Owed, Task
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.presets.sampling import Sampling
+from harness.runs.record import RecordRefused
+
+Nature = Literal["plain", "too long", "unwanted", "poison", "runaway"]
+"""too long, unwanted: every server refuses the question. poison: every server answers 500 to it. runaway: its replies
+never end, and are cut by us."""
+
+NATURES: dict[Nature, RequestFailed] = {
+    "too long": RequestFailed("too_long", "the prompt is too long", status=400),
+    "unwanted": RequestFailed("rejected", "no such field", status=400),
+    "poison": RequestFailed("server", "out of memory", status=500),
+    "runaway": RequestFailed("runaway", "twice the budget"),
+}
+
+MODEL, OTHER_MODEL = "model-a", "model-b"
+
+ROUND_TRIP_S = 0.005
+DEADLINE_S = 20.0
+"""Seconds after which a server that says nothing is a request that failed."""
+
+
+class Reply(NamedTuple):
+    """A request that the server finishes. model: the name it answers under."""
+
+    model: str = MODEL
+    truncated: bool = False
+
+
+End = Reply | RequestFailed | Exception
+"""What a request comes to; an `Exception` that is no `RequestFailed` stands for a mistake of ours."""
+
+Mood = Callable[["Server", random.Random], tuple[float, End]]
+"""What a server does with a request: (seconds, end)."""
+
+
+def _well(server: Server, chance: random.Random) -> tuple[float, End]:
+    return chance.expovariate(1 / server.mean_s), Reply(server.model)
+
+
+def _slow(server: Server, chance: random.Random) -> tuple[float, End]:
+    return 20 * chance.expovariate(1 / server.mean_s), Reply(server.model)
+
+
+def _few_slots(server: Server, chance: random.Random) -> tuple[float, End]:
+    if server.working > server.slots:
+        return ROUND_TRIP_S, RequestFailed("rate_limited", "slow down", status=429, retry_after=server.retry_after)
+    return _well(server, chance)
+
+
+def _moody(server: Server, chance: random.Random) -> tuple[float, End]:
+    if chance.random() < 0.3:
+        return ROUND_TRIP_S, RequestFailed("rate_limited", "slow down", status=429)
+    return _well(server, chance)
+
+
+def _always_busy(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, RequestFailed("rate_limited", "slow down", status=429, retry_after=server.retry_after)
+
+
+def _broken(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, RequestFailed("server", "out of memory", status=500)
+
+
+def _gateway(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, RequestFailed("server", "no worker", status=503, retry_after=server.retry_after)
+
+
+def _flaky(server: Server, chance: random.Random) -> tuple[float, End]:
+    seconds, end = _well(server, chance)
+    match chance.randrange(8):
+        case 0:
+            return seconds / 2, RequestFailed("cut", f"cut after {seconds:.3f} s")
+        case 1:
+            return seconds / 2, RequestFailed("malformed", f"bad JSON after {seconds:.3f} s")
+        case 2:
+            return ROUND_TRIP_S, RequestFailed("server", f"fault {seconds:.3f}", status=500)
+        case 3:
+            return DEADLINE_S, RequestFailed("timeout", "no token came")
+    return seconds, end
+
+
+def _dead(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, RequestFailed("connect", "connection refused")
+
+
+def _hanging(server: Server, chance: random.Random) -> tuple[float, End]:
+    return DEADLINE_S, RequestFailed("timeout", "no token came")
+
+
+def _closed(server: Server, chance: random.Random) -> tuple[float, End]:
+    return ROUND_TRIP_S, RequestFailed("refused", "no such model", status=404)
+
+
+def _lying(server: Server, chance: random.Random) -> tuple[float, End]:
+    return chance.expovariate(1 / server.mean_s), Reply(OTHER_MODEL)
+
+
+def _truncating(server: Server, chance: random.Random) -> tuple[float, End]:
+    return chance.expovariate(1 / server.mean_s), Reply(server.model, truncated=True)
+
+
+def _starving(server: Server, chance: random.Random) -> tuple[float, End]:
+    if server.working > server.slots:
+        return 0.0, RequestFailed("out_of_files", "too many open files")
+    return _well(server, chance)
+
+
+def _unlucky(server: Server, chance: random.Random) -> tuple[float, End]:
+    if chance.random() < 0.1:
+        return ROUND_TRIP_S, ZeroDivisionError("a mistake of ours")
+    return _well(server, chance)
+
+
+MOODS: dict[str, Mood] = {
+    "well": _well,
+    "slow": _slow,
+    "few slots": _few_slots,
+    "moody": _moody,
+    "always busy": _always_busy,
+    "broken": _broken,
+    "gateway": _gateway,
+    "flaky": _flaky,
+    "dead": _dead,
+    "hanging": _hanging,
+    "truncating": _truncating,
+    "starving": _starving,
+    "unlucky": _unlucky,
+    "closed": _closed,
+    "lying": _lying,
+}
+_USUAL = [*list(MOODS)[:-2], "well", "well", "few slots", "flaky", "dead"]
+_FATAL = ["closed", "lying"]
+
+
+@dataclass(slots=True)
+class Server:
+    """moods: (second at which it ends, mood), the last one for good. working: requests that it has accepted."""
+
+    endpoint: Endpoint
+    mean_s: float
+    slots: int
+    retry_after: float | None
+    moods: list[tuple[float, str]]
+    model: str = MODEL
+    working: int = 0
+
+    def mood(self, now: float) -> str:
+        while now >= self.moods[0][0]:
+            del self.moods[0]
+        return self.moods[0][1]
+
+    def calm(self, model: str) -> None:
+        """From now on it is well, and answers under this name."""
+        self.moods = [(float("inf"), "well")]
+        self.model = model
+
+
+SAMPLING = Sampling(temperature=0.6)
+
+ENDPOINTS = [Endpoint.parse(f"http://server{n}:80") for n in range(4)]
+
+
+def server(number: int, chance: random.Random) -> Server:
+    """The server at `ENDPOINTS[number]`, with moods that change up to three times."""
+    moods, at = [], 0.0
+    for _ in range(chance.randrange(4)):
+        at += chance.uniform(1.0, 120.0)
+        moods.append((at, chance.choice(_FATAL if chance.random() < 0.03 else _USUAL)))
+    last = chance.choice(_USUAL) if chance.random() < 0.2 else "well"
+    return Server(
+        ENDPOINTS[number],
+        mean_s=chance.choice((0.5, 5.0, 30.0)),
+        slots=chance.randint(1, 4),
+        retry_after=chance.choice((None, None, 0.5, 20.0, 400.0)),
+        moods=[*moods, (float("inf"), last)],
+    )
+
+
+@dataclass(slots=True)
+class Disk:
+    """What the journals hold. stored: synced samples by the model that made them. pending: written, not yet synced.
+
+    fails_after: a journal stops for good at this write of the session; refuses: this one record cannot be stored.
+    """
+
+    chance: random.Random
+    stored: dict[Task, str] = field(default_factory=dict)
+    pending: dict[Task, str] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)
+    slow: bool = False
+    fails_after: int | None = None
+    refuses: int | None = None
+    n_written: int = 0
+
+    def open(self, *, faults: bool) -> None:
+        """Begin a session."""
+        chance = self.chance
+        self.stopped.clear()
+        self.n_written = 0
+        self.slow = faults and chance.random() < 0.2
+        self.fails_after = chance.randint(1, 12) if faults and chance.random() < 0.05 else None
+        self.refuses = chance.randint(1, 12) if faults and chance.random() < 0.05 else None
+
+    def delay(self) -> float:
+        """Seconds until what is appended now is on disk."""
+        return self.chance.uniform(0.5, 20.0) if self.slow else self.chance.uniform(0.001, 0.06)
+
+    def append(self, task: Task, model: str) -> None:
+        """Raises `StoreError` when the journal has stopped."""
+        if task.benchmark in self.stopped:
+            raise StoreError("the journal has stopped")
+        assert task not in self.stored, f"{task} is stored twice"
+        assert task not in self.pending, f"{task} is stored twice"
+        self.pending[task] = model
+
+    def sync(self, task: Task) -> Exception | None:
+        """The outcome of one append. A failed one may be on disk all the same."""
+        model = self.pending.pop(task)
+        self.n_written += 1
+        if self.n_written == self.refuses:
+            return RecordRefused("a lone surrogate")
+        if task.benchmark in self.stopped or self.n_written == self.fails_after:
+            self.stopped.add(task.benchmark)
+            if self.chance.random() < 0.3:
+                self.stored[task] = model
+            return StoreError("no space left on device")
+        self.stored[task] = model
+        return None
+
+    def kill(self) -> None:
+        """The process dies: what was written and not yet synced is there, or is not."""
+        for task, model in self.pending.items():
+            if self.chance.random() < 0.5:
+                self.stored[task] = model
+        self.pending.clear()
+
+
+class World:
+    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens."""
+
+    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
+        chance = self.chance = random.Random(seed)
+        self.trace = trace
+        self.now = 0.0
+        self.n_events = 0
+        self.n_requests = 0
+        self.n_steps = 0
+        self.disk = Disk(chance)
+        self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
+        self.model: str | None = None
+        n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
+        self.questions = [("even" if n % 2 else "odd", f"q{n}") for n in range(n_questions)]
+        natures: list[Nature] = list(NATURES)
+        self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.1}
+        self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
+        self.total = {name: sum(k.benchmark == name for k in self.keys) for name in ("odd", "even")}
+        self.settings = RunSettings(
+            model="m",
+            endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),
+            benchmarks=dict.fromkeys(("odd", "even"), BenchmarkSettings(samples=n_samples, sampling=SAMPLING)),
+            out=Path("nowhere"),
+            concurrency=chance.choice((1, 2, 4, 16)),
+            order=chance.choice(("longest", "rounds")),
+            accept_missing=chance.random() < 0.2,
+            budget_tokens=chance.choice((None, None, None, 5000)),
+            requests_per_minute=chance.choice((None, None, None, 30.0)),
+            tokens_per_minute=chance.choice((None, None, None, 20_000.0)),
+        )
+        self.long_prompts = self.questions if chance.random() < 0.3 else []
+        self.prior = {key: chance.uniform(10.0, 5000.0) for key in self.questions if chance.random() < 0.2}
+        self.policy = RetryPolicy(
+            attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))
+        )
+
+    def owed(self) -> list[Owed]:
+        """What is not on the disk."""
+        left = [task for task in self.keys if task not in self.disk.stored]
+        rows = (Owed(*key, tuple(t.sample_index for t in left if t[:2] == key)) for key in self.questions)
+        return [row for row in rows if row.indices]
