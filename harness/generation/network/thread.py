@@ -173,8 +173,8 @@ class Network:
             case Store():
                 self._store(action)
             case Cancel(task):
-                if (request := self._requests.get(task)) is not None:
-                    request.cancel()
+                if task in self._requests:
+                    self._requests[task].cancel()
             case Log(event, facts):
                 self._on_event(event, **facts)
 
