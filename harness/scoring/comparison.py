@@ -230,11 +230,12 @@ def compare_published(
 
 
 class _Own(NamedTuple):
-    """A run's estimate: value, its variance over reruns (NaN = unknown) and the trials that it is made of."""
+    """A run's estimate, as in `uncertainty.Estimate`."""
 
     value: float
     variance: float
     trials: float
+    single: float | None = None
 
 
 def _own(correct: Array, counts: Array) -> _Own:
@@ -266,7 +267,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
             return [], "a question of this run has no sample"
         return [_own(*counted.filled(right)) for right in (False, True)[: 1 + bool(counted.missing.any())]], ""
     estimate = (pass_at if published.kind == "pass" else maj_at)(questions, published.k)
-    return [_Own(estimate.value, estimate.variance, estimate.trials)], ""
+    return [_Own(estimate.value, estimate.variance, estimate.trials, estimate.single)], ""
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
@@ -279,5 +280,6 @@ def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, fl
         np.asarray(published.value),
         np.asarray(published.n_questions * draws),
         published.unit,
+        None if own.single is None else np.asarray(own.single),
     )
     return own.value - published.value, math.sqrt(float(variance))

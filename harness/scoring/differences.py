@@ -84,18 +84,31 @@ def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
 
 
 def published_variance(
-    ours: Array, variance: Array, total: Array, theirs: Array, their_total: Array, unit: float
+    ours: Array,
+    variance: Array,
+    total: Array,
+    theirs: Array,
+    their_total: Array,
+    unit: float,
+    single: Array | None = None,
 ) -> Array:
     """Variance of our accuracy minus a published one, if both models are the same.
 
     ours, variance, total: as in `smoothed_variance`. theirs: the published value, of their_total samples. unit: of its
     last printed digit (0.001 for 41.7 %); rounding to it adds unit²/12. Both runs' samples are pooled, and the
-    questions are taken to be as uncertain in their hands as in ours.
+    questions are taken to be as uncertain in their hands as in ours. For pass@k and maj@k a sample is a draw of k, our
+    estimate is better than the mean of its draws, and single is the variance of one draw (mean over questions), by
+    which theirs is judged.
     """
     pooled = (total * ours + their_total * theirs + 1) / (total + their_total + 2)
     own_middle = (total * ours + 1) / (total + 2)
     share = smoothed_variance(ours, variance, total) / (own_middle * (1 - own_middle))
-    return np.asarray(share * pooled * (1 - pooled) * (1 / total + 1 / their_total) + unit * unit / 12)
+    their_share = share
+    if single is not None:
+        spread = smoothed_variance(ours, single / their_total, their_total)
+        middle = (their_total * ours + 1) / (their_total + 2)
+        their_share = spread / (middle * (1 - middle))
+    return np.asarray(pooled * (1 - pooled) * (share / total + their_share / their_total) + unit * unit / 12)
 
 
 def smallest_difference(error: float) -> float:

@@ -27,7 +27,8 @@ QUESTION_TOSSES = 0.5
 """The same for an observed variance between questions, or of an estimate over many draws."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
-"""Largest mean at which a Poisson count of at least 0, 1, 2 or 3 has a chance of at most 5 %."""
+"""Largest mean at which a Poisson count of at least 0, 1, 2 or 3 has a chance of at most 5 %. Wilson's interval begins
+too high where so few are right (Brown, Cai and DasGupta 2001, Statistical Science 16:101)."""
 
 
 class Interval(NamedTuple):
@@ -86,20 +87,14 @@ def sampling_limits(correct: Array, counts: Array) -> Limits:
 
     correct, counts: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question the variance is
     unknown and that of equally hard questions stands in, the largest possible: the interval is then "at most" so wide.
-    With one to three samples right in all the lower end is the Poisson one, as Wilson's is too high there (Brown, Cai
-    and DasGupta 2001, Statistical Science 16:101); mirrored at the upper end.
     """
     mean = (correct / counts).mean(axis=-1)
     total = effective_samples(counts)
     observed = sampling_variance_of_mean(correct, counts)
     trials = np.where(np.isnan(observed), total, _trials(mean, observed, total, SAMPLING_TOSSES))
-    low, high = wilson(mean, np.maximum(trials, total))
-    right = correct.sum(axis=-1)
-    wrong = counts.sum(axis=-1) - right
-    for number, rate in enumerate(POISSON_LOW[1:], 1):
-        low = np.where(right == number, np.minimum(low, rate / total), low)
-        high = np.where(wrong == number, np.maximum(high, 1 - rate / total), high)
-    return Limits(low, high)
+    limits = wilson(mean, np.maximum(trials, total))
+    right, samples = correct.sum(axis=-1), counts.sum(axis=-1)
+    return _lowered(limits, right, samples - right, total)
 
 
 def question_limits(values: Array) -> Limits:
@@ -112,7 +107,9 @@ def question_limits(values: Array) -> Limits:
     mean = values.mean(axis=-1)
     observed = values.var(axis=-1, ddof=1) / n_questions
     trials = _trials(mean, observed, np.asarray(float(n_questions)), QUESTION_TOSSES)
-    return wilson(mean, np.maximum(trials, n_questions), t_factor(n_questions - 1))
+    limits = wilson(mean, np.maximum(trials, n_questions), t_factor(n_questions - 1))
+    right = values.sum(axis=-1)
+    return _lowered(limits, right, n_questions - right, np.asarray(float(n_questions)))
 
 
 def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
@@ -133,7 +130,8 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> Limits:
     n_clusters = int(clusters.max()) + 1
     mean = values.mean(axis=-1)
     trials = _trials(mean, cluster_variance(values, clusters), np.asarray(float(n_clusters)), QUESTION_TOSSES)
-    return wilson(mean, np.maximum(trials, n_clusters), t_factor(n_clusters - 1))
+    limits = wilson(mean, np.maximum(trials, n_clusters), t_factor(n_clusters - 1))
+    return _lowered(limits, n_clusters * mean, n_clusters * (1 - mean), np.asarray(float(n_clusters)))
 
 
 def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> Limits:
@@ -149,6 +147,18 @@ def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
     """Each label's number, in order of first occurrence."""
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     return np.array([numbers[label] for label in labels], dtype=np.intp)
+
+
+def _lowered(limits: Limits, right: Array, wrong: Array, total: Array) -> Limits:
+    """The lower end at most the Poisson one where up to three of `total` are right, the upper end mirrored."""
+    places = np.arange(len(POISSON_LOW))
+    low = np.where(
+        right <= places[-1], np.minimum(limits.low, np.interp(right, places, POISSON_LOW) / total), limits.low
+    )
+    high = np.where(
+        wrong <= places[-1], np.maximum(limits.high, 1 - np.interp(wrong, places, POISSON_LOW) / total), limits.high
+    )
+    return Limits(low, high)
 
 
 def _trials(mean: Array, variance: Array, total: Array, tosses: float) -> Array:

@@ -60,25 +60,24 @@ def rate_intervals(hits: Sequence[int], items: Sequence[QuestionTally]) -> Inter
 class Estimate(NamedTuple):
     """Mean over questions, a fraction, with its intervals.
 
-    variance: over reruns of the same questions; NaN = unknown, and then at most that of `trials` coin tosses.
+    variance: over reruns of the same questions; NaN = unknown, and then at most that of `trials` coin tosses. single:
+    variance of one draw of k samples, mean over questions; NaN = unknown.
     """
 
     value: float
     intervals: Intervals
     variance: float
     trials: float
+    single: float
 
 
 def accuracy(items: Sequence[QuestionTally]) -> Estimate:
     """pass@1; every question has samples."""
     counts = np.array([float(item.n) for item in items])
     correct = np.array([float(item.correct) for item in items])
-    return Estimate(
-        math.fsum((correct / counts).tolist()) / len(items),
-        accuracy_intervals(items),
-        float(sampling_variance_of_mean(correct, counts)),
-        float(effective_samples(counts)),
-    )
+    variance, trials = float(sampling_variance_of_mean(correct, counts)), float(effective_samples(counts))
+    mean = math.fsum((correct / counts).tolist()) / len(items)
+    return Estimate(mean, accuracy_intervals(items), variance, trials, variance * trials)
 
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
@@ -118,18 +117,20 @@ def _estimate(
     mean = math.fsum(values) / len(values)
     n_questions = len(items)
     if variances is None:
-        variance, trials = math.nan, float(n_questions)
+        variance, trials, single = math.nan, float(n_questions), math.nan
         sampling = wilson(np.asarray(mean), np.asarray(trials))
     else:
         trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
+        # value · (1 − value) is too small by the variance of the value
+        single = math.fsum(v * (1 - v) + spread for v, spread in zip(values, variances, strict=True)) / n_questions
         sampling = estimate_limits(np.asarray(mean), np.asarray(variance), n_questions, trials)
     intervals = Intervals(
         sampling_interval=sampling.interval(),
         question_interval=_question_interval(np.array(values), items),
         at_most=variances is None,
     )
-    return Estimate(mean, intervals, variance, trials)
+    return Estimate(mean, intervals, variance, trials, single)
 
 
 def _question_interval(values: Array, items: Sequence[QuestionTally]) -> Interval | None:

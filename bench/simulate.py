@@ -1,0 +1,492 @@
+"""Do the intervals and tests keep their promises? Simulated coverage and false alarms, no server needed.
+
+    python bench/simulate.py [--repeats 4000] [--table sampling] [--seed 1]
+
+A model is a set of chances p_q of a right sample, one for each question, drawn from a Beta distribution of the given
+mean ("accuracy") and concentration: 0.5 makes most questions always right or always wrong, 4 makes most of them
+uncertain. A run draws n samples of each question. A cell is one combination; a row of a table sums up the cells of one
+number of questions and samples by their lowest and highest rate. Exit code 1 when a cell breaks its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.scoring import differences, intervals
+from harness.scoring.distributions import Z_95, t_factor
+from harness.scoring.estimators import (
+    VoteGroup,
+    maj_at_k,
+    maj_jackknife,
+    pass_at_k,
+    pass_hat_k,
+    pass_jackknife,
+)
+from harness.scoring.stop import LEAST_ROUNDS, half_width_met
+
+Array = NDArray[np.float64]
+
+QUESTIONS = (30, 198, 500, 1319)
+SAMPLES = (1, 2, 4, 8, 16, 64)
+ACCURACIES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
+CONCENTRATIONS = (0.5, 4.0)
+
+LEAST_COVERAGE = 0.93
+MOST_ALARMS = 0.07
+
+
+class Rate(NamedTuple):
+    """How often something held in one cell, of so many repetitions. note: what else the cell tells."""
+
+    rate: float
+    repeats: int
+    note: float = math.nan
+
+    @property
+    def error(self) -> float:
+        """Three standard errors of the rate at 95 %."""
+        return 3 * math.sqrt(0.05 * 0.95 / self.repeats)
+
+
+class Row(NamedTuple):
+    """What the row's cells have in common, and their rates."""
+
+    name: str
+    rates: list[Rate]
+
+
+class Table(NamedTuple):
+    """least, most: bounds that every rate must keep, up to its own simulation error; note: what the notes are."""
+
+    title: str
+    rows: list[Row]
+    least: float = 0.0
+    most: float = 1.0
+    note: str = ""
+
+    def broken(self) -> list[str]:
+        """The rows that break a bound."""
+        return [
+            row.name
+            for row in self.rows
+            if any(rate.rate < self.least - rate.error or rate.rate > self.most + rate.error for rate in row.rates)
+        ]
+
+
+class Cell(NamedTuple):
+    n_questions: int
+    accuracy: float
+    concentration: float
+
+    def chances(self, rng: np.random.Generator, repeats: int) -> Array:
+        """(repeats, Q): one set of questions each."""
+        a, b = self.accuracy * self.concentration, (1 - self.accuracy) * self.concentration
+        return rng.beta(a, b, size=(repeats, self.n_questions))
+
+
+def cells(n_questions: int) -> Iterator[Cell]:
+    for concentration in CONCENTRATIONS:
+        for accuracy in ACCURACIES:
+            yield Cell(n_questions, accuracy, concentration)
+
+
+def draw(rng: np.random.Generator, chances: Array, n: int) -> Array:
+    """Samples right of n, by question."""
+    return rng.binomial(n, chances).astype(float)
+
+
+def covered(limits: intervals.Limits, truth: Array | float, *, width: Array | None = None) -> Rate:
+    """How often the truth lies inside; the note is the median width over that of `width`."""
+    inside = (limits.low <= truth) & (truth <= limits.high)
+    ratio = math.nan
+    if width is not None and (width > 0).any():
+        ratio = float(np.median((limits.high - limits.low)[width > 0] / width[width > 0]))
+    return Rate(float(inside.mean()), inside.size, ratio)
+
+
+def _repeats(repeats: int, n_questions: int) -> int:
+    """Fewer for large sets, so that every cell takes about as long."""
+    return max(repeats // 4, min(repeats, repeats * 200 // n_questions))
+
+
+# Intervals of an accuracy
+
+
+def sampling(rng: np.random.Generator, repeats: int) -> Table:
+    rows = []
+    for n_questions in QUESTIONS:
+        for n in SAMPLES:
+            rates = []
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, _repeats(repeats, n_questions))
+                correct, counts = draw(rng, chances, n), np.full(n_questions, float(n))
+                normal = 2 * Z_95 * np.sqrt(np.nan_to_num(intervals.sampling_variance_of_mean(correct, counts)))
+                limits = intervals.sampling_limits(correct, counts)
+                rates.append(covered(limits, chances.mean(axis=-1), width=normal))
+            rows.append(Row(f"{n_questions} × {n}", rates))
+    title = "Sampling interval holds the accuracy of endless reruns (n = 1: at most)"
+    return Table(title, rows, LEAST_COVERAGE, 1.0, "width / (2 · 1.96 · error)")
+
+
+def question(rng: np.random.Generator, repeats: int) -> Table:
+    rows = []
+    for n_questions in QUESTIONS:
+        for n in SAMPLES:
+            rates = []
+            for cell in cells(n_questions):
+                values = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n) / n
+                normal = 2 * t_factor(n_questions - 1) * np.sqrt(values.var(axis=-1, ddof=1) / n_questions)
+                rates.append(covered(intervals.question_limits(values), cell.accuracy, width=normal))
+            rows.append(Row(f"{n_questions} × {n}", rates))
+    title = "Question interval holds the accuracy over all questions of the kind"
+    return Table(title, rows, LEAST_COVERAGE, 1.0, "width / (2 · t · error)")
+
+
+def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
+    """Sets made to be hard: a few questions carry all of the variance."""
+    rows = []
+    for n_questions in (30, 198):
+        for n in (2, 4, 16, 64):
+            rates = []
+            for odd in (1, 2, 5, n_questions // 2):
+                for p in (0.005, 0.02, 0.1, 0.5):
+                    for rest in (0.0, 1.0):
+                        chances = np.full(n_questions, rest)
+                        chances[:odd] = p if rest == 0 else 1 - p
+                        correct = draw(rng, np.broadcast_to(chances, (repeats, n_questions)), n)
+                        limits = intervals.sampling_limits(correct, np.full(n_questions, float(n)))
+                        rates.append(covered(limits, float(chances.mean())))
+            rows.append(Row(f"{n_questions} × {n}", rates))
+    return Table("Sampling interval, sets in which 1, 2, 5 or half of the questions vary", rows, LEAST_COVERAGE)
+
+
+def clusters(rng: np.random.Generator, repeats: int) -> Table:
+    """Templates of which each question differs a little: 4 a cluster, chances alike to a correlation of about 0.8."""
+    rows = []
+    for n_clusters in (30, 100):
+        labels = np.repeat(np.arange(n_clusters), 4)
+        for n in (1, 4, 16):
+            rates, plain = [], []
+            for cell in cells(n_clusters):
+                template = cell.chances(rng, _repeats(repeats, 4 * n_clusters))
+                spread = 4.0
+                shared = np.repeat(template, 4, axis=-1)
+                own = rng.beta(shared * spread + 1e-9, (1 - shared) * spread + 1e-9)
+                values = draw(rng, own, n) / n
+                rates.append(covered(intervals.cluster_limits(values, labels), cell.accuracy))
+                plain.append(covered(intervals.question_limits(values), cell.accuracy).rate)
+            rates = [rate._replace(note=100 * other) for rate, other in zip(rates, plain, strict=True)]
+            rows.append(Row(f"{n_clusters} clusters of 4 × {n}", rates))
+    return Table("Question interval by clusters", rows, LEAST_COVERAGE, 1.0, "% covered without clusters")
+
+
+# pass@k, pass^k, maj@k
+
+GRID = 200
+"""Chances of a right sample are rounded to so many parts, so that estimates are computed once for each."""
+
+WRONG_ANSWERS = (0.6, 0.3, 0.1)
+"""Shares of the wrong answers of a question."""
+
+
+def over_k(rng: np.random.Generator, repeats: int) -> Table:
+    """pass@k and pass^k, up to half of the samples."""
+    rows = []
+    for n_questions in (30, 198):
+        for n, k in ((4, 2), (8, 2), (8, 4), (16, 8), (64, 8), (64, 32)):
+            rates = []
+            tables = [
+                np.array([[pass_at_k(n, c, k), pass_jackknife(n, c, k)] for c in range(n + 1)]),
+                np.array([[pass_hat_k(n, c, k), pass_jackknife(n, n - c, k)] for c in range(n + 1)]),
+            ]
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, _repeats(repeats, n_questions))
+                right = draw(rng, chances, n).astype(int)
+                for table, truth in zip(tables, (1 - (1 - chances) ** k, chances**k), strict=True):
+                    found = table[right]
+                    variance = found[..., 1].sum(axis=-1) / n_questions**2
+                    limits = intervals.estimate_limits(
+                        found[..., 0].mean(axis=-1), variance, n_questions, n_questions * n / k
+                    )
+                    rates.append(covered(limits, truth.mean(axis=-1)))
+            rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
+    return Table("Sampling interval of pass@k and pass^k", rows, LEAST_COVERAGE)
+
+
+def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
+    """The same over other questions, at every k."""
+    rows = []
+    for n_questions in (30, 198):
+        for n, k in ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64)):
+            rates = []
+            tables = [
+                np.array([pass_at_k(n, c, k) for c in range(n + 1)]),
+                np.array([pass_hat_k(n, c, k) for c in range(n + 1)]),
+            ]
+            for cell in cells(n_questions):
+                truth = cell.chances(rng, 200_000 // n_questions)
+                right = draw(rng, cell.chances(rng, _repeats(repeats, n_questions)), n).astype(int)
+                for table, mean in zip(tables, ((1 - (1 - truth) ** k).mean(), (truth**k).mean()), strict=True):
+                    if 0.015 < mean < 0.985:
+                        rates.append(covered(intervals.question_limits(table[right]), float(mean)))
+            rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
+    return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, LEAST_COVERAGE)
+
+
+def majority(rng: np.random.Generator, repeats: int) -> Table:
+    """maj@k, up to half of the samples; four answers a question."""
+    repeats = max(repeats // 10, 50)
+    rows = []
+    n_questions = 30
+    for n, k in ((4, 2), (8, 4), (16, 8), (32, 16)):
+        truths = _majority_truths(rng, k)
+        rates = []
+        for cell in cells(n_questions):
+            places = np.rint(cell.chances(rng, repeats) * GRID).astype(int)
+            values, variances = np.empty(places.shape), np.empty(places.shape)
+            for index, place in np.ndenumerate(places):
+                votes = rng.multinomial(n, _answer_chances(place / GRID))
+                values[index], variances[index] = _majority(tuple(votes.tolist()), k)
+            limits = intervals.estimate_limits(
+                values.mean(axis=-1), variances.sum(axis=-1) / n_questions**2, n_questions, n_questions * n / k
+            )
+            rates.append(covered(limits, truths[places].mean(axis=-1)))
+        rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
+    return Table("Sampling interval of maj@k", rows, LEAST_COVERAGE)
+
+
+def _answer_chances(p: float) -> Array:
+    return np.array([p, *((1 - p) * share for share in WRONG_ANSWERS)])
+
+
+@functools.lru_cache(maxsize=200_000)
+def _majority(votes: tuple[int, ...], k: int) -> tuple[float, float]:
+    groups = [VoteGroup(size, size if place == 0 else 0) for place, size in enumerate(votes) if size]
+    return maj_at_k(groups, 0, k), maj_jackknife(groups, 0, k)
+
+
+def _majority_truths(rng: np.random.Generator, k: int) -> Array:
+    """maj@k of k fresh samples, for each chance on the grid."""
+    truths = []
+    for place in range(GRID + 1):
+        votes = rng.multinomial(k, _answer_chances(place / GRID), size=20_000)
+        winners = votes == votes.max(axis=1, keepdims=True)
+        truths.append((winners[:, 0] / winners.sum(axis=1)).mean())
+    return np.array(truths)
+
+
+# Differences
+
+
+def published(rng: np.random.Generator, repeats: int) -> Table:
+    """False alarms beside a published score of the same model, printed with one decimal; the note is the power."""
+    rows = []
+    for n_questions in (30, 198, 500):
+        for n, m in ((1, 1), (4, 1), (4, 4), (16, 4), (16, 64), (64, 1), (64, 64)):
+            rates = []
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, _repeats(repeats, n_questions))
+                rates.append(_published_alarms(rng, chances, chances, n, m))
+                better = np.clip(chances + 0.03, 0, 1)
+                rates[-1] = rates[-1]._replace(note=100 * _published_alarms(rng, better, chances, n, m).rate)
+            rows.append(Row(f"{n_questions} × {n} v {m}", rates))
+    title = "Published score of the same model called not compatible"
+    return Table(title, rows, 0.0, MOST_ALARMS, "% found, all questions 3 points easier")
+
+
+def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
+    n_questions = ours.shape[-1]
+    counts = np.full(n_questions, float(n))
+    correct = draw(rng, ours, n)
+    mean = correct.mean(axis=-1) / n
+    printed = np.round(draw(rng, theirs, m).mean(axis=-1) / m, 3)
+    variance = differences.published_variance(
+        mean,
+        intervals.sampling_variance_of_mean(correct, counts),
+        intervals.effective_samples(counts),
+        printed,
+        np.asarray(float(n_questions * m)),
+        0.001,
+    )
+    alarms = np.abs(mean - printed) > Z_95 * np.sqrt(variance)
+    return Rate(float(alarms.mean()), alarms.size)
+
+
+def published_pass(rng: np.random.Generator, repeats: int) -> Table:
+    """The same for a published pass@k."""
+    rows = []
+    for n_questions in (30, 198):
+        for n, m, k in ((16, 8, 8), (64, 8, 8), (64, 64, 8), (8, 8, 8)):
+            table = np.array([pass_at_k(n, c, k) for c in range(n + 1)])
+            spread = np.array([pass_jackknife(n, c, k) if k < n else math.nan for c in range(n + 1)])
+            theirs = np.array([pass_at_k(m, c, k) for c in range(m + 1)])
+            rates = []
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, _repeats(repeats, n_questions))
+                right = draw(rng, chances, n).astype(int)
+                printed = np.round(theirs[draw(rng, chances, m).astype(int)].mean(axis=-1), 3)
+                known = 2 * k <= n
+                values, spreads = table[right], spread[right]
+                single = (values * (1 - values) + spreads).mean(axis=-1)
+                variance = differences.published_variance(
+                    values.mean(axis=-1),
+                    spreads.sum(axis=-1) / n_questions**2 if known else np.full(len(right), math.nan),
+                    np.asarray(n_questions * (n / k if known else 1.0)),
+                    printed,
+                    np.asarray(n_questions * m / k),
+                    0.001,
+                    single if known else np.full(len(right), math.nan),
+                )
+                alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
+                rates.append(Rate(float(alarms.mean()), alarms.size))
+            rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
+    return Table("Published pass@k of the same model called not compatible", rows, 0.0, MOST_ALARMS)
+
+
+def two_runs(rng: np.random.Generator, repeats: int) -> Table:
+    """False alarms of the sampling line between two runs of one model; the note is the coverage for another model."""
+    rows = []
+    for n_questions in (30, 198, 500):
+        for n, m in ((1, 1), (2, 2), (4, 4), (64, 64), (64, 4), (64, 1)):
+            rates = []
+            for cell in cells(n_questions):
+                size = _repeats(repeats, n_questions)
+                chances, others = cell.chances(rng, size), cell.chances(rng, size)
+                counts, other_counts = np.full(n_questions, float(n)), np.full(n_questions, float(m))
+                ours, same = draw(rng, chances, n), draw(rng, chances, m)
+                variance = differences.score_variance(ours, counts, same, other_counts)
+                z = (ours / n - same / m).mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
+                theirs = draw(rng, others, m)
+                limits = differences.sampling_difference_limits(ours, counts, theirs, other_counts)
+                cover = covered(limits, (chances - others).mean(axis=-1)).rate
+                rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
+            rows.append(Row(f"{n_questions} × {n} v {m}", rates))
+    title = "Two runs of one model found to differ (sampling line)"
+    return Table(title, rows, 0.0, MOST_ALARMS, "% covered, two models")
+
+
+def two_models(rng: np.random.Generator, repeats: int) -> Table:
+    """False alarms of the question line between two models that are equally good over all questions of the kind."""
+    rows = []
+    for n_questions in (30, 198, 500):
+        for n in (1, 4, 64):
+            rates = []
+            for cell in cells(n_questions):
+                chances = cell.chances(rng, _repeats(repeats, n_questions))
+                prior_a, prior_b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
+                others = rng.beta(prior_a + 10 * chances, prior_b + 10 * (1 - chances))
+                gaps = draw(rng, chances, n) / n - draw(rng, others, n) / n
+                limits = differences.question_difference_limits(gaps)
+                outside = (limits.low > 0) | (limits.high < 0)
+                rates.append(Rate(float(outside.mean()), outside.size))
+            rows.append(Row(f"{n_questions} × {n}", rates))
+    return Table("Two equally good models found to differ (question line)", rows, 0.0, MOST_ALARMS)
+
+
+def many_tests(rng: np.random.Generator, repeats: int) -> Table:
+    """Any false alarm among the comparisons of several identical runs with one baseline on four benchmarks."""
+    rows = []
+    for n_runs in (1, 3, 5, 10):
+        plain = adjusted = 0
+        for _ in range(repeats):
+            base = rng.standard_normal(4)
+            z = (rng.standard_normal((n_runs, 4)) - base).ravel() / math.sqrt(2)
+            p_values = [math.erfc(abs(value) / math.sqrt(2)) for value in z]
+            plain += min(p_values) < 0.05
+            adjusted += min(differences.holm(p_values)) < 0.05
+        rows.append(Row(f"{n_runs} runs", [Rate(adjusted / repeats, repeats, 100 * plain / repeats)]))
+    return Table("Any of the comparisons called different, by Holm", rows, 0.0, 0.055, "% without")
+
+
+# The stop rule
+
+
+def stopping(rng: np.random.Generator, repeats: int) -> Table:
+    """Coverage of the interval at the round where `--target-error` stops; the note is the bias over the target."""
+    rows = []
+    for n_questions, target in ((30, 0.02), (30, 0.01), (198, 0.01), (500, 0.005)):
+        rates = []
+        size = max(repeats // 8, 100)
+        for cell in cells(n_questions):
+            chances = cell.chances(rng, size)
+            running = np.cumsum(rng.random((64, size, n_questions)) < chances, axis=0, dtype=np.int16)
+            found, final = np.zeros(size, dtype=bool), np.zeros((size, n_questions))
+            rounds = np.full(size, 64)
+            for number in range(LEAST_ROUNDS, 65):
+                correct, counts = running[number - 1].astype(float), np.full(n_questions, float(number))
+                met = half_width_met(intervals.sampling_limits(correct, counts), number, target)
+                fresh = (met | (number == 64)) & ~found
+                final[fresh], rounds[fresh] = correct[fresh], number
+                found |= fresh
+            limits = intervals.sampling_limits(final, np.repeat(rounds[:, None].astype(float), n_questions, axis=1))
+            bias = ((final / rounds[:, None]).mean(axis=-1) - chances.mean(axis=-1)).mean()
+            rates.append(covered(limits, chances.mean(axis=-1))._replace(note=abs(float(bias)) / target))
+        rows.append(Row(f"{n_questions}, target {100 * target:g}", rates))
+    return Table("Interval where the target error stops the run", rows, LEAST_COVERAGE, 1.0, "|bias| / target")
+
+
+TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
+    "sampling": sampling,
+    "question": question,
+    "fixed": fixed_sets,
+    "clusters": clusters,
+    "over-k": over_k,
+    "over-k-questions": over_k_questions,
+    "majority": majority,
+    "published": published,
+    "published-pass": published_pass,
+    "two-runs": two_runs,
+    "two-models": two_models,
+    "many": many_tests,
+    "stopping": stopping,
+}
+
+
+def lines(table: Table) -> list[str]:
+    """A table of Markdown."""
+    heads = ["questions × samples", "lowest %", "highest %", *([table.note] if table.note else [])]
+    found = [f"**{table.title}**", "", f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    for row in table.rows:
+        rates = [100 * rate.rate for rate in row.rates]
+        notes = [rate.note for rate in row.rates if not math.isnan(rate.note)]
+        cells_ = [row.name, f"{min(rates):.1f}", f"{max(rates):.1f}"]
+        if table.note:
+            cells_.append(f"{min(notes):.3g} to {max(notes):.3g}" if notes else "–")
+        found.append(f"| {' | '.join(cells_)} |")
+    return found
+
+
+def main() -> int:
+    """Exit code 1 when a bound is broken."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--repeats", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", choices=sorted(TABLES), action="append")
+    given = parser.parse_args()
+    kept = True
+    for name in given.table or TABLES:
+        table = TABLES[name](np.random.default_rng(given.seed), given.repeats)
+        print("\n".join(lines(table)))
+        broken = table.broken()
+        bounds = " and ".join(
+            text
+            for bound, text in (
+                (table.least > 0, f"at least {100 * table.least:g} %"),
+                (table.most < 1, f"at most {100 * table.most:g} %"),
+            )
+            if bound
+        )
+        print(f"\n{bounds} in every cell: {'yes' if not broken else 'NO: ' + ', '.join(broken)}\n")
+        kept &= not broken
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

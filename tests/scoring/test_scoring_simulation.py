@@ -1,0 +1,77 @@
+"""The tables of `make simulate` with a small budget: intervals cover, tests do not cry wolf, and the check can fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from harness.scoring import intervals
+from harness.scoring.distributions import Z_95
+from harness.scoring.stop import LEAST_ROUNDS, reached_error, target_met
+
+
+def _bench(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "bench" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and named tuples look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+simulate = _bench("simulate")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sizes of sets, four of samples."""
+    monkeypatch.setattr(simulate, "QUESTIONS", (30, 198))
+    monkeypatch.setattr(simulate, "SAMPLES", (1, 2, 4, 64))
+
+
+@pytest.mark.parametrize("name", sorted(simulate.TABLES))
+@pytest.mark.usefixtures("small")
+def test_every_cell_keeps_its_bound(name: str) -> None:
+    table = simulate.TABLES[name](np.random.default_rng(7), 300)
+    assert table.broken() == []
+    assert any(line.startswith("| 30") or " runs |" in line for line in simulate.lines(table))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def normal(correct: intervals.Array, counts: intervals.Array) -> intervals.Limits:
+        mean = (correct / counts).mean(axis=-1)
+        reach = Z_95 * np.sqrt(np.nan_to_num(intervals.sampling_variance_of_mean(correct, counts)))
+        return intervals.Limits(mean - reach, mean + reach)
+
+    monkeypatch.setattr(intervals, "sampling_limits", normal)
+    table = simulate.sampling(np.random.default_rng(7), 300)
+    assert {"30 × 1", "30 × 2", "30 × 4"} <= set(table.broken())
+
+
+@pytest.mark.usefixtures("small")
+def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
+    assert simulate.clusters(np.random.default_rng(7), 300).broken()
+
+
+def test_all_right_after_four_rounds_stops_no_run() -> None:
+    right = np.full(30, 4.0)
+    assert not target_met(right, 4, 0.02)
+    assert reached_error(right, 4) > 0.005
+
+
+def test_a_target_is_met_by_half_the_width_of_the_interval() -> None:
+    correct = np.array([16.0, 8, 8, 0] * 10)
+    error = reached_error(correct, 16)
+    low, high = intervals.sampling_limits(correct, np.full(40, 16.0))
+    assert error == pytest.approx(float(high - low) / 2 / 1.959964, rel=1e-6)
+    assert target_met(correct, 16, error + 1e-9)
+    assert not target_met(correct, 16, error - 1e-9)
+    assert not target_met(correct, LEAST_ROUNDS - 1, 0.4)
