@@ -7,8 +7,10 @@ EXAMPLES ?= 20000
 ROUNDS ?= 200
 # Runs of `make simulate-runs`.
 SEEDS ?= 20000
+# Budget of `make simulate`: repetitions a cell.
+REPEATS ?= 4000
 
-.PHONY: demo test check coverage fuzz simulate-runs bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
+.PHONY: demo test check coverage fuzz simulate simulate-runs bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -60,6 +62,11 @@ bench-start: $(VENV)/.installed-bench
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench
 	@$(BIN)/python bench/schedule.py
+
+## simulate: coverage of every interval and test by simulation (see docs/statistics.md)
+simulate: $(VENV)/.installed-bench
+	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
+	@$(BIN)/python bench/simulate_endpoints.py
 
 ## test-servers: real vLLM, SGLang and routers on this CPU; installs several GB on the first call
 test-servers: $(VENV)/.installed-test

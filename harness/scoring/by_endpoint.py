@@ -1,27 +1,33 @@
-"""Is one of several endpoints broken? Its samples beside those of the others, question by question. Pure.
+"""Is one of several endpoints broken? Its samples beside the others', question by question. Pure.
 
-A schedule that gives a slow endpoint the short samples gives it the easy questions, so plain shares may differ without
-any fault. The test therefore compares within questions (Cochran, Mantel and Haenszel; Mantel and Haenszel 1959,
-J. Natl. Cancer Inst. 22:719, without correction for continuity): with n_q samples of question q, c_q of them correct,
-and m_q of them from the endpoint,
+The scheduler asks the endpoints by how long the samples of a question took so far, and short samples tend to be right.
+So which endpoint a sample went to depends on its question and on the outcomes of earlier samples, never on its own
+outcome. The test uses just that: each sample is compared with the mean of the samples of its question that were asked
+*later*, which no assignment had seen either. With the samples of question q in the order of their start, y_j = 1 for
+a correct one, r_j samples after it, e_j = 1 if it went to the endpoint, and c_j the endpoint's share of all samples of
+the benchmark that started before,
 
-    z = Σ_q (correct of its m_q − m_q c_q / n_q) / √ Σ_q m_q (n_q − m_q) c_q (n_q − c_q) / (n_q² (n_q − 1))
+    z = Σ w_j (y_j − mean of the r_j later y) / √ Σ w_j² (1 + 1/r_j) s_q²,    w_j = (e_j − c_j) · r_j / (r_j + 1)
 
-is about standard normal where the endpoint is like the rest. The same with "truncated" for "correct". An endpoint
-stands out where the two-sided p is below `ALPHA`, divided by the number of tests of the benchmark (Bonferroni). One
-sample a question, or none shared with another endpoint, gives no test.
+with s_q² the variance of the y of q (n_q − 1 in the denominator). The differences are Helmert's contrasts, which are
+uncorrelated, and the weights are known before the outcomes: so z is about standard normal for any schedule, where the
+endpoint is like the rest. The same with "truncated" for "correct". An endpoint stands out where the two-sided p is
+below `ALPHA`, divided by the number of tests of the benchmark (Bonferroni). Questions with missing samples are left
+out, for what is missing is not missing at random; one sample a question gives no test. `bench/simulate_endpoints.py`
+plays the scheduler and prints how often sound endpoints are named, and broken ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Sample
+from harness.scoring.distributions import normal_two_sided
 
 ALPHA = 0.01
 """Chance that a run with sound endpoints only names one, at most."""
@@ -32,7 +38,8 @@ MAX_URL_CHARS = 120
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     """What one endpoint contributed to a benchmark. Shares are fractions of its n_samples.
 
-    expected_accuracy, expected_truncated: the same if it did on each question as all endpoints together do.
+    expected_accuracy, expected_truncated: the same if it did on each question as all endpoints together do; a schedule
+    may move them by some points even where all are alike, so z is not computed from them.
     z_accuracy, z_truncated: see the module; None where nothing can be compared. outlier: one of them stands out.
     tokens_per_s: of one stream, over the samples whose tokens are stated. n_failures: failed requests, as logged.
     """
@@ -55,6 +62,7 @@ class _Origin(NamedTuple):
     endpoint: str
     seconds: float
     tokens: int
+    started: float
 
 
 class Origins:
@@ -68,31 +76,45 @@ class Origins:
         """One sample of the benchmark; of a repeated key the first counts."""
         name = self._names.setdefault(sample.endpoint, sample.endpoint)
         tokens = sample.usage.completion_tokens or 0
-        self._of.setdefault(sample.key, _Origin(name, sample.timing.total, tokens))
+        self._of.setdefault(sample.key, _Origin(name, sample.timing.total, tokens, sample.timing.started))
 
     @property
     def several(self) -> bool:
         """Whether there is anything to compare."""
         return len(self._names) > 1
 
-    def scores(self, grades: Iterable[Grade], failures: Mapping[str, int]) -> tuple[EndpointScore, ...]:
-        """One score an endpoint, by its URL; none when all samples are of one. failures: failed requests by URL."""
+    def scores(
+        self, grades: Iterable[Grade], failures: Mapping[str, int], planned: int | None = None
+    ) -> tuple[EndpointScore, ...]:
+        """One score an endpoint, by its URL; none when all samples are of one.
+
+        failures: failed requests by URL. planned: samples of each question; None = those that are there.
+        """
         if not self.several:
             return ()
         of_endpoint: dict[str, dict[str, list[Grade]]] = {}
         of_question: dict[str, list[Grade]] = {}
-        for grade in grades:
-            origin = self._of.get(grade.key)
-            if origin is not None:
-                of_endpoint.setdefault(origin.endpoint, {}).setdefault(grade.question_id, []).append(grade)
-                of_question.setdefault(grade.question_id, []).append(grade)
+        ordered = sorted(
+            (g for g in grades if g.key in self._of),
+            key=lambda g: (self._of[g.key].started, g.question_id, g.sample_index),
+        )
+        for grade in ordered:
+            of_endpoint.setdefault(self._of[grade.key].endpoint, {}).setdefault(grade.question_id, []).append(grade)
+            of_question.setdefault(grade.question_id, []).append(grade)
+        shares = self._shares(ordered)
+        tested = [row for row in of_question.values() if planned is None or len(row) >= planned]
         n_tests = 2 * len(of_endpoint)
         found = []
         for name in sorted(of_endpoint):
             mine = of_endpoint[name]
             flat = [grade for row in mine.values() for grade in row]
-            correct = _compare(mine, of_question, "correct")
-            truncated = _compare(mine, of_question, "truncated")
+            correct = _compare(mine, of_question, _is_correct)
+            truncated = _compare(mine, of_question, _is_truncated)
+            weights = [
+                [(self._of[g.key].endpoint == name) - shares[g.key].get(name, 0.0) for g in row] for row in tested
+            ]
+            z_accuracy = _z([[_is_correct(g) for g in row] for row in tested], weights)
+            z_truncated = _z([[_is_truncated(g) for g in row] for row in tested], weights)
             known = [one for g in flat if (one := self._of[g.key]).tokens and one.seconds > 0]
             seconds = math.fsum(one.seconds for one in known)
             found.append(
@@ -101,22 +123,29 @@ class Origins:
                     n_samples=len(flat),
                     accuracy=correct.share,
                     expected_accuracy=correct.expected,
-                    z_accuracy=correct.z,
+                    z_accuracy=z_accuracy,
                     truncated=truncated.share,
                     expected_truncated=truncated.expected,
-                    z_truncated=truncated.z,
+                    z_truncated=z_truncated,
                     no_answer=sum(g.verdict == "no_answer" for g in flat) / len(flat),
                     tokens_per_s=sum(one.tokens for one in known) / seconds if seconds else None,
                     n_failures=failures.get(name, 0),
-                    outlier=any(z is not None and two_sided(z) * n_tests < ALPHA for z in (correct.z, truncated.z)),
+                    outlier=any(
+                        z is not None and normal_two_sided(z) * n_tests < ALPHA for z in (z_accuracy, z_truncated)
+                    ),
                 )
             )
         return tuple(found)
 
-
-def two_sided(z: float) -> float:
-    """Chance of a standard normal value at least as far from 0."""
-    return math.erfc(abs(z) / math.sqrt(2))
+    def _shares(self, ordered: Iterable[Grade]) -> dict[Key, dict[str, float]]:
+        """For each sample, every endpoint's share of those before it and of one imagined at each."""
+        counts = dict.fromkeys(self._names, 1)
+        found = {}
+        for grade in ordered:
+            total = sum(counts.values())
+            found[grade.key] = {name: count / total for name, count in counts.items()}
+            counts[self._of[grade.key].endpoint] += 1
+        return found
 
 
 def warnings(scores: Iterable[EndpointScore]) -> list[str]:
@@ -145,22 +174,41 @@ def warnings(scores: Iterable[EndpointScore]) -> list[str]:
 class _Comparison(NamedTuple):
     share: float
     expected: float
-    z: float | None
 
 
-def _compare(mine: Mapping[str, list[Grade]], everybody: Mapping[str, list[Grade]], what: str) -> _Comparison:
-    total, hits, expected, variance = 0, 0, 0.0, 0.0
-    for question_id, row in mine.items():
-        n, m = len(everybody[question_id]), len(row)
-        c = sum(_holds(grade, what) for grade in everybody[question_id])
-        total += m
-        hits += sum(_holds(grade, what) for grade in row)
-        expected += m * c / n
-        if n > 1:
-            variance += m * (n - m) * c * (n - c) / (n * n * (n - 1))
-    z = (hits - expected) / math.sqrt(variance) if variance else None
-    return _Comparison(hits / total, expected / total, z)
+def _compare(
+    mine: Mapping[str, list[Grade]], everybody: Mapping[str, list[Grade]], holds: Callable[[Grade], bool]
+) -> _Comparison:
+    total = sum(map(len, mine.values()))
+    hits = sum(holds(grade) for row in mine.values() for grade in row)
+    expected = math.fsum(
+        len(row) * sum(map(holds, everybody[question_id])) / len(everybody[question_id])
+        for question_id, row in mine.items()
+    )
+    return _Comparison(hits / total, expected / total)
 
 
-def _holds(grade: Grade, what: str) -> bool:
-    return grade.truncated if what == "truncated" else grade.verdict == "correct"
+def _z(outcomes: Sequence[Sequence[bool]], weights: Sequence[Sequence[float]]) -> float | None:
+    """The statistic of the module. outcomes, weights: by question, samples in the order of their start."""
+    total = variance = 0.0
+    for row, weighed in zip(outcomes, weights, strict=True):
+        n, hits = len(row), sum(row)
+        if not 0 < hits < n:
+            continue
+        spread = hits * (n - hits) / (n * (n - 1))
+        later = 0
+        for after, (outcome, weight) in enumerate(zip(reversed(row), reversed(weighed), strict=True)):
+            if after:
+                scaled = weight * after / (after + 1)
+                total += scaled * (outcome - later / after)
+                variance += scaled * scaled * (1 + 1 / after) * spread
+            later += outcome
+    return total / math.sqrt(variance) if variance else None
+
+
+def _is_correct(grade: Grade) -> bool:
+    return grade.verdict == "correct"
+
+
+def _is_truncated(grade: Grade) -> bool:
+    return grade.truncated

@@ -113,7 +113,7 @@ def publish(graded: GradedBenchmark) -> Score:
         graded.questions,
         graded.grades,
         graded.samples,
-        endpoints=graded.origins.scores(graded.grades, graded.failures),
+        endpoints=graded.origins.scores(graded.grades, graded.failures, graded.samples),
         speed=graded.speed,
         reasoning_tokens=graded.counter.reasoning_tokens(),
         warnings=graded.warnings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.core import codec
@@ -12,7 +13,7 @@ from harness.core.records import Question, Sample, Timing, Usage
 from harness.reports import endpoint_table, report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.log import RunLog
-from harness.scoring.by_endpoint import Origins, two_sided
+from harness.scoring.by_endpoint import Origins
 from harness.scoring.pipeline import Grading, score_run
 from tests.scoring.graded import grade, question
 
@@ -59,24 +60,54 @@ def drawn(chances: dict[str, float], seed: int, *, n_questions: int = 30, n_samp
     return found
 
 
-def test_z_is_that_of_a_table_worked_by_hand() -> None:
-    # q1: 4 samples, 2 correct, both at A, which has 2. q2: 2 samples, 1 correct, at A, which has 1.
+def test_z_compares_each_sample_with_the_later_ones_of_its_question() -> None:
+    # In the order of their start: q1 at A right, at B wrong, at A right; and q2 with one sample, which says nothing.
     origins = Origins()
-    layout = {"q1": [(A, "c"), (A, "c"), (B, "w"), (B, "w")], "q2": [(A, "c"), (B, "w")]}
     grades = []
-    for name, row in layout.items():
-        for index, (endpoint, letter) in enumerate(row):
-            origins.observe(sample(name, index, endpoint))
-            grades.append(grade(name, index, letter))
+    for index, (endpoint, letter) in enumerate([(A, "c"), (B, "w"), (A, "c")]):
+        origins.observe(sample("q1", index, endpoint))
+        grades.append(grade("q1", index, letter))
+    origins.observe(sample("q2", 0, B))
+    grades.append(grade("q2", 0, "c"))
     first, second = origins.scores(grades, {B: 3})
-    # expected 1 + 1/2, variance 2*2*2*2/(16*3) + 1*1*1*1/(4*1) = 1/3 + 1/4
-    assert (first.accuracy, first.expected_accuracy) == (1.0, 0.5)
-    assert first.z_accuracy == pytest.approx(1.5 / (7 / 12) ** 0.5)
-    assert second.z_accuracy == pytest.approx(-1.5 / (7 / 12) ** 0.5)
+    # A's share before each, with one imagined at either: 1/2, 2/3. Weights (1 − 1/2)·2/3 and (0 − 2/3)·1/2.
+    # Contrasts 1 − 1/2 and 0 − 1; variances 1 + 1/2 and 1 + 1 times 2·1/(3·2).
+    expected = (1 / 3 * 0.5 + 1 / 3) / ((1 / 9 * 1.5 + 1 / 9 * 2) / 3) ** 0.5
+    assert first.z_accuracy == pytest.approx(expected)
+    assert second.z_accuracy == pytest.approx(-expected)
+    assert (first.accuracy, first.expected_accuracy) == (1.0, pytest.approx(2 / 3))
     assert first.z_truncated is None
     assert (first.tokens_per_s, second.tokens_per_s) == (50.0, 25.0)
     assert (first.n_failures, second.n_failures) == (0, 3)
-    assert two_sided(1.959964) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_the_order_of_the_start_decides_not_that_of_the_index() -> None:
+    def z(starts: list[float]) -> float | None:
+        origins, grades = Origins(), []
+        for index, (endpoint, letter) in enumerate([(A, "c"), (B, "w"), (A, "c")]):
+            one = sample("q1", index, endpoint)
+            timing = Timing(started=starts[index], total=1.0)
+            origins.observe(msgspec.structs.replace(one, timing=timing))
+            grades.append(grade("q1", index, letter))
+        return origins.scores(grades, {})[0].z_accuracy
+
+    assert z([1.0, 2.0, 3.0]) == z([11.0, 12.0, 13.0])
+    assert z([1.0, 2.0, 3.0]) != z([2.0, 1.0, 3.0])
+
+
+def test_a_question_with_missing_samples_is_left_out() -> None:
+    origins, grades = Origins(), []
+    for q in range(20):
+        for index in range(8):
+            endpoint = B if index % 2 else A
+            origins.observe(sample(f"q{q}", index, endpoint))
+            if not (q and endpoint == B and index == 7):
+                grades.append(grade(f"q{q}", index, "w" if endpoint == B else "c"))
+    assert all(e.outlier for e in origins.scores(grades, {}))
+    assert [e.z_accuracy for e in origins.scores(grades, {}, 9)] == [None, None]
+    one = origins.scores(grades, {}, 8)[0].z_accuracy
+    assert one is not None
+    assert abs(one) < abs(origins.scores(grades, {})[0].z_accuracy or 0.0)
 
 
 def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) -> None:

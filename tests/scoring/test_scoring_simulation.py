@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -75,3 +76,17 @@ def test_a_target_is_met_by_half_the_width_of_the_interval() -> None:
     assert target_met(correct, 16, error + 1e-9)
     assert not target_met(correct, 16, error - 1e-9)
     assert not target_met(correct, LEAST_ROUNDS - 1, 0.4)
+
+
+def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal_speed_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The cell in which comparing plain shares within questions accused most: the slow one gets what is left over."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    bench = _bench("simulate_endpoints")
+    chance = random.Random(1)
+    shape = (100, 4, 64)
+    alarms = sum(any(bench.named(chance, shape, 1.5, 2.2, 0.0)) for _ in range(40))
+    found = sum(bench.named(chance, shape, 1.0, 2.2, 0.6)[1] for _ in range(6))
+    assert alarms <= 2
+    assert found >= 4

@@ -1,0 +1,130 @@
+"""How often does a score name an endpoint as an outlier? The product's scheduler on simulated servers, no network.
+
+    python bench/simulate_endpoints.py [--repeats 200]
+
+Questions have chances of a right sample (Beta, mean 0.5, concentration 1.5) and lengths (lognormal, mean about 8k
+tokens); wrong samples are longer, by the factor of the column. Two servers share the samples, one of them slower.
+"named" is the share of runs in which a sound endpoint is called an outlier; "found" the share in which the slower one,
+which spoils a fifth of its right answers, is. Exit code 1 when sound endpoints are named in over 1 % of the runs of a
+cell, by more than the simulation's own error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from typing import NamedTuple
+
+from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Lengths, Policy, Server, makespan
+
+from harness.core.records import Grade, Sample, Timing
+from harness.generation.dispatch.schedule import Scheduler
+from harness.generation.plan import Task, owed
+from harness.scoring.by_endpoint import ALPHA, Origins
+
+SHAPES = [(30, 64, 64), (30, 16, 64), (198, 4, 64), (198, 8, 128), (500, 4, 256)]
+"""(questions, samples of each, requests in flight)."""
+
+SLOWER = [1.0, 1.5, 2.5, 5.0]
+LONGER = [1.5, 2.2]
+DAMAGE = 0.2
+
+TOLERANCE = 3.0
+"""Standard errors by which a cell may exceed the promise before it counts as broken."""
+
+
+class World(NamedTuple):
+    """Tokens and outcome of every sample, by question."""
+
+    lengths: Lengths
+    right: list[list[bool]]
+
+
+def draw(rng: random.Random, questions: int, samples: int, longer: float) -> World:
+    lengths, right = [], []
+    for _ in range(questions):
+        p = rng.betavariate(0.75, 0.75)
+        middle = math.log(MEAN_TOKENS) - 0.4 + QUESTION_SIGMA * rng.gauss(0, 1) - 0.8 * (p - 0.5)
+        outcomes = [rng.random() < p for _ in range(samples)]
+        tokens = [
+            math.exp(middle + SAMPLE_SIGMA * rng.gauss(0, 1) + (0 if outcome else math.log(longer)))
+            for outcome in outcomes
+        ]
+        lengths.append([max(50, min(CAP_TOKENS, int(one))) for one in tokens])
+        right.append(outcomes)
+    return World(lengths, right)
+
+
+def named(rng: random.Random, shape: tuple[int, int, int], slower: float, longer: float, damage: float) -> list[bool]:
+    """Whether the fast and the slow endpoint of one run are called outliers."""
+    questions, samples, slots = shape
+    world = draw(rng, questions, samples, longer)
+    clock = Clock()
+    plan = owed("sim", [str(q) for q in range(questions)], samples, set())
+    scheduler = Scheduler(plan, clock, n_endpoints=2)
+    origins, grades = Origins(), []
+
+    def pick(server: int) -> Task | None:
+        task = scheduler.next(server)
+        if task is not None:
+            place, index = int(task.question_id), task.sample_index
+            right = world.right[place][index] and not (server == 1 and rng.random() < damage)
+            origins.observe(
+                Sample(
+                    benchmark="sim",
+                    question_id=task.question_id,
+                    sample_index=index,
+                    text="",
+                    reasoning=None,
+                    finish_reason="stop",
+                    timing=Timing(started=clock.now + 1e-6 * len(grades), total=1.0),
+                    endpoint=str(server),
+                )
+            )
+            grades.append(
+                Grade(
+                    benchmark="sim",
+                    question_id=task.question_id,
+                    sample_index=index,
+                    verdict="correct" if right else "wrong",
+                    extracted=None,
+                    rule="",
+                    grader="",
+                )
+            )
+        return task
+
+    servers = [Server(0.012 * pace, 0.00004 * pace, slots // 2) for pace in (1.0, slower)]
+    makespan(world.lengths, servers, Policy(pick, scheduler.finish), clock)
+    return [one.outlier for one in origins.scores(grades, {}, samples)]
+
+
+def main() -> int:
+    """Exit code 1 when a sound endpoint is named too often."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--repeats", type=int, default=200)
+    repeats = parser.parse_args().repeats
+    most = ALPHA + TOLERANCE * math.sqrt(ALPHA * (1 - ALPHA) / repeats)
+    kept = True
+    print("| questions × samples, in flight | slower | wrong ones longer | named % | found % |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for shape in SHAPES:
+        for slower in SLOWER:
+            for longer in LONGER:
+                rng = random.Random(f"{shape} {slower} {longer}")
+                alarms = sum(any(named(rng, shape, slower, longer, 0.0)) for _ in range(repeats)) / repeats
+                few = max(1, repeats // 4)
+                found = sum(named(rng, shape, slower, longer, DAMAGE)[1] for _ in range(few)) / few
+                kept &= alarms <= most
+                cells = (
+                    f"{shape[0]} × {shape[1]}, {shape[2]}", f"{slower:g}", f"{longer:g}", f"{100 * alarms:.1f}",
+                    f"{100 * found:.0f}",
+                )  # fmt: skip
+                print(f"| {' | '.join(cells)} |", flush=True)
+    print(f"\nat most 1 % named in every cell, up to its simulation error: {'yes' if kept else 'NO'}")
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
