@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
+from harness.cli.spelling import Command
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from harness.viewer.differ import Compared
 
 
-@click.command("diff")
+@click.command("diff", cls=Command)
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
 @click.option("--benchmark", help="Only this benchmark.")

@@ -28,6 +28,7 @@ COMMANDS = {
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "report": "Print one table for runs, and write Markdown and HTML.",
     "show": "Read a run's questions and samples in the terminal.",
+    "view": "Read runs on a local page in the browser.",
     "diff": "Say where two runs differ: questions, samples, settings.",
     "benchmarks": "List the benchmark cards, or show one.",
     "models": "List the small models for the embedded server, or fetch one.",

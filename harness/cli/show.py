@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.spelling import spelt
+from harness.cli.spelling import Command, spelt
 from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
 @click.option("--benchmark", help="Which benchmark of the run. Needed only where QUESTION stands in several.")

@@ -58,7 +58,10 @@ def chosen(benchmark: OpenBenchmark, choice: Choice, question_id: str | None = N
     holding: set[Key] | None = None
     if choice.text is not None:
         holding = {
-            Key(hit.question_id, hit.sample_index) for step in search(benchmark, choice.text) for hit in step.hits
+            Key(hit.question_id, hit.sample_index)
+            for step in search(benchmark, choice.text)
+            for hit in step.hits
+            if hit.sample_index is not None
         }
     for question in asked:
         if not choice.question(question):

@@ -12,6 +12,7 @@ from harness.core.records import Grade, Key, Question, Verdict
 from harness.runs import grades as grade_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
+from harness.runs.index import read_entries
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.overrides import Override
@@ -79,6 +80,8 @@ class OpenBenchmark:
         self.grades: Mapping[str, Mapping[int, Grade]] = {}
         self.overrides: Mapping[Key, Override] = {}
         self.score: Score | None = None
+        self.n_stored = 0
+        self._said: list[Override] = []
         self._files = Remembered()
         self._lock = threading.Lock()
 
@@ -92,17 +95,31 @@ class OpenBenchmark:
         """Files that could not be read, a sentence each."""
         return list(self._files.problems.values())
 
+    @property
+    def modified(self) -> float | None:
+        """Unix time of the last write to the journal; None without one."""
+        stamp = Stamp.of(self.folder.samples)
+        return stamp.modified_ns / 1e9 if stamp.size else None
+
+    def glance(self) -> None:
+        """Read only what an overview needs: the score, the overrides, how many records the journal's index lists."""
+        folder, files = self.folder, self._files
+        with self._lock:
+            self.score = files.read(folder.scores, lambda: score_file.read(folder), None)
+            self._said = files.read(folder.overrides, lambda: override_file.read(folder), [])
+            self.overrides = override_file.in_force(self._said)
+            listed = files.read(folder.index, lambda: sum(1 for _ in read_entries(folder)), 0)
+            self.n_stored = self.offsets.n_samples or listed
+
     def refresh(self) -> tuple[object, ...]:
         """Read what has changed. Returns a value that differs whenever anything did."""
         folder, files = self.folder, self._files
+        self.glance()
         with self._lock:
             self.questions = files.read(folder.questions, self._read_questions, {})
             self.grades = files.read(folder.grades, self._read_grades, {})
-            self.overrides = files.read(
-                folder.overrides, lambda: override_file.in_force(override_file.read(folder)), {}
-            )
-            self.score = files.read(folder.scores, lambda: score_file.read(folder), None)
             files.read(folder.samples, self._refresh_offsets, None)
+            self.n_stored = self.offsets.n_samples
             return files.stamps()
 
     def question(self, question_id: str) -> Question:
@@ -124,6 +141,10 @@ class OpenBenchmark:
             return override.verdict
         grade = self.grade(key)
         return None if grade is None else grade.verdict
+
+    def said_by_hand(self) -> list[Override]:
+        """All overrides in the order they were made, those taken back included."""
+        return list(self._said)
 
     def indices(self, question_id: str) -> list[int]:
         """Indices of the question's samples, graded or only stored."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.records import Key
 from harness.runs.safe_open import open_for_reading
 from harness.viewer.library import OpenBenchmark
+from harness.viewer.rows import text_of
 
 BLOCK_BYTES = 4 * 1024 * 1024
 """Bytes of the journal read at once; the progress moves by as much."""
@@ -32,13 +33,17 @@ CONTEXT_CHARS = 80
 """Characters shown on either side of a hit."""
 
 
+Part = Literal["question", "text", "reasoning"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A sample that holds the text. part: the field where it stands first; before, match, after: its surroundings."""
+    """A question or a sample that holds the text. sample_index: None for a question. part: the field where the text
+    stands first; before, match, after: it and its surroundings."""
 
     question_id: str
-    sample_index: int
-    part: Literal["text", "reasoning"]
+    sample_index: int | None
+    part: Part
     before: str
     match: str
     after: str
@@ -53,8 +58,9 @@ class Step:
     hits: tuple[Hit, ...]
 
 
-def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Step]:
-    """The samples whose text or reasoning holds `sought`, in file order, with the progress after each block.
+def search(benchmark: OpenBenchmark, sought: str) -> Generator[Step]:
+    """The questions that hold `sought`, then the samples whose text or reasoning does, in file order, with the progress
+    after each block.
 
     Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
     """
@@ -67,6 +73,7 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Step]:
     starts = [place.offset for _, place in places]
     total = places[-1][1].offset + places[-1][1].length if places else 0
     done, n_hits, looked_at, tail = 0, 0, -1, b""
+    yield Step(done=0, total=total, hits=_in_questions(benchmark, sought, folded))
     try:
         with open_for_reading(benchmark.folder.samples) as file:
             while n_hits < MAX_HITS and done < total and (block := file.read(min(BLOCK_BYTES, total - done))):
@@ -79,7 +86,7 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Step]:
                     number = bisect.bisect_right(starts, base + at) - 1
                     if number > looked_at:  # each record is looked at once, whole
                         looked_at = number
-                        hit = _hit(benchmark, places[number][0], sought, folded)
+                        hit = _in_sample(benchmark, places[number][0], sought, folded)
                         if hit is not None:
                             hits.append(hit)
                             n_hits += 1
@@ -92,31 +99,39 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Step]:
         raise StoreError(f"cannot read {benchmark.folder.samples}: {error.strerror or error}.") from error
 
 
-def _hit(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
+def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
+    """The questions whose text, id or reference answers hold the text."""
+    found = []
+    for question in benchmark.questions.values():
+        for text in (text_of(question), question.question_id, *question.references):
+            if (at := find(text, sought, folded)) >= 0:
+                found.append(_around(text, at, len(sought), question.question_id, None, "question"))
+                break
+    return tuple(found)
+
+
+def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
     """Where the text stands in the sample; None when only another field, or a damaged record, holds it."""
     try:
         sample = benchmark.offsets.read(key)
     except StoreError:
         return None
-    parts: tuple[tuple[Literal["text", "reasoning"], str | None], ...] = (
-        ("text", sample.text),
-        ("reasoning", sample.reasoning),
-    )
+    parts: tuple[tuple[Part, str | None], ...] = (("text", sample.text), ("reasoning", sample.reasoning))
     for part, text in parts:
-        if text is None:
-            continue
-        at = find(text, sought, folded)
-        if at >= 0:
-            end = at + len(sought)
-            return Hit(
-                question_id=key.question_id,
-                sample_index=key.sample_index,
-                part=part,
-                before=text[max(0, at - CONTEXT_CHARS) : at],
-                match=text[at:end],
-                after=text[end : end + CONTEXT_CHARS],
-            )
+        if text is not None and (at := find(text, sought, folded)) >= 0:
+            return _around(text, at, len(sought), key.question_id, key.sample_index, part)
     return None
+
+
+def _around(text: str, at: int, length: int, question_id: str, sample_index: int | None, part: Part) -> Hit:
+    return Hit(
+        question_id=question_id,
+        sample_index=sample_index,
+        part=part,
+        before=text[max(0, at - CONTEXT_CHARS) : at],
+        match=text[at : at + length],
+        after=text[at + length : at + length + CONTEXT_CHARS],
+    )
 
 
 def _as_stored(text: str) -> list[bytes]:

@@ -9,15 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
-from harness.core.records import Key
 from harness.runs import RunFolder
 from harness.viewer import search as searching
 from harness.viewer.library import OpenBenchmark, OpenRun
 from tests.viewer.small_run import Asked, Said, write_run
 
 
-def found(benchmark: OpenBenchmark, sought: str) -> list[Key]:
-    return [Key(hit.question_id, hit.sample_index) for step in searching.search(benchmark, sought) for hit in step.hits]
+def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:
+    return [hit for step in searching.search(benchmark, sought) for hit in step.hits]
+
+
+def found(benchmark: OpenBenchmark, sought: str) -> list[tuple[str, int]]:
+    return [(h.question_id, h.sample_index) for h in hits(benchmark, sought) if h.sample_index is not None]
 
 
 def opened(run: RunFolder) -> OpenBenchmark:
@@ -50,9 +53,14 @@ def test_texts_and_reasoning_are_searched(benchmark: OpenBenchmark, sought: str,
 
 
 def test_a_hit_shows_its_surroundings(benchmark: OpenBenchmark) -> None:
-    (hit,) = [hit for step in searching.search(benchmark, "half of") for hit in step.hits]
+    (hit,) = hits(benchmark, "half of")
     assert (hit.part, hit.before, hit.match) == ("text", "", "Half of")
     assert hit.after.startswith(r" 84 is \(42\)")
+
+
+@pytest.mark.parametrize(("sought", "question"), [("1 + 1", "q2/odd id"), ("odd", "q2/odd id"), ("frac{84}", "q1")])
+def test_questions_are_searched_too(benchmark: OpenBenchmark, sought: str, question: str) -> None:
+    assert [hit.question_id for hit in hits(benchmark, sought) if hit.part == "question"] == [question]
 
 
 @pytest.mark.parametrize("sought", ["", " \n", "x" * 1001])
@@ -83,7 +91,7 @@ def test_the_same_as_looking_into_every_sample(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "BLOCK_BYTES", block)  # every needle falls across blocks
         steps = list(searching.search(benchmark, sought))
-    assert [hit.sample_index for step in steps for hit in step.hits] == [
+    assert [hit.sample_index for step in steps[1:] for hit in step.hits] == [
         i for i, (text, thought) in enumerate(said) if holds(text) or holds(thought)
     ]
     assert steps[-1].done == steps[-1].total == benchmark.folder.samples.stat().st_size

@@ -1,0 +1,40 @@
+"""`harness view`: a local page to read runs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.spelling import Command
+
+DEFAULT_PORT = 8765
+
+
+@click.command("view", cls=Command)
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"Port on 127.0.0.1; 0 = any free one. Default: {DEFAULT_PORT}, or any free one where that is taken.",
+)
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+def command(runs: tuple[Path, ...], port: int | None, no_open: bool) -> None:
+    """Show RUN..., run folders or folders of them (default: results/), on a page on this machine only.
+
+    The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
+    """
+    from harness.viewer.library import Library
+    from harness.viewer.serving import serve
+
+    library = Library(runs or (Path("results"),))
+    library.refresh()
+
+    def announce(address: str) -> None:
+        click.echo(address)
+        n = len(library.runs)
+        click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
+        if not no_open:
+            click.launch(address)
+
+    serve(library, announce, ports=(port,) if port is not None else (DEFAULT_PORT, 0))

@@ -1,0 +1,323 @@
+"""The viewer's server: pages, their JSON and the overrides, for one person on this machine.
+
+Guarantees: it listens on the loopback interface only; every answer needs the token of this start, in the address once
+and in a cookie from then on; a request for another host name is refused (DNS rebinding), so is a write that another
+site's page sent; no part of an address becomes a path on the disk; pages may run no script but the package's own.
+Not covered: other users of this machine who can read the terminal or the browser's memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from aiohttp import web
+
+from harness.core import codec
+from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.records import Key, Verdict
+from harness.runs import overrides
+from harness.runs.overrides import Override
+from harness.viewer import pages
+from harness.viewer.library import Library, OpenBenchmark
+from harness.viewer.search import Step, search
+from harness.viewer.why import why
+
+MAX_BODY_BYTES = 64 * 1024
+"""Largest request that is read."""
+
+MAX_WHY_CHARS = 2_000
+"""Longest reason for an override."""
+
+MAX_WHO_CHARS = 100
+"""Longest name of a person."""
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".woff2": "font/woff2",
+    ".svg": "image/svg+xml",
+}
+_FRONT = Path(__file__).parent / "front"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the page sends to override a verdict. verdict: None takes the former word back."""
+
+    run: str
+    benchmark: str
+    question: str
+    sample: int
+    verdict: Verdict | None
+    who: str
+    why: str
+
+
+class Viewer:
+    """The handlers over one library. token: what a visitor must know; port: where it listens."""
+
+    def __init__(self, library: Library, token: str, port: int) -> None:
+        self._library = library
+        self._token = token
+        self._cookie = f"harness-view-{port}"  # cookies know no ports
+        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        self._front = {
+            path.relative_to(_FRONT).as_posix(): path.read_bytes()
+            for path in _FRONT.rglob("*")
+            if path.is_file() and path.suffix in _TYPES
+        }
+
+    def application(self) -> web.Application:
+        """The application to serve."""
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY_BYTES)
+        app.add_routes(
+            [
+                web.get("/static/{name:.*}", self._static),
+                web.get("/api/runs", self._runs),
+                web.get("/api/benchmark", self._benchmark),
+                web.get("/api/question", self._question),
+                web.get("/api/sample", self._sample),
+                web.get("/api/why", self._why),
+                web.get("/api/compare", self._compare),
+                web.get("/api/search", self._search),
+                web.get("/raw", self._raw),
+                web.post("/api/override", self._override),
+                web.get("/", self._page),
+                web.get("/run/{rest:.*}", self._page),
+                web.get("/compare/{rest:.*}", self._page),
+            ]
+        )
+        return app
+
+    # --- who may ask ---
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = await self._admitted(request, handler)
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=error.reason)
+        except HarnessError as error:
+            status = 400 if isinstance(error, UsageError) else 409
+            response = _json({"error": str(error)}, status=status)
+        if not response.prepared:
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
+        return response
+
+    async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.headers.get("Host", "") not in self._hosts:
+            return web.Response(status=421, text="This is a viewer on 127.0.0.1; ask for it by that name.")
+        offered = request.query.get("token")
+        if offered is not None and request.method == "GET":
+            if not self._is_token(offered):
+                return web.Response(status=403, text="This token is not the one that `harness view` printed.")
+            rest = urlencode([(name, value) for name, value in request.query.items() if name != "token"])
+            # The path as it came, percent-encoding and all; it begins with one slash, so it leads to no other host.
+            path = "/" + request.raw_path.partition("?")[0].lstrip("/\\")
+            response = web.Response(status=303, headers={"Location": path + (f"?{rest}" if rest else "")})
+            response.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax", path="/")
+            return response
+        if not self._is_token(request.cookies.get(self._cookie, "")):
+            return web.Response(status=403, text="Open the address that `harness view` printed: it holds a token.")
+        if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
+            return web.Response(status=403, text="Only the viewer's own page may write.")
+        return await handler(request)
+
+    def _is_token(self, offered: str) -> bool:
+        return hmac.compare_digest(offered.encode("utf-8", "replace"), self._token.encode())
+
+    # --- pages ---
+    async def _page(self, _request: web.Request) -> web.Response:
+        return self._file("index.html")
+
+    async def _static(self, request: web.Request) -> web.Response:
+        return self._file(request.match_info["name"])
+
+    def _file(self, name: str) -> web.Response:
+        """A file of the package, looked up by its name among those read at the start."""
+        if name not in self._front:
+            raise web.HTTPNotFound
+        suffix = name[name.rindex(".") :]
+        charset = None if suffix == ".woff2" else "utf-8"
+        return web.Response(body=self._front[name], content_type=_TYPES[suffix], charset=charset)
+
+    # --- facts ---
+    async def _runs(self, request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(pages.overview, self._library)
+        return _unless_known(request, codec.encode({"runs": found, "who": _user()}))
+
+    async def _benchmark(self, request: web.Request) -> web.Response:
+        return await self._of_benchmark(request, pages.benchmark_page)
+
+    async def _question(self, request: web.Request) -> web.Response:
+        question_id = _asked(request, "question")
+        return await self._of_benchmark(request, lambda one: pages.question_page(one, question_id))
+
+    async def _sample(self, request: web.Request) -> web.Response:
+        key = _key(request)
+        return await self._of_benchmark(request, lambda one: pages.sample_page(one, key))
+
+    async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
+        """The page's JSON; nothing is built where no file has changed since the visitor got it."""
+
+        def build() -> tuple[str, bytes | None]:
+            benchmark = self._opened(request)
+            tag = f'"{hashlib.sha256(repr((request.path_qs, benchmark.refresh())).encode()).hexdigest()[:32]}"'
+            return tag, None if request.headers.get("If-None-Match") == tag else codec.encode(page(benchmark))
+
+        tag, body = await asyncio.to_thread(build)
+        return _tagged(tag, body)
+
+    async def _why(self, request: web.Request) -> web.Response:
+        key = _key(request)
+
+        def tell() -> list[str]:
+            benchmark = self._opened(request)
+            return why(benchmark.question(key.question_id), benchmark.offsets.read(key))
+
+        return _json({"steps": await asyncio.to_thread(tell)})
+
+    async def _compare(self, request: web.Request) -> web.Response:
+        name = _asked(request, "benchmark")
+
+        def build() -> bytes:
+            first, second = (self._library.run(_asked(request, which)).benchmark(name) for which in ("first", "second"))
+            return codec.encode(pages.compare_page(first, second))
+
+        return _unless_known(request, await asyncio.to_thread(build))
+
+    async def _search(self, request: web.Request) -> web.StreamResponse:
+        """One JSON value a line: each step of the search as it is made, or the error that ended it."""
+        text = _asked(request, "text")
+        benchmark = await asyncio.to_thread(self._opened, request)
+        steps = search(benchmark, text)
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/x-ndjson; charset=utf-8"})
+        await response.prepare(request)
+        try:
+            while True:
+                step: Step | None = await asyncio.to_thread(next, steps, None)
+                if step is None:
+                    break
+                await response.write(codec.encode(step) + b"\n")
+        except HarnessError as error:
+            await response.write(codec.encode({"error": str(error)}) + b"\n")
+        except ConnectionResetError:  # the visitor seeks something else by now
+            return response
+        finally:
+            await asyncio.to_thread(steps.close)
+        await response.write_eof()
+        return response
+
+    async def _raw(self, request: web.Request) -> web.Response:
+        """The whole text, reasoning or record, as plain text."""
+        key, part = _key(request), request.query.get("part", "text")
+
+        def read() -> bytes:
+            offsets = self._opened(request).offsets
+            if part == "record":
+                return offsets.line(key) + b"\n"
+            sample = offsets.read(key)
+            said = sample.reasoning if part == "reasoning" else sample.text
+            return (said or "").encode("utf-8", "backslashreplace")
+
+        response = web.Response(body=await asyncio.to_thread(read), content_type="text/plain", charset="utf-8")
+        response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+        return response
+
+    # --- overrides ---
+    async def _override(self, request: web.Request) -> web.Response:
+        try:
+            said = codec.decode(await request.read(), Correction)
+        except codec.DecodeError as error:
+            raise UsageError(f"the correction cannot be read: {error}.") from error
+        await asyncio.to_thread(self._correct, said)
+        return _json({"stored": True})
+
+    def _correct(self, said: Correction) -> None:
+        if not said.why.strip() or len(said.why) > MAX_WHY_CHARS:
+            raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
+        if not said.who.strip() or len(said.who) > MAX_WHO_CHARS:
+            raise UsageError(f"a verdict by hand needs the name of who gives it, of 1 to {MAX_WHO_CHARS} characters.")
+        benchmark = self._library.run(said.run).benchmark(said.benchmark)
+        key = Key(said.question, said.sample)
+        if key.sample_index not in benchmark.indices(key.question_id):
+            raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
+        grade = benchmark.grade(key)
+        overrides.append(
+            benchmark.folder,
+            Override(
+                benchmark=benchmark.name,
+                question_id=key.question_id,
+                sample_index=key.sample_index,
+                verdict=said.verdict,
+                graded=None if grade is None else grade.verdict,
+                who=said.who.strip(),
+                when=datetime.now(UTC).isoformat(timespec="seconds"),
+                why=said.why.strip(),
+            ),
+        )
+
+    def _opened(self, request: web.Request) -> OpenBenchmark:
+        return self._library.run(_asked(request, "run")).benchmark(_asked(request, "benchmark"))
+
+
+def _asked(request: web.Request, name: str) -> str:
+    """A parameter of the address. Raises `UsageError` without it."""
+    try:
+        return request.query[name]
+    except KeyError:
+        raise UsageError(f"the address lacks {name}.") from None
+
+
+def _key(request: web.Request) -> Key:
+    index = _asked(request, "sample")
+    if not (index.isascii() and index.isdigit() and len(index) <= 18):
+        raise UsageError(f"{index!a} is no index of a sample.")
+    return Key(_asked(request, "question"), int(index))
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=codec.encode(value), status=status, content_type="application/json")
+
+
+def _tagged(tag: str, body: bytes | None) -> web.Response:
+    """`body`, or the answer "not modified" where there is none."""
+    if body is None:
+        return web.Response(status=304, headers={"ETag": tag})
+    return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
+
+
+def _unless_known(request: web.Request, body: bytes) -> web.Response:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return _tagged(tag, None if request.headers.get("If-None-Match") == tag else body)
+
+
+def _user() -> str:
+    """Who is at the keyboard, to begin with; the page lets them say otherwise."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

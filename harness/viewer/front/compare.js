@@ -1,0 +1,91 @@
+// Two runs of a benchmark: the difference, a scatter of questions, what moved; and one question side by side.
+import { address, count, foreign, h, percent, plain, s, verdictOf } from "./dom.js";
+import { Panel } from "./facts.js";
+import { questionText, sampleText, samplesOf, votesOf } from "./question.js";
+
+export function compare({ query, first, second, benchmark, set, go }) {
+  const panel = new Panel("/api/compare", { first, second, benchmark }, draw);
+  return { title: `${plain(first, 60)} and ${plain(second, 60)}`, panels: [panel], moves: () => panel.element.querySelectorAll("a.row") };
+
+  function draw(value) {
+    const spot = query.get("at");
+    const moved = value.moved.filter((one) => (spot ? place(one) === spot : one.first !== one.second)).sort((a, b) => Math.abs(b.second - b.first) - Math.abs(a.second - a.first));
+    return [
+      h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(first), " (A) and ", foreign(second), " (B)")),
+      value.paired === null ? h("p", { class: "note" }, foreign(value.reason)) : difference(value.paired),
+      h("div", { class: "halves" },
+        h("figure", {}, scatter(value.moved), h("figcaption", {}, "Each circle: questions by their fraction correct in A (across) and B (up). Choose one to list its questions.")),
+        h("div", {},
+          h("h2", {}, "Settings that differ"),
+          value.settings.length ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "A", "B"].map((name) => h("th", { scope: "col" }, name)))),
+            h("tbody", {}, value.settings.map(([field, old, now]) => h("tr", {}, h("th", { scope: "row" }, foreign(plain(field))), [old, now].map((one) => h("td", {}, foreign(plain(one === null ? "not set" : JSON.stringify(one), 80)))))))) : h("p", {}, "None."),
+          h("h2", {}, "Samples of equal index"),
+          h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with one verdict in both`)))),
+      h("h2", {}, spot ? "Questions at this place" : "Questions that moved"),
+      spot ? h("p", {}, h("button", { type: "button", click: () => set({ at: null }) }, "All that moved")) : null,
+      h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },
+        h("span", { class: "id" }, foreign(one.id)), h("span", {}, `${percent(one.first)} % of ${one.n_first} → ${percent(one.second)} % of ${one.n_second}`),
+        h("b", { class: one.second > one.first ? "correct" : "wrong" }, `${one.second >= one.first ? "+" : "−"}${percent(Math.abs(one.second - one.first))}`))))),
+      moved.length ? null : h("p", { class: "quiet" }, "None."),
+    ];
+  }
+
+  function place(one) {
+    return `${percent(one.first, 2)} ${percent(one.second, 2)}`;
+  }
+
+  function scatter(moved) {
+    const size = 320;
+    const edge = 34;
+    const x = (value) => edge + value * size;
+    const y = (value) => 10 + (1 - value) * size;
+    const spots = Map.groupBy ? Map.groupBy(moved, place) : moved.reduce((all, one) => all.set(place(one), [...(all.get(place(one)) ?? []), one]), new Map());
+    const most = Math.max(1, ...[...spots.values()].map((all) => all.length));
+    return s("svg", { viewBox: `0 0 ${edge + size + 14} ${size + 46}`, role: "group", "aria-label": `${moved.length} questions by their fraction correct in A and in B` },
+      s("rect", { class: "plot", x: edge, y: 10, width: size, height: size }),
+      s("line", { class: "equal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
+      [0, 0.25, 0.5, 0.75, 1].map((tick) => [
+        s("text", { x: x(tick), y: size + 26, "text-anchor": "middle" }, percent(tick)), s("text", { x: edge - 6, y: y(tick) + 4, "text-anchor": "end" }, percent(tick))]),
+      s("text", { x: x(0.5), y: size + 42, "text-anchor": "middle" }, "A, % correct"),
+      [...spots].map(([key, all]) => {
+        const told = `${all.length} question${all.length === 1 ? "" : "s"}: A ${percent(all[0].first)} %, B ${percent(all[0].second)} %`;
+        return s("circle", { class: `spot ${all[0].second > all[0].first ? "correct" : all[0].second < all[0].first ? "wrong" : "none"}`, cx: x(all[0].first), cy: y(all[0].second), r: 4 + 8 * Math.sqrt((all.length - 1) / most), tabindex: 0, role: "button", "aria-label": told,
+          click: () => set({ at: key }), keydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); set({ at: key }); } } }, s("title", {}, told));
+      }));
+  }
+}
+
+function difference(paired) {
+  // the server compares A with B; the page tells B − A
+  const points = (value) => `${value > 0 ? "+" : ""}${(100 * value).toFixed(1)}`;
+  const interval = (one) => (one === null ? "unknown" : `${points(-one[1])} to ${points(-one[0])}`);
+  return h("p", { class: "headline" }, `A ${percent(paired.first_accuracy, 1)} %, B ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
+    h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both ran again, ${interval(paired.question_interval)} on other questions of the kind`);
+}
+
+export function sideBySide({ query, first, second, benchmark, id, sample, go, set }) {
+  const options = { maths: query.get("maths") !== "off" };
+  const index = sample ?? 0;
+  const at = (number) => address(["compare", first, second, benchmark, id, `s${number}`], Object.fromEntries(query));
+  const sides = [first, second].map((run, number) => {
+    const where = { run, benchmark, question: id };
+    return {
+      run, number,
+      asked: new Panel("/api/question", where, (value) => [h("h2", {}, number ? "B: " : "A: ", h("a", { href: address(["run", run, benchmark, id, `s${index}`]) }, foreign(run))), samplesOf(value, index, at), votesOf(value)]),
+      one: new Panel("/api/sample", { ...where, sample: index }, (value) => sampleText(value, { ...options, where: { ...where, sample: index } })),
+    };
+  });
+  const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", {}, foreign(id)), questionText(value.question, options)]);
+  const step = (by) => {
+    const indices = [...new Set(sides.flatMap(({ asked }) => (asked.value?.samples ?? []).map((row) => row.index)))].sort((a, b) => a - b);
+    const next = indices[indices.indexOf(index) + by];
+    if (next !== undefined) go(at(next));
+  };
+  return {
+    title: plain(id),
+    panels: [text, ...sides.flatMap(({ asked, one }) => [asked, one])],
+    layout: () => [text.element, h("div", { class: "halves" }, sides.map(({ asked, one }) => h("section", {}, asked.element, one.element)))],
+    moves: () => [],
+    keys: { ArrowRight: () => step(1), l: () => step(1), ArrowLeft: () => step(-1), h: () => step(-1), m: () => set({ maths: options.maths ? "off" : null }) },
+  };
+}

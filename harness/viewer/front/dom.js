@@ -1,0 +1,102 @@
+// Elements made by hand: no markup is ever parsed, so no text can become an element.
+
+// Characters that act instead of being seen: control, format (bidirectional overrides), surrogate, private use, separators.
+const ACTING = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+const ACTING_RUNS = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]+/gu;
+
+function escaped(text) {
+  return Array.from(text, (sign) => {
+    if (sign === "\n" || sign === "\t") return sign;
+    const code = sign.codePointAt(0);
+    return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+  }).join("");
+}
+
+/** Foreign text for an attribute or a title: harmless, on one line, at most `limit` characters. */
+export function plain(text, limit = 200) {
+  const shown = text.length > limit ? text.slice(0, limit) + "…" : text;
+  return shown.replace(/[\n\t]/g, " ").replace(ACTING_RUNS, escaped);
+}
+
+/** Foreign text as nodes; what would act is shown escaped and set off. */
+export function foreign(text) {
+  if (!ACTING.test(text)) return document.createTextNode(text);
+  const nodes = document.createDocumentFragment();
+  let at = 0;
+  for (const found of text.matchAll(ACTING_RUNS)) {
+    nodes.append(text.slice(at, found.index));
+    for (const part of found[0].split(/([\n\t]+)/)) {
+      if (/^[\n\t]/.test(part)) nodes.append(part);
+      else if (part) nodes.append(h("span", { class: "escape" }, escaped(part)));
+    }
+    at = found.index + found[0].length;
+  }
+  nodes.append(text.slice(at));
+  return nodes;
+}
+
+/** An element. Attributes by name; a function listens to the event of that name; null and false leave out. */
+export function h(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An element of a drawing. */
+export function s(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** A link within the viewer: path segments are encoded, the query keeps what is not null. */
+export function address(segments, query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const asked = new URLSearchParams(kept).toString();
+  return "/" + segments.map((part) => encodeURIComponent(part).replace(/^\.+$/, "%2E")).join("/") + (asked ? "?" + asked : "");
+}
+
+export function percent(value, digits = 0) {
+  return value === null || value === undefined ? "–" : (100 * value).toFixed(digits);
+}
+
+export function count(value) {
+  return value === null || value === undefined ? "?" : value.toLocaleString("en");
+}
+
+/** "61.2 % (58.9–63.4)". */
+export function withInterval(value, interval, digits = 1) {
+  if (value === null || value === undefined) return "–";
+  return `${percent(value, digits)} %` + (interval ? ` (${percent(interval[0], digits)}–${percent(interval[1], digits)})` : "");
+}
+
+export function ago(seconds) {
+  const passed = Date.now() / 1000 - seconds;
+  if (passed < 90) return "just now";
+  if (passed < 5400) return `${Math.round(passed / 60)} min ago`;
+  if (passed < 172800) return `${Math.round(passed / 3600)} h ago`;
+  return new Date(seconds * 1000).toISOString().slice(0, 10);
+}
+
+export const VERDICTS = {
+  correct: { word: "correct", sign: "✓" },
+  wrong: { word: "wrong", sign: "✗" },
+  no_answer: { word: "no answer", sign: "∅" },
+  undecided: { word: "undecided", sign: "?" },
+  none: { word: "not graded", sign: "·" },
+};
+
+export function verdictOf(name) {
+  return VERDICTS[name] ?? VERDICTS.none;
+}
+
+export function chip(name) {
+  const verdict = verdictOf(name);
+  return h("span", { class: `chip ${name ?? "none"}` }, `${verdict.sign} ${verdict.word}`);
+}

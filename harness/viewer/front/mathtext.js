@@ -1,0 +1,136 @@
+// A model's text with its formulas typeset by KaTeX, each only when it comes into view.
+import { foreign, h } from "./dom.js";
+
+const MAX_FORMULA = 2000; // characters; a longer one stays text
+const PAIRS = [
+  ["$$", "$$", true],
+  ["\\[", "\\]", true],
+  ["\\(", "\\)", false],
+  ["$", "$", false],
+];
+const ENVIRONMENT = /^\\begin\{(align|aligned|alignat|equation|gather|gathered|multline|cases|array|[pbvBV]?matrix)(\*?)\}/;
+// expansions and sizes are bounded; no command may make a link, an image or an attribute
+const LIMITS = { throwOnError: true, trust: false, strict: "ignore", maxExpand: 200, maxSize: 20, globalGroup: false };
+
+/** The pieces of `text`: {from, to} in UTF-16 units; a formula also has `source` and `display`. Linear in its length. */
+export function pieces(text) {
+  const found = [];
+  const next = new Map(); // closing sign → its first place at or after the last look
+  const closing = (sign, from) => {
+    let at = next.get(sign);
+    if (at === undefined || (at !== -1 && at < from)) next.set(sign, (at = text.indexOf(sign, from)));
+    return at;
+  };
+  let done = 0;
+  let at = 0;
+  while (at < text.length) {
+    const dollar = closing("$", at);
+    const slash = closing("\\", at);
+    at = dollar === -1 ? slash : slash === -1 ? dollar : Math.min(dollar, slash);
+    if (at === -1) break;
+    const formula = formulaAt(text, at, closing);
+    if (formula === null) {
+      at += text[at] === "\\" ? 2 : text.startsWith("$$", at) ? 2 : 1;
+      continue;
+    }
+    if (formula.from > done) found.push({ from: done, to: formula.from });
+    found.push(formula);
+    at = done = formula.to;
+  }
+  if (done < text.length) found.push({ from: done, to: text.length });
+  return found;
+}
+
+function formulaAt(text, at, closing) {
+  if (text.startsWith("\\begin{", at)) {
+    const opened = ENVIRONMENT.exec(text.slice(at, at + 40));
+    if (opened === null) return null;
+    const end = `\\end{${opened[1]}${opened[2]}}`;
+    const close = closing(end, at);
+    if (close === -1 || close - at > MAX_FORMULA) return null;
+    return { from: at, to: close + end.length, source: text.slice(at, close + end.length), display: true };
+  }
+  const pair = PAIRS.find(([open]) => text.startsWith(open, at));
+  if (pair === undefined) return null;
+  const [open, close, display] = pair;
+  const begin = at + open.length;
+  const end = closing(close, begin);
+  if (end === -1 || end === begin || end - begin > MAX_FORMULA) return null;
+  const source = text.slice(begin, end);
+  if (open === "$") {
+    // money is no formula: "$5 and $7" closes after a space or before a digit
+    if (/^\s|\s$|\n\s*\n/.test(source) || /\d/.test(text[end + 1] ?? "")) return null;
+  }
+  return { from: at, to: end + close.length, source, display };
+}
+
+const watched = new WeakMap();
+const coming =
+  typeof IntersectionObserver === "function"
+    ? new IntersectionObserver(
+        (entries) => {
+          for (const entry of entries) {
+            if (!entry.isIntersecting) continue;
+            coming.unobserve(entry.target);
+            typeset(entry.target, watched.get(entry.target));
+          }
+        },
+        { rootMargin: "600px" },
+      )
+    : null;
+
+function typeset(element, formula) {
+  const raw = Array.from(element.childNodes);
+  const made = document.createElement("span");
+  try {
+    katex.render(formula.source, made, { ...LIMITS, displayMode: formula.display, macros: {} });
+  } catch {
+    element.classList.add("unset"); // as it was written
+    return;
+  }
+  element.classList.add("set");
+  element.replaceChildren(...made.childNodes);
+  element.dataset.raw = raw.map((node) => node.textContent).join("");
+}
+
+/** The text as an element; answer: [from, to] to be set off, in UTF-16 units; maths: typeset formulas. */
+export function rendered(text, { answer = null, maths = true, cut = null, omitted = 0 } = {}) {
+  const out = h("div", { class: "text", dir: "auto" });
+  const [first, last] = answer ?? [-1, -1];
+  const marked = () => h("mark", { class: "answer", title: "the answer that was graded" });
+  const write = (from, to) => {
+    const edges = [from, first, last, cut ?? -1, to].filter((edge) => edge >= from && edge <= to).sort((a, b) => a - b);
+    for (let i = 0; i + 1 < edges.length; i += 1) {
+      if (edges[i] === cut && omitted) out.append(gap(omitted));
+      const piece = text.slice(edges[i], edges[i + 1]);
+      if (!piece) continue;
+      if (answer && edges[i] >= first && edges[i + 1] <= last) {
+        const mark = marked();
+        mark.append(foreign(piece));
+        out.append(mark);
+      } else out.append(foreign(piece));
+    }
+  };
+  for (const piece of maths ? pieces(text) : [{ from: 0, to: text.length }]) {
+    if (piece.source === undefined || (cut !== null && piece.from < cut && cut < piece.to)) {
+      write(piece.from, piece.to);
+      continue;
+    }
+    if (piece.from === cut && omitted) out.append(gap(omitted));
+    const holdsAnswer = answer !== null && piece.from < last && first < piece.to;
+    const element = holdsAnswer ? marked() : h("span");
+    element.classList.add("formula");
+    if (piece.display) element.classList.add("display");
+    element.append(foreign(text.slice(piece.from, piece.to)));
+    out.append(element);
+    if (coming && typeof katex !== "undefined") {
+      watched.set(element, piece);
+      coming.observe(element);
+    }
+  }
+  return out;
+}
+
+function gap(omitted) {
+  return h("span", { class: "gap" }, ` [${omitted.toLocaleString("en")} characters left out here; the raw text has them] `);
+}

@@ -1,0 +1,69 @@
+// All runs: a table of runs × benchmarks, from which two can be picked.
+import { address, ago, count, foreign, h, percent, plain, withInterval } from "./dom.js";
+import { Panel } from "./facts.js";
+
+const picked = new Set(); // stays while other pages are read
+
+export function overview({ query, only, go, set }) {
+  const panel = new Panel("/api/runs", {}, (value) => draw(value.runs.filter((run) => only === null || run.run === only)));
+  return { title: only === null ? "Runs" : plain(only), panels: [panel], moves: () => panel.element.querySelectorAll("a.row") };
+
+  function draw(runs) {
+    if (runs.length === 0) return h("p", {}, "There is no run here yet. This page shows them as they come.");
+    const wanted = (query.get("find") ?? "").toLowerCase();
+    const shown = runs.filter((run) => `${run.run} ${run.model}`.toLowerCase().includes(wanted));
+    const names = [...new Set(runs.flatMap((run) => run.benchmarks.map((one) => one.benchmark)))];
+    const by = query.get("sort") ?? "run";
+    const value = (run) => (by === "model" ? run.model : by === "created" ? run.created : run.run);
+    const standing = (run, name) => run.benchmarks.find((one) => one.benchmark === name);
+    if (names.includes(by)) shown.sort((a, b) => (standing(b, by)?.accuracy ?? -1) - (standing(a, by)?.accuracy ?? -1));
+    else shown.sort((a, b) => value(a).localeCompare(value(b), "en", { numeric: true }));
+    const header = (key, text) =>
+      h("th", { scope: "col", "aria-sort": by === key ? (names.includes(key) ? "descending" : "ascending") : null },
+        h("button", { type: "button", "data-key": `sort ${key}`, click: () => set({ sort: key }) }, foreign(text)));
+    return [
+      h("h1", {}, only === null ? "Runs" : foreign(only)),
+      h("div", { class: "controls" },
+        h("label", {}, "Run or model ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", class: "find",
+          input: (event) => set({ find: event.target.value }) })),
+        compareButtons(runs)),
+      h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs and benchmarks" },
+        h("table", {},
+          h("thead", {}, h("tr", {}, h("td", {}), header("run", "run"), header("model", "model"), names.map((name) => header(name, name)))),
+          h("tbody", {}, shown.map((run) => h("tr", {},
+            h("td", {}, h("input", { type: "checkbox", "aria-label": `Compare ${plain(run.run)}`, "data-key": `pick ${run.run}`, checked: picked.has(run.run),
+              disabled: !picked.has(run.run) && picked.size === 2,
+              change: (event) => { event.target.checked ? picked.add(run.run) : picked.delete(run.run); panel.redraw(); } })),
+            h("th", { scope: "row" }, foreign(run.run)),
+            h("td", { class: "model" }, run.problem ? h("span", { class: "problem" }, foreign(run.problem)) : foreign(run.model)),
+            names.map((name) => h("td", {}, cell(run, standing(run, name))))))))),
+      h("p", { class: "quiet" }, "Accuracy in percent with its 95 % interval if the same questions were asked again."),
+    ];
+  }
+
+  function compareButtons(runs) {
+    if (only !== null) return null;
+    const [first, second] = runs.filter((run) => picked.has(run.run));
+    if (!second) return h("span", { class: "quiet" }, "Tick two runs to compare them.");
+    const shared = first.benchmarks.map((one) => one.benchmark).filter((name) => second.benchmarks.some((one) => one.benchmark === name));
+    if (shared.length === 0) return h("span", { class: "quiet" }, "These two share no benchmark.");
+    return shared.map((name) => h("button", { type: "button", "data-key": `compare ${name}`, click: () => go(address(["compare", first.run, second.run, name])) }, "Compare on ", foreign(name)));
+  }
+
+  function cell(run, one) {
+    if (one === undefined) return null;
+    const link = address(["run", run.run, one.benchmark]);
+    const notes = [];
+    const planned = one.n_questions === null ? null : one.n_questions * one.n_planned;
+    if (planned !== null && one.n_stored < planned) notes.push(`${count(one.n_stored)} of ${count(planned)} samples`);
+    if (one.n_truncated) notes.push(`${percent(one.n_truncated / one.n_samples, 1)} % cut`);
+    if (one.n_overridden) notes.push(`${one.n_overridden} by hand: ${percent(one.accuracy_overridden, 1)} %`);
+    const main = one.accuracy === null ? `${count(one.n_stored)} samples, no score` : withInterval(one.accuracy, one.sampling_interval);
+    return [
+      h("a", { class: "row", href: link, "data-key": link }, main),
+      notes.length ? h("small", {}, notes.join(", ")) : null,
+      one.modified === null ? null : h("small", {}, ago(one.modified)),
+      one.problems.map((problem) => h("small", { class: "problem" }, foreign(problem))),
+    ];
+  }
+}

@@ -1,0 +1,167 @@
+// One question: what was asked, its samples as a strip, the votes, and one sample in full.
+import { address, chip, count, foreign, h, plain, verdictOf } from "./dom.js";
+import { Panel, facts } from "./facts.js";
+import { rendered } from "./mathtext.js";
+import { chosen } from "./questions.js";
+
+export function question({ query, run, benchmark, id, sample, set, go, who, refresh }) {
+  const where = { run, benchmark, question: id };
+  const options = { maths: query.get("maths") !== "off" };
+  const asked = new Panel("/api/question", where, drawQuestion);
+  const list = new Panel("/api/benchmark", { run, benchmark }, () => []);
+  const one = sample === null ? null : new Panel("/api/sample", { ...where, sample }, (value) => drawSample(value));
+  const at = (index) => address(["run", run, benchmark, id, `s${index}`], Object.fromEntries(query));
+  return {
+    title: `${plain(id)}${sample === null ? "" : ` s${sample}`}`,
+    panels: [asked, ...(one ? [one] : []), list],
+    moves: () => [],
+    keys: {
+      ArrowRight: () => step(1), l: () => step(1), ArrowLeft: () => step(-1), h: () => step(-1),
+      j: () => turn(1), k: () => turn(-1),
+      r: () => fold("reasoning"), w: () => fold("why"), c: () => fold("request"),
+      m: () => set({ maths: options.maths ? "off" : null }),
+    },
+    first: () => {
+      const samples = asked.value?.samples ?? [];
+      return sample === null && samples.length ? at(samples[0].index) : null;
+    },
+  };
+
+  function step(by) {
+    const indices = (asked.value?.samples ?? []).map((row) => row.index);
+    const now = indices.indexOf(sample);
+    const next = indices[now === -1 ? 0 : now + by];
+    if (next !== undefined) go(at(next));
+  }
+
+  function turn(by) {
+    const rows = list.value ? chosen([...list.value.questions], query) : [];
+    const next = rows[rows.findIndex((row) => row.id === id) + by];
+    if (next && rows.some((row) => row.id === id)) go(address(["run", run, benchmark, next.id], Object.fromEntries(query)));
+  }
+
+  function fold(key) {
+    const details = one?.element.querySelector(`details[data-key="${key}"]`);
+    if (details) details.open = !details.open;
+  }
+
+  function drawQuestion(value) {
+    return [h("h1", {}, foreign(id), h("span", { class: "of" }, " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, options),
+      h("h2", {}, "Samples"), samplesOf(value, sample, at), votesOf(value)];
+  }
+
+  function drawSample(value) {
+    return sampleText(value, { ...options, where: { ...where, sample }, who, refresh });
+  }
+}
+
+/** What was asked, with options, reference and metadata. */
+export function questionText(question, { maths }) {
+  const metadata = Object.entries(question.metadata);
+  return [
+    question.messages.length ? question.messages.map((message) => [
+      question.messages.length > 1 ? h("p", { class: "quiet" }, foreign(message.role)) : null, rendered(message.content, { maths })]) : rendered(question.prompt, { maths }),
+    h("dl", { class: "facts" },
+      h("div", {}, h("dt", {}, question.references.length > 1 ? "references" : "reference"), h("dd", {}, h("b", {}, foreign(question.references.join("  or  "))))),
+      h("div", {}, h("dt", {}, "kind"), h("dd", {}, question.kind)),
+      metadata.map(([name, value]) => h("div", {}, h("dt", {}, foreign(plain(name, 60))), h("dd", {}, foreign(plain(typeof value === "string" ? value : JSON.stringify(value))))))),
+  ];
+}
+
+/** The strip of verdicts, each a link. */
+export function samplesOf(value, selected, at) {
+  return h("ol", { class: "samples" }, value.samples.map((row) => {
+    const notes = [`sample ${row.index}`, verdictOf(row.verdict).word];
+    if (row.graded) notes.push(`by hand; the grader said ${verdictOf(row.graded).word}`);
+    if (row.truncated) notes.push("cut");
+    if (row.unextracted) notes.push("near miss");
+    if (row.extracted !== null) notes.push(plain(row.extracted, 60));
+    const marks = `${row.truncated ? " cut" : ""}${row.graded ? " hand" : ""}${row.unextracted ? " near" : ""}`;
+    return h("li", {}, row.stored
+      ? h("a", { class: `${row.verdict ?? "none"}${marks}`, href: at(row.index), "data-key": `s${row.index}`, title: notes.join(" · "), "aria-label": notes.join(", "), "aria-current": row.index === selected ? "true" : null }, verdictOf(row.verdict).sign)
+      : h("span", { class: `${row.verdict ?? "none"}${marks}`, title: "its text is not in the journal" }, verdictOf(row.verdict).sign));
+  }));
+}
+
+export function votesOf(value) {
+  if (!value.votes.length) return null;
+  const most = value.votes[0].n;
+  return h("ul", { class: "votes", "aria-label": "Votes" }, value.votes.map((vote) => {
+    const bar = h("i", { class: vote.correct ? "correct" : "wrong", "aria-hidden": "true" });
+    bar.style.width = `${(100 * vote.n) / most}%`;
+    return h("li", {}, h("span", { class: "n" }, `${vote.n}×`), h("span", { class: "bar" }, bar), h("span", { class: "vote" }, foreign(plain(vote.answer, 80)), vote.correct ? " ✓" : ""));
+  }));
+}
+
+/** A sample in full. */
+export function sampleText(value, { maths, where, who, refresh }) {
+  const { row, usage, timing, grade } = value;
+  const speed = usage.completion_tokens && timing.last_token && timing.first_token !== null && timing.last_token > timing.first_token
+    ? (usage.completion_tokens - 1) / (timing.last_token - timing.first_token) : null;
+  const pairs = [
+    ["answer", grade === null ? "–" : foreign(plain(grade.extracted ?? "–", 200))],
+    ["rule", grade === null ? "–" : foreign(`${grade.rule} (${grade.grader})`)],
+    ["finish reason", foreign(plain(value.finish_reason, 60))],
+    ["tokens", `${count(usage.completion_tokens)}${usage.reasoning_tokens ? `, ${count(usage.reasoning_tokens)} of them reasoning` : ""}`],
+    ["prompt tokens", count(usage.prompt_tokens)],
+    ["time", `${timing.total.toFixed(1)} s`],
+    ["first token", timing.first_token === null ? "–" : `${timing.first_token.toFixed(2)} s`],
+    ["tokens a second", speed === null ? "–" : speed.toFixed(1)],
+    ["seed", value.seed ?? "–"],
+    ["attempts", value.attempts],
+    ["endpoint", foreign(plain(value.endpoint, 100))],
+    ["model", foreign(plain(value.server_model ?? "–", 100))],
+    ["asked", new Date(timing.started * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC"],
+  ];
+  const raw = (part, words) => h("a", { href: "/raw?" + new URLSearchParams({ ...where, part }), target: "_blank", rel: "noopener" }, words);
+  return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
+    h("h2", {}, `Sample ${row.index} `, chip(row.verdict), row.graded ? h("span", { class: "note" }, ` by hand; the grader said ${verdictOf(row.graded).word}`) : null,
+      row.truncated ? h("span", { class: "chip none" }, "cut by max_tokens") : null, row.unextracted ? h("span", { class: "chip none" }, "near miss: another box held the right answer") : null),
+    value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.text.length + value.reasoning.omitted)} characters`), lazily(() => rendered(value.reasoning.text, { ...value.reasoning, answer: null, maths }))) : null,
+    value.text ? rendered(value.text.text, { ...value.text, maths }) : h("p", { class: "quiet" }, "No text came after the reasoning."),
+    h("dl", { class: "facts" }, pairs.map(([name, shown]) => h("div", {}, h("dt", {}, name), h("dd", {}, shown)))),
+    h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
+    h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), h("pre", { tabindex: 0, "aria-label": "Request as curl" }, foreign(value.curl)), copyButton(value.curl)),
+    h("p", {}, "Raw: ", raw("text", "text"), " · ", value.reasoning ? [raw("reasoning", "reasoning"), " · "] : null, raw("record", "record")),
+    who === undefined ? null : corrections(value, where, who, refresh));
+}
+
+/** Content that is made when its fold is first opened. */
+function lazily(make) {
+  const holder = h("div");
+  const fill = () => { if (holder.parentElement?.open && !holder.hasChildNodes()) holder.append(make()); };
+  queueMicrotask(() => { holder.parentElement?.addEventListener("toggle", fill); fill(); });
+  return holder;
+}
+
+function whyOf(where) {
+  const out = h("ol", { class: "why" }, h("li", { class: "quiet" }, "Grading it again …"));
+  facts("/api/why", where).then(({ value }) => out.replaceChildren(...value.steps.map((step) => h("li", {}, foreign(step)))), (error) => out.replaceChildren(h("li", { class: "problem" }, foreign(error.message))));
+  return out;
+}
+
+function copyButton(text) {
+  const button = h("button", { type: "button", click: async () => {
+    try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "The browser does not let this page copy"; }
+  } }, "Copy");
+  return button;
+}
+
+function corrections(value, where, who, refresh) {
+  const said = h("p", { role: "status" });
+  const send = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.target);
+    const body = { run: where.run, benchmark: where.benchmark, question: where.question, sample: where.sample, verdict: form.get("verdict") || null, who: form.get("who"), why: form.get("why") };
+    const response = await fetch("/api/override", { method: "POST", headers: { "Content-Type": "application/json", "X-Harness-View": "1" }, body: JSON.stringify(body) });
+    if (response.ok) { event.target.reset(); await refresh(); } else said.replaceChildren(foreign((await response.json()).error));
+  };
+  return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} said so far)` : ""),
+    h("p", { class: "quiet" }, "The grade stays as it is; your word is stored beside it, with your name, and scores are shown with and without."),
+    value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, ` by `, foreign(one.who), ` at ${one.when}: `, foreign(one.why)))) : null,
+    h("form", { class: "correct", submit: send },
+      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, ["correct", "wrong", "no_answer"].map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
+      h("label", {}, "Your name ", h("input", { name: "who", required: true, maxlength: 100, value: who, autocomplete: "name" })),
+      h("label", {}, "Why ", h("textarea", { name: "why", "data-key": "why-text", required: true, maxlength: 2000, rows: 2 })),
+      h("button", { type: "submit" }, "Store")), said);
+}

@@ -1,0 +1,182 @@
+// The questions of a benchmark: filters, order, search.
+import { address, count, foreign, h, percent, plain, verdictOf, withInterval } from "./dom.js";
+import { Panel } from "./facts.js";
+
+const SHOWS = {
+  all: ["all", () => true],
+  wrong: ["with a wrong sample", (row) => row.verdicts.includes("w")],
+  never: ["never correct", (row) => row.n_graded > 0 && row.n_correct === 0],
+  mixed: ["sometimes correct", (row) => row.n_correct > 0 && row.n_correct < row.n_graded],
+  cut: ["with a cut sample", (row) => row.n_truncated > 0],
+  silent: ["with no answer", (row) => row.verdicts.includes("n")],
+  undecided: ["undecided", (row) => row.verdicts.includes("u")],
+  near: ["near misses", (row) => row.n_unextracted > 0],
+  majority: ["majority wrong", (row) => row.majority !== null && !row.majority_correct],
+  hand: ["corrected by hand", (row) => row.n_overridden > 0],
+};
+const SORTS = {
+  number: ["order asked", (row) => row.number],
+  fraction: ["least correct", (row) => row.fraction ?? 2],
+  fraction_down: ["most correct", (row) => -(row.fraction ?? -1)],
+  cut: ["most cut", (row) => -row.n_truncated],
+  tokens: ["longest", (row) => -(row.mean_tokens ?? 0)],
+  moved: ["moved most", () => 0],
+};
+const SIGNS = { c: "correct", w: "wrong", n: "no_answer", u: "undecided", ".": "none" };
+const MAX_CELLS = 16;
+const MAX_VALUES = 30;
+
+/** The rows that the query asks for, in its order; others: id → row of another run. */
+export function chosen(rows, query, others = null) {
+  const show = query.get("show") ?? "all";
+  const find = (query.get("find") ?? "").toLowerCase();
+  const [, test] = SHOWS[show] ?? SHOWS.all;
+  const kept = rows.filter((row) => {
+    if (show === "differ") {
+      const other = others?.get(row.id);
+      if (!other || other.verdicts === row.verdicts) return false;
+    } else if (!test(row)) return false;
+    if (query.get("rule") && !row.rules.includes(query.get("rule"))) return false;
+    for (const [name, wanted] of query) if (name.startsWith("is.") && wanted && String(row.metadata[name.slice(3)]) !== wanted) return false;
+    return !find || `${row.id} ${row.excerpt} ${row.references.join(" ")}`.toLowerCase().includes(find);
+  });
+  const by = query.get("sort") ?? "number";
+  const moved = (row) => -Math.abs((row.fraction ?? 0) - (others?.get(row.id)?.fraction ?? row.fraction ?? 0));
+  const value = by === "moved" ? moved : (SORTS[by] ?? SORTS.number)[1];
+  return kept.sort((a, b) => value(a) - value(b) || a.number - b.number);
+}
+
+export function questions({ query, run, benchmark, set, other }) {
+  const where = { run, benchmark };
+  const beside = other === null ? null : new Panel("/api/benchmark", { run: other, benchmark }, () => { panel.value && panel.redraw(); return []; });
+  const others = () => (beside?.value ? new Map(beside.value.questions.map((row) => [row.id, row])) : null);
+  const runs = new Panel("/api/runs", {}, () => { panel.value && panel.redraw(); return []; });
+  const found = h("div", { id: "found" });
+  let seeking = null;
+  const panel = new Panel("/api/benchmark", where, draw);
+  return {
+    title: plain(benchmark),
+    panels: [panel, runs, ...(beside ? [beside] : [])],
+    extra: [found],
+    moves: () => document.querySelectorAll("#found:not(:empty) a.row, .panel a.row"),
+    leave: () => seeking?.abort(),
+  };
+
+  function draw(value) {
+    const rows = chosen([...value.questions], query, others());
+    const standing = value.standing;
+    const fields = metadataFields(value.questions);
+    const rules = [...new Set(value.questions.flatMap((row) => row.rules))].sort();
+    const elsewhere = (runs.value?.runs ?? []).filter((one) => one.run !== run && one.benchmarks.some((b) => b.benchmark === benchmark)).map((one) => one.run);
+    return [
+      h("h1", {}, foreign(benchmark), h("span", { class: "of" }, " in ", foreign(run))),
+      h("p", { class: "headline" }, h("strong", {}, withInterval(standing.accuracy, standing.sampling_interval)),
+        standing.question_interval ? ` · on other questions of the kind ${percent(standing.question_interval[0], 1)}–${percent(standing.question_interval[1], 1)} %` : null,
+        ` · ${count(standing.n_stored)} samples of ${count(value.questions.length)} questions`,
+        standing.n_truncated ? ` · ${count(standing.n_truncated)} cut` : null,
+        standing.mean_tokens ? ` · ${count(Math.round(standing.mean_tokens))} tokens a sample` : null),
+      standing.n_overridden ? h("p", { class: "note" }, `${standing.n_overridden} verdict${standing.n_overridden === 1 ? "" : "s"} corrected by hand: ${percent(standing.accuracy_overridden, 2)} % with them, ${percent(standing.accuracy, 2)} % without. The score above is without.`) : null,
+      [...standing.problems, ...value.warnings].map((said) => h("p", { class: "note" }, foreign(said))),
+      h("form", { class: "controls", role: "search", submit: (event) => { event.preventDefault(); seek(new FormData(event.target).get("text")); } },
+        h("label", {}, "Search questions and samples ", h("input", { type: "search", name: "text", "data-key": "text", class: "find" })),
+        h("button", { type: "submit" }, "Search")),
+      h("div", { class: "controls" },
+        choice("Show", "show", [...Object.entries(SHOWS).map(([key, [words]]) => [key, words]), ...(other === null ? [] : [["differ", "verdicts differ"]])]),
+        choice("Order", "sort", Object.entries(SORTS).filter(([key]) => other !== null || key !== "moved").map(([key, [words]]) => [key, words])),
+        rules.length > 1 ? choice("Rule", "rule", [["", "any"], ...rules.map((rule) => [rule, rule])]) : null,
+        fields.map(([name, values]) => choice(name, `is.${name}`, [["", "any"], ...values.map((one) => [one, one])])),
+        elsewhere.length ? choice("Beside", "other", [["", "no other run"], ...elsewhere.map((one) => [one, one])]) : null,
+        h("label", {}, "Filter ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", input: (event) => set({ find: event.target.value }) }))),
+      other === null ? null : h("p", {}, h("a", { href: address(["compare", run, other, benchmark]) }, "Compare with ", foreign(other))),
+      h("p", { class: "quiet", role: "status" }, `${count(rows.length)} of ${count(value.questions.length)} questions`),
+      h("ol", { class: "questions" }, rows.map((row) => line(row))),
+    ];
+  }
+
+  function choice(words, name, options) {
+    const now = query.get(name) ?? options[0][0];
+    return h("label", {}, foreign(words), " ", h("select", { "data-key": name, change: (event) => set({ [name]: event.target.value === options[0][0] ? null : event.target.value }) },
+      options.map(([value, shown]) => h("option", { value, selected: value === now }, plain(shown, 40)))));
+  }
+
+  function line(row) {
+    const link = address(["run", run, benchmark, row.id], Object.fromEntries(query));
+    const theirs = others()?.get(row.id);
+    return h("li", {},
+      h("a", { class: "row", href: link, "data-key": row.id },
+        h("span", { class: "fraction" }, row.fraction === null ? "–" : `${percent(row.fraction)} %`,
+          h("small", {}, row.interval ? `${percent(row.interval[0])}–${percent(row.interval[1])}` : "")),
+        theirs ? h("span", { class: "theirs" }, theirs.fraction === null ? "–" : `${percent(theirs.fraction)} %`) : null,
+        strip(row.verdicts),
+        h("span", { class: "id" }, foreign(row.id)),
+        h("span", { class: "excerpt", dir: "auto" }, foreign(row.excerpt)),
+        h("span", { class: "facts" }, "reference ", h("b", {}, foreign(plain(row.references.join(" or "), 40))),
+          row.majority === null ? null : [", majority ", h("b", { class: row.majority_correct ? "correct" : "wrong" }, foreign(plain(row.majority, 40)))],
+          row.n_truncated ? `, ${row.n_truncated} cut` : null,
+          row.n_unextracted ? `, ${row.n_unextracted} near miss${row.n_unextracted === 1 ? "" : "es"}` : null,
+          row.n_overridden ? `, ${row.n_overridden} by hand` : null)));
+  }
+
+  async function seek(text) {
+    seeking?.abort();
+    found.replaceChildren();
+    if (!text?.trim()) return;
+    seeking = new AbortController();
+    const list = h("ol", { class: "questions" });
+    const state = h("p", { class: "quiet", role: "status" }, "Searching …");
+    found.replaceChildren(h("h2", {}, "Found: ", foreign(plain(text, 80))), state, list);
+    let n = 0;
+    const take = (step) => {
+      if (step.error) { state.replaceChildren(foreign(step.error)); return; }
+      for (const hit of step.hits) { list.append(hitLine(hit)); n += 1; }
+      const all = step.done === step.total;
+      state.textContent = `${count(n)} found${all ? "" : ` in ${Math.round((100 * step.done) / step.total)} % of the samples`}`;
+    };
+    try {
+      const response = await fetch("/api/search?" + new URLSearchParams({ ...where, text }), { signal: seeking.signal });
+      if (!response.ok) { take({ error: (await response.json()).error }); return; }
+      let rest = "";
+      const lines = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let part = await lines.read(); !part.done; part = await lines.read()) {
+        const whole = (rest + part.value).split("\n");
+        rest = whole.pop();
+        whole.filter(Boolean).forEach((one) => take(JSON.parse(one)));
+      }
+      if (n >= 500) state.textContent = "The first 500 samples found.";
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  }
+
+  function hitLine(hit) {
+    const link = address(["run", run, benchmark, hit.question_id, ...(hit.sample_index === null ? [] : [`s${hit.sample_index}`])]);
+    return h("li", {}, h("a", { class: "row hit", href: link },
+      h("span", { class: "id" }, foreign(hit.question_id), hit.sample_index === null ? "" : ` s${hit.sample_index}`),
+      h("span", { class: "excerpt", dir: "auto" }, foreign(hit.before), h("mark", {}, foreign(hit.match)), foreign(hit.after)),
+      h("span", { class: "facts" }, hit.part)));
+  }
+}
+
+/** Verdicts side by side, or their shares where there are many. */
+export function strip(verdicts) {
+  const counts = {};
+  for (const sign of verdicts) counts[sign] = (counts[sign] ?? 0) + 1;
+  const told = Object.entries(counts).map(([sign, n]) => `${n} ${verdictOf(SIGNS[sign]).word}`).join(", ");
+  if (verdicts.length <= MAX_CELLS)
+    return h("span", { class: "strip", role: "img", "aria-label": told }, Array.from(verdicts, (sign) => h("i", { class: SIGNS[sign] }, verdictOf(SIGNS[sign]).sign)));
+  return h("span", { class: "strip shares", role: "img", "aria-label": told, title: told },
+    Object.keys(SIGNS).filter((sign) => counts[sign]).map((sign) => {
+      const part = h("i", { class: SIGNS[sign] });
+      part.style.flexGrow = counts[sign];
+      return part;
+    }));
+}
+
+function metadataFields(rows) {
+  const fields = new Map();
+  for (const row of rows) for (const [name, value] of Object.entries(row.metadata)) {
+    if (["string", "number", "boolean"].includes(typeof value)) fields.set(name, (fields.get(name) ?? new Set()).add(String(value)));
+  }
+  return [...fields].filter(([, values]) => values.size > 1 && values.size <= MAX_VALUES && values.size < rows.length)
+    .map(([name, values]) => [name, [...values].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))]);
+}

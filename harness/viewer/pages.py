@@ -1,0 +1,216 @@
+"""What each page of the viewer is made of, as values that become its JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
+from harness.runs.overrides import Override
+from harness.scoring import Score
+from harness.scoring.intervals import Interval
+from harness.viewer.differ import Compared, compare
+from harness.viewer.library import Library, OpenBenchmark, OpenRun
+from harness.viewer.request import curl
+from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_rows, votes
+
+MAX_SHOWN_CHARS = 400_000
+"""Longer texts are shown without their middle; the raw text is served whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One benchmark of a run in the overview. Fractions; None before `harness score`.
+
+    n_stored: samples in the journal; n_planned: a question's; modified: Unix time of the last sample, None without any.
+    overridden: verdicts corrected by hand, and what the accuracy would be with them.
+    """
+
+    benchmark: str
+    accuracy: float | None
+    sampling_interval: Interval | None
+    question_interval: Interval | None
+    n_questions: int | None
+    n_samples: int | None
+    n_stored: int
+    n_planned: int
+    n_truncated: int | None
+    mean_tokens: float | None
+    modified: float | None
+    n_overridden: int
+    accuracy_overridden: float | None
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """One run in the overview. problem: why it cannot be read, else empty."""
+
+    run: str
+    model: str
+    created: str
+    problem: str
+    benchmarks: Sequence[Standing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkPage:
+    """The questions of one benchmark."""
+
+    standing: Standing
+    questions: Sequence[QuestionRow]
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPage:
+    """One question with all its samples."""
+
+    question: Question
+    samples: Sequence[SampleRow]
+    votes: Sequence[Vote]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A text as the page gets it. text: without its middle when it is very long; omitted: characters left out, at
+    `cut`; answer: where the answer stands. Positions count UTF-16 units of `text`, as JavaScript does.
+    """
+
+    text: str
+    omitted: int
+    cut: int | None
+    answer: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplePage:
+    """One sample. history: everything that was said of it by hand."""
+
+    row: SampleRow
+    text: Shown | None
+    reasoning: Shown | None
+    finish_reason: str
+    usage: Usage
+    timing: Timing
+    endpoint: str
+    server_model: str | None
+    seed: int | None
+    attempts: int
+    grade: Grade | None
+    history: Sequence[Override]
+    curl: str
+
+
+def overview(library: Library) -> list[RunLine]:
+    """All runs, by label. Reads scores and manifests, no samples and no grades but where a verdict was overridden."""
+    library.refresh()
+    return [_run_line(run) for _, run in sorted(library.runs.items())]
+
+
+def _run_line(run: OpenRun) -> RunLine:
+    run.refresh()
+    manifest = run.manifest
+    return RunLine(
+        run=run.label,
+        model="" if manifest is None else manifest.model,
+        created="" if manifest is None else manifest.created,
+        problem=run.problem,
+        benchmarks=[standing(benchmark) for benchmark in run.benchmarks.values()],
+    )
+
+
+def standing(benchmark: OpenBenchmark) -> Standing:
+    """How the benchmark stands, from its score; with what a person said of it beside, never instead."""
+    benchmark.glance()
+    score: Score | None = benchmark.score
+    with_overrides = None
+    if benchmark.overrides:
+        benchmark.refresh()
+        rates = [one.rate for one in benchmark.tallies(overridden=True) if one.rate is not None]
+        with_overrides = math.fsum(rates) / len(rates) if rates else None
+    return Standing(
+        benchmark=benchmark.name,
+        accuracy=None if score is None else score.accuracy,
+        sampling_interval=None if score is None else score.sampling_interval,
+        question_interval=None if score is None else score.question_interval,
+        n_questions=None if score is None else score.n_questions,
+        n_samples=None if score is None else score.n_samples,
+        n_stored=benchmark.n_stored,
+        n_planned=benchmark.record.plan.samples,
+        n_truncated=None if score is None else score.n_truncated,
+        mean_tokens=None if score is None else score.mean_completion_tokens,
+        modified=benchmark.modified,
+        n_overridden=len(benchmark.overrides),
+        accuracy_overridden=with_overrides,
+        problems=benchmark.problems,
+    )
+
+
+def benchmark_page(benchmark: OpenBenchmark) -> BenchmarkPage:
+    """The benchmark's questions."""
+    return BenchmarkPage(
+        standing=standing(benchmark),
+        questions=question_rows(benchmark),
+        warnings=() if benchmark.score is None else benchmark.score.warnings,
+    )
+
+
+def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
+    """The question and its samples. Raises `UsageError` for an unknown one."""
+    question = benchmark.question(question_id)
+    rows = sample_rows(benchmark, question_id)
+    return QuestionPage(question=question, samples=rows, votes=votes(rows))
+
+
+def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
+    """The sample with all that is known of it. Raises `UsageError` and `StoreError`."""
+    question = benchmark.question(key.question_id)
+    sample: Sample = benchmark.offsets.read(key)
+    grade = benchmark.grade(key)
+    span = None if grade is None else grade.span
+    rows = {row.index: row for row in sample_rows(benchmark, key.question_id)}
+    return SamplePage(
+        row=rows[key.sample_index],
+        text=None if sample.text is None else shown(sample.text, span),
+        reasoning=shown(sample.reasoning, None) if sample.reasoning else None,
+        finish_reason=sample.finish_reason,
+        usage=sample.usage,
+        timing=sample.timing,
+        endpoint=sample.endpoint,
+        server_model=sample.server_model,
+        seed=sample.seed,
+        attempts=sample.attempts,
+        grade=grade,
+        history=[said for said in benchmark.said_by_hand() if said.key == key],
+        curl=curl(benchmark.record, question, sample),
+    )
+
+
+def compare_page(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
+    """Two runs of one benchmark."""
+    return compare(first, second)
+
+
+def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
+    """`text` for a page; span: of the answer, in characters."""
+    omitted = max(0, len(text) - limit)
+    head = text if not omitted else text[: limit // 2]
+    tail = "" if not omitted else text[len(head) + omitted :]
+    answer = None
+    if span is not None and 0 <= span[0] < span[1] <= len(text):
+        if span[1] <= len(head):
+            answer = (_units(text[: span[0]]), _units(text[: span[1]]))
+        elif span[0] >= len(head) + omitted:
+            before = _units(head)
+            answer = (
+                before + _units(text[len(head) + omitted : span[0]]),
+                before + _units(text[len(head) + omitted : span[1]]),
+            )
+    return Shown(text=head + tail, omitted=omitted, cut=_units(head) if omitted else None, answer=answer)
+
+
+def _units(text: str) -> int:
+    """Length in UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

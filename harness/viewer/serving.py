@@ -1,0 +1,52 @@
+"""The viewer's life: a port, a token, and the end at Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from harness.core.errors import UsageError
+from harness.viewer.app import Viewer
+from harness.viewer.library import Library
+
+TOKEN_BYTES = 24
+"""Random bytes of a token."""
+
+
+def serve(library: Library, on_ready: Callable[[str], None], *, ports: Sequence[int]) -> None:
+    """Serve until SIGINT or SIGTERM. on_ready: called with the address once it answers.
+
+    ports: tried in order; 0 = any free one. Raises `UsageError` when none can be had.
+    """
+    asyncio.run(_serve(library, on_ready, ports))
+
+
+async def _serve(library: Library, on_ready: Callable[[str], None], ports: Sequence[int]) -> None:
+    listening = _listen(ports)
+    port = listening.getsockname()[1]
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    runner = web.AppRunner(Viewer(library, token, port).application(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        await web.SockSite(runner, listening).start()
+        await asyncio.to_thread(on_ready, f"http://127.0.0.1:{port}/?token={token}")
+        await stopped.wait()
+    finally:
+        await runner.cleanup()
+
+
+def _listen(ports: Sequence[int]) -> socket.socket:
+    for port in ports:
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.1", port))
+    raise UsageError("it is taken on 127.0.0.1; give another one, or 0 for any.", field="port", value=ports[0])

@@ -1,0 +1,56 @@
+"""`harness view` as a user starts it: a process, its address, its end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.system.command import start
+
+END_SECONDS = 60
+
+
+class Viewer(NamedTuple):
+    """A viewer that answers. root: its address without a path; token: what it wants to be told."""
+
+    root: str
+    token: str
+
+    @property
+    def port(self) -> int:
+        return int(self.root.rpartition(":")[2])
+
+    @property
+    def address(self) -> str:
+        """As it was printed."""
+        return f"{self.root}/?token={self.token}"
+
+    @contextmanager
+    def client(self) -> Iterator[httpx.Client]:
+        """A visitor who was let in."""
+        with httpx.Client(base_url=self.root, follow_redirects=True, trust_env=False, timeout=60) as client:
+            assert client.get("/", params={"token": self.token}).status_code == 200
+            yield client
+
+
+@contextmanager
+def viewing(folder: Path, *runs: str) -> Iterator[Viewer]:
+    """A viewer of `runs` in `folder`, on a free port; it must end well when it is told to."""
+    process = start(folder, ["view", *runs, "--no-open", "--port", "0"])
+    assert process.stdout is not None
+    try:
+        parts = urlsplit(process.stdout.readline().strip())
+        assert parts.hostname == "127.0.0.1", process.communicate(timeout=END_SECONDS)
+        yield Viewer(f"http://{parts.netloc}", parse_qs(parts.query)["token"][0])
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=END_SECONDS)
+        assert (process.returncode, err) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()

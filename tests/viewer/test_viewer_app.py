@@ -1,0 +1,342 @@
+"""The viewer's server: who is let in, what it hands out, what it stores."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from harness.core.records import Key
+from harness.runs import RunFolder, overrides, read_samples
+from harness.scoring.pipeline import Grading, score_run
+from tests.system.command import harness
+from tests.viewer.running import Viewer, viewing
+from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
+
+Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("viewed")
+    write_run(folder / "results" / "a")
+    write_run(folder / "results" / "deeper" / "b")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def viewer(results: Path) -> Iterator[Viewer]:
+    with viewing(results) as running:  # without a name: results/
+        yield running
+
+
+@pytest.fixture
+def client(viewer: Viewer) -> Iterator[httpx.Client]:
+    with viewer.client() as visitor:
+        yield visitor
+
+
+# --- who is let in ---
+PATHS = ["/", "/static/main.js", "/api/runs", "/raw?run=a&benchmark=demo&question=q1&sample=0", "/run/a/demo/q1/s0"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_told_without_the_token(viewer: Viewer, path: str) -> None:
+    for cookies in ({}, {f"harness-view-{viewer.port}": "guess"}):
+        refused = httpx.get(viewer.root + path, cookies=cookies, trust_env=False)
+        assert (refused.status_code, refused.text) == (
+            403,
+            "Open the address that `harness view` printed: it holds a token.",
+        )
+
+
+def test_a_wrong_token_opens_nothing(viewer: Viewer) -> None:
+    refused = httpx.get(f"{viewer.root}/?token={viewer.token[:-1]}", trust_env=False)
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(viewer: Viewer) -> None:
+    answer = httpx.get(f"{viewer.root}/run/a/demo/q2%2Fodd%20id/s1?token={viewer.token}&sort=cut", trust_env=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/run/a/demo/q2%2Fodd%20id/s1?sort=cut"
+    assert {"HttpOnly", "SameSite=Lax"} <= {part.strip() for part in answer.headers["set-cookie"].split(";")}
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example/", "///evil.example"])
+def test_the_redirect_leads_to_no_other_host(viewer: Viewer, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", viewer.port)) as raw:
+        request = (
+            f"GET {path}?token={viewer.token} HTTP/1.1\r\nHost: 127.0.0.1:{viewer.port}\r\nConnection: close\r\n\r\n"
+        )
+        raw.sendall(request.encode())
+        answer = b"".join(iter(lambda: raw.recv(65536), b"")).decode()
+    location = [line.partition(": ")[2] for line in answer.split("\r\n") if line.lower().startswith("location")]
+    assert all(target.startswith("/evil.example") for target in location)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
+def test_another_host_name_is_refused(viewer: Viewer, host: str) -> None:
+    headers = {"Host": host.format(port=viewer.port)}
+    answer = httpx.get(f"{viewer.root}/api/runs?token={viewer.token}", headers=headers, trust_env=False)
+    assert answer.status_code in (400, 421)
+    assert "set-cookie" not in answer.headers
+
+
+def test_it_listens_on_the_loopback_interface_only(viewer: Viewer) -> None:
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    assert [line[1] for line in listening if line[1].endswith(f":{viewer.port:04X}") and line[3] == "0A"] == [
+        f"0100007F:{viewer.port:04X}"
+    ]
+    everywhere = Path("/proc/net/tcp6").read_text() if Path("/proc/net/tcp6").exists() else ""
+    assert f":{viewer.port:04X} 00000000000000000000000000000000:0000 0A" not in everywhere
+
+
+@pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/runs", "/api/sample?run=a", "/nothing"])
+def test_every_answer_has_a_strict_policy(client: httpx.Client, path: str) -> None:
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/static/katex/LICENSE",
+        "/static/",
+        "/api/benchmark?run=../a&benchmark=demo",
+        "/api/benchmark?run=a&benchmark=../../a/demo",
+        "/api/benchmark?run=/etc&benchmark=demo",
+        "/api/benchmark?run=a&benchmark=%00",
+    ],
+)
+def test_no_address_leads_out_of_the_package_or_the_runs(client: httpx.Client, path: str) -> None:
+    url = httpx.URL(str(client.base_url)).copy_with(raw_path=path.encode())
+    assert client.get(url).status_code in (400, 404)
+
+
+# --- what it hands out ---
+def test_all_runs_below_a_folder_are_listed(client: httpx.Client) -> None:
+    runs = client.get("/api/runs").json()["runs"]
+    assert [(run["run"], run["benchmarks"][0]["n_stored"]) for run in runs] == [("a", 6), ("b", 6)]
+    assert runs[0]["benchmarks"][0]["accuracy"] == pytest.approx(1 / 3)
+
+
+def test_a_question_has_its_samples_and_votes(client: httpx.Client) -> None:
+    page = client.get("/api/question", params=Q1).json()
+    assert [row["verdict"] for row in page["samples"]] == ["correct", "wrong", "wrong"]
+    assert page["votes"][0] == {"answer": "42", "n": 1, "correct": True}
+
+
+def test_a_sample_has_its_answer_where_javascript_counts_it(results: Path, client: httpx.Client) -> None:
+    text = "𝔸 😀 so $\\boxed{42}$"
+    write_run(results / "results" / "wide", {"demo": {"q": Asked("?", "42", [Said(text)])}})
+    shown = client.get("/api/sample", params={"run": "wide", "benchmark": "demo", "question": "q", "sample": 0}).json()
+    start, end = shown["text"]["answer"]
+    assert text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le") == "42"
+
+
+def test_a_very_long_text_comes_without_its_middle_and_raw_with_it(results: Path, client: httpx.Client) -> None:
+    text = "é" * 5_000_000 + r" $\boxed{42}$"
+    write_run(results / "results" / "long", {"demo": {"q": Asked("?", "42", [Said(text)])}})
+    where = {"run": "long", "benchmark": "demo", "question": "q", "sample": "0"}
+    shown = client.get("/api/sample", params=where).json()["text"]
+    assert shown["omitted"] == len(text) - 400_000
+    assert len(shown["text"]) == 400_000
+    assert shown["text"][slice(*shown["answer"])] == "42"
+    raw = client.get("/raw", params=where)
+    assert raw.text == text
+    assert raw.headers["content-type"] == "text/plain; charset=utf-8"
+    assert raw.headers["content-security-policy"].startswith("sandbox")
+
+
+def test_the_record_is_served_as_it_stands(results: Path, client: httpx.Client) -> None:
+    line = (results / "results/a/demo/samples.jsonl").read_bytes().splitlines(keepends=True)[1]
+    assert client.get("/raw", params={**Q1, "sample": "1", "part": "record"}).content == line
+
+
+def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
+    for path, asked in (("/api/runs", {}), ("/api/benchmark", Q1), ("/api/sample", {**Q1, "sample": "0"})):
+        tag = client.get(path, params=asked).headers["etag"]
+        again = client.get(path, params=asked, headers={"If-None-Match": tag})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+def test_why_tells_the_steps_of_the_grader(client: httpx.Client) -> None:
+    steps = client.get("/api/why", params={**Q1, "sample": "1"}).json()["steps"]
+    assert steps[-1].startswith("wrong")
+    assert any("answer found by box" in step for step in steps)
+
+
+def test_a_search_comes_in_steps(client: httpx.Client) -> None:
+    answer = client.get("/api/search", params={**Q1, "text": "halve"})
+    steps = [json.loads(line) for line in answer.text.splitlines()]
+    assert [hit["question_id"] for step in steps for hit in step["hits"]] == ["q1"]
+    assert steps[-1]["done"] == steps[-1]["total"]
+
+
+def test_two_runs_are_compared(client: httpx.Client) -> None:
+    page = client.get("/api/compare", params={"first": "a", "second": "b", "benchmark": "demo"}).json()
+    assert page["paired"]["difference"] == 0
+    assert (page["flips"], page["n_same"], len(page["moved"])) == ([], 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status", "sentence"),
+    [
+        ("/api/benchmark", {"run": "aa", "benchmark": "demo"}, 400, "there is no run 'aa' here. Did you mean a"),
+        ("/api/benchmark", {"run": "a", "benchmark": "demos"}, 400, "has no benchmark 'demos'. Did you mean demo?"),
+        ("/api/question", {**Q1, "question": "q9"}, 400, "demo has no question 'q9'"),
+        ("/api/sample", {**Q1, "sample": "9"}, 409, "holds no sample 9 of question 'q1'"),
+        ("/api/sample", {**Q1, "sample": "-1"}, 400, "'-1' is no index of a sample"),
+        ("/api/sample", Q1, 400, "the address lacks sample"),
+        ("/api/search", {**Q1, "text": " "}, 200, "1 to 1000 characters"),
+    ],
+)
+def test_a_mistake_is_a_sentence(
+    client: httpx.Client, path: str, asked: dict[str, str], status: int, sentence: str
+) -> None:
+    answer = client.get(path, params=asked)
+    assert answer.status_code == status
+    assert sentence in answer.json()["error"]
+
+
+# --- runs that go on, and runs that are broken ---
+def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> None:
+    run = write_run(results / "results" / "going", {"demo": {"q": Asked("?", "42", [Said("1"), Said(r"\boxed{42}")])}})
+    asked = {"run": "going", "benchmark": "demo", "question": "q"}
+    first = client.get("/api/question", params=asked)
+    append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{41}"))])
+    second = client.get("/api/question", params=asked, headers={"If-None-Match": first.headers["etag"]})
+    assert [row["verdict"] for row in second.json()["samples"]] == ["wrong", "correct", None]
+    assert client.get("/api/sample", params={**asked, "sample": "2"}).json()["text"]["text"] == r"\boxed{41}"
+    score_run(run, Grading())
+    third = client.get("/api/question", params=asked, headers={"If-None-Match": second.headers["etag"]})
+    assert third.json()["samples"][2]["verdict"] == "wrong"
+
+
+def test_a_new_run_appears(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "new")
+    assert "new" in [run["run"] for run in client.get("/api/runs").json()["runs"]]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "demo/questions.jsonl", "demo/grades.jsonl", "demo/scores.json"])
+def test_a_damaged_file_is_a_sentence_and_the_rest_is_shown(results: Path, client: httpx.Client, name: str) -> None:
+    run = write_run(results / "results" / f"bad-{name.rpartition('/')[2]}")
+    (run.path / name).write_bytes(b'{"\xff\xfe broken\n')
+    line = next(one for one in client.get("/api/runs").json()["runs"] if one["run"] == run.path.name)
+    if name == "manifest.json":
+        assert "manifest.json is damaged" in line["problem"]
+        return
+    page = client.get("/api/benchmark", params={"run": run.path.name, "benchmark": "demo"}).json()
+    assert len(page["standing"]["problems"]) == 1
+    assert name.rpartition("/")[2] in page["standing"]["problems"][0]
+
+
+def test_broken_utf8_in_a_record_costs_that_record_only(results: Path, client: httpx.Client) -> None:
+    run = write_run(results / "results" / "utf8")
+    samples = run.path / "demo/samples.jsonl"
+    samples.write_bytes(samples.read_bytes().replace(b"Half", b"H\xfflf"))
+    asked = {"run": "utf8", "benchmark": "demo", "question": "q1"}
+    assert "checksum differs" in client.get("/api/sample", params={**asked, "sample": "0"}).json()["error"]
+    assert client.get("/api/sample", params={**asked, "sample": "1"}).json()["text"]["text"] == r"It is $\boxed{41}$."
+
+
+# --- verdicts by hand ---
+def correction(**changed: Any) -> dict[str, Any]:
+    said = {"run": "hand", "benchmark": "demo", "question": "q1", "sample": 1, "verdict": "correct"}
+    return {**said, "who": "Ada", "why": "the reference is wrong", **changed}
+
+
+WRITES = {"X-Harness-View": "1"}
+
+
+@pytest.fixture
+def by_hand(results: Path, request: pytest.FixtureRequest) -> RunFolder:
+    path = results / "results" / "hand"
+    return write_run(path) if not path.exists() else RunFolder(path)
+
+
+def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: httpx.Client) -> None:
+    grades = by_hand.benchmark("demo").grades.read_bytes()
+    asked = {"run": "hand", "benchmark": "demo"}
+    before = client.get("/api/benchmark", params=asked).json()["standing"]
+    assert client.post("/api/override", json=correction(), headers=WRITES).status_code == 200
+    page = client.get("/api/benchmark", params=asked).json()
+    assert (page["standing"]["accuracy"], page["standing"]["n_overridden"]) == (before["accuracy"], 1)
+    assert page["standing"]["accuracy_overridden"] == pytest.approx(0.5)
+    row = client.get("/api/question", params={**asked, "question": "q1"}).json()["samples"][1]
+    assert (row["verdict"], row["graded"]) == ("correct", "wrong")
+    (said,) = overrides.read(by_hand.benchmark("demo"))
+    assert (said.key, said.who, said.why, said.graded) == (Key("q1", 1), "Ada", "the reference is wrong", "wrong")
+    assert by_hand.benchmark("demo").grades.read_bytes() == grades
+    assert (
+        "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
+    )
+    client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
+    page = client.get("/api/benchmark", params=asked).json()["standing"]
+    assert (page["n_overridden"], page["accuracy_overridden"]) == (0, None)
+    assert len(overrides.read(by_hand.benchmark("demo"))) == 2  # nothing said is forgotten
+    assert len(list(read_samples(by_hand.benchmark("demo")))) == 6
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "sentence"),
+    [
+        ({"why": " "}, 400, "needs a reason"),
+        ({"why": "x" * 2001}, 400, "needs a reason of 1 to 2000 characters"),
+        ({"who": ""}, 400, "needs the name"),
+        ({"verdict": "right"}, 400, "Invalid enum value 'right'"),
+        ({"sample": 9}, 409, "has no sample 9"),
+        ({"run": "../hand"}, 400, "there is no run '../hand' here"),
+        ({"more": 1}, 400, "unknown field `more`"),
+    ],
+)
+def test_a_correction_that_says_too_little_is_refused(
+    by_hand: RunFolder, client: httpx.Client, changed: dict[str, Any], status: int, sentence: str
+) -> None:
+    place = by_hand.benchmark("demo").overrides
+    before = place.read_bytes() if place.exists() else b""
+    answer = client.post("/api/override", json=correction(**changed), headers=WRITES)
+    assert answer.status_code == status
+    assert sentence in answer.json()["error"]
+    assert (place.read_bytes() if place.exists() else b"") == before
+
+
+def test_another_site_cannot_write(by_hand: RunFolder, client: httpx.Client) -> None:
+    """A form of another page carries the cookie at worst, never the header."""
+    place = by_hand.benchmark("demo").overrides
+    before = place.read_bytes() if place.exists() else b""
+    assert client.post("/api/override", json=correction()).status_code == 403
+    assert (place.read_bytes() if place.exists() else b"") == before
+
+
+# --- the command ---
+def test_a_folder_without_a_run_and_a_taken_port_are_sentences(tmp_path: Path, viewer: Viewer, results: Path) -> None:
+    done = harness(tmp_path, "view", "nothing", "--no-open")
+    assert (done.code, done.out) == (3, "")
+    assert "there is no run at" in done.err
+    done = harness(results, "view", "--no-open", "--port", str(viewer.port))
+    assert done.code == 2
+    assert done.err.startswith(f"harness: --port {viewer.port}: it is taken on 127.0.0.1")
+
+
+def test_an_empty_folder_waits_for_runs(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    with viewing(tmp_path) as running, running.client() as visitor:
+        assert visitor.get("/api/runs").json()["runs"] == []
+        write_run(tmp_path / "results" / "first", {"demo": SMALL})
+        assert [run["run"] for run in visitor.get("/api/runs").json()["runs"]] == ["first"]
