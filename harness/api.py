@@ -81,7 +81,14 @@ def _run(options: RunOptions, watcher: _Collecting) -> Run:
         sampled = sample(prepared, watcher)
         settings = prepared.settings
         said = (*watcher.warnings, *map(str, sampled.outcome.warnings))
-    return Run(path=settings.out, model=settings.model, outcome=sampled.outcome, reached=sampled.reached, warnings=said)
+    return Run(
+        path=settings.out,
+        model=settings.model,
+        outcome=sampled.outcome,
+        reached=sampled.reached,
+        missed=sampled.missed,
+        warnings=said,
+    )
 
 
 async def run_async(

@@ -36,7 +36,8 @@ def frame(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run's session. path: the run folder. warnings: what to know beside its scores. reached: how the target was.
+    """A run's session. path: the run folder. warnings: what to know beside its scores. reached, missed: how the target
+    was, in a sentence.
 
     outcome: the session's account (samples done and owed, causes, tokens, seconds).
     """
@@ -45,12 +46,13 @@ class Run:
     model: str
     outcome: Outcome = field(repr=False)
     reached: str = ""
+    missed: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Nothing is owed: every planned sample is stored, or the target is reached."""
-        return self.outcome.complete or bool(self.reached)
+        """Nothing is owed: every planned sample is stored, and the target is reached where there is one."""
+        return self.outcome.complete and not self.missed
 
     def samples(self) -> Iterator[Sample]:
         """Every stored sample, benchmark by benchmark, one at a time."""
@@ -68,7 +70,11 @@ class Run:
 
     def __repr__(self) -> str:
         done, expected = self.outcome.n_done, self.outcome.n_expected
-        state = self.reached or ("complete" if self.complete else f"{self.outcome.n_owed} owed; run again for them")
+        state = (
+            self.reached
+            or self.missed
+            or ("complete" if self.complete else f"{self.outcome.n_owed} owed; run again for them")
+        )
         return f"<Run {self.path}: {self.model}, {done} of {expected} samples, {state}>"
 
 

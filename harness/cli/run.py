@@ -12,7 +12,7 @@ from harness.cli import terminal
 from harness.cli.run_options import run_options
 from harness.cli.server_options import with_server
 from harness.cli.spelling import Command, spelt
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
@@ -71,12 +71,15 @@ def command(dry_run: bool, pilot: bool, **given: Any) -> None:
 
 def _closing(sampled: Sampled, settings: RunSettings) -> int:
     """Say how the session ended and what to do next. Returns the exit code."""
-    if not sampled.reached:
+    if not (sampled.reached or sampled.missed):
         return _ending(sampled.outcome, settings)
     _summary(sampled.outcome, settings)
-    click.echo(f"target reached: {sampled.reached}", err=True)
+    if sampled.reached:
+        click.echo(f"target reached: {sampled.reached}", err=True)
+    else:
+        click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
     click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
-    return EXIT_COMPLETE
+    return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
 def _summary(outcome: Outcome, settings: RunSettings) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.client.address.providers import suggestion
 from harness.core.errors import ServerError
+from harness.core.inert import visible
+from harness.core.wording import option
 from harness.experiments.prepare import Prepared, in_a_line
-from harness.experiments.stop_rules import Target, answer_finder
+from harness.experiments.stop_rules import Precision, Reached, answer_finder
 from harness.experiments.watching import Watcher
 from harness.generation import lengths, runner
 from harness.generation.forecast import Forecast, forecast
@@ -17,6 +19,8 @@ from harness.generation.settings import RunSettings
 from harness.grading.processes import pool
 from harness.runs import RunFolder, read_samples
 from harness.scoring import score_benchmark
+from harness.scoring.distributions import Z_95
+from harness.scoring.stop import LEAST_ROUNDS, next_rounds
 
 PILOT_SAMPLES = 2
 """Samples of a question in a pilot: the fewest that show a spread."""
@@ -24,18 +28,20 @@ PILOT_SAMPLES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """What a session came to. reached: in a sentence, how the target was; then the run is complete as it stands.
+    """What a session came to. reached, missed: in a sentence, how the target was; empty where none was set, or where
+    samples are owed. A run that reached it is complete as it stands.
 
-    outcome: of the session that asked; with a target that was reached before, of the one that looked.
+    outcome: of the last session that asked.
     """
 
     outcome: Outcome
     reached: str = ""
+    missed: str = ""
 
     @property
     def complete(self) -> bool:
         """Nothing is owed."""
-        return self.outcome.complete or bool(self.reached)
+        return self.outcome.complete
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
@@ -47,22 +53,67 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
 
 
 def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
-    """Whole rounds until the sampling error of every benchmark is at most `error`, a fraction."""
-    settings = prepared.settings
-    target = Target(prepared.folder, prepared.sets, error)
-    if prepared.folder.manifest.exists():
-        target.look()
-    outcome = None
-    if not target.reached():
-        with target:
-            outcome = _generate(prepared, settings, watcher, target)
-        if outcome.complete or not target.reached():
+    """Whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or its samples are used.
+
+    Asked in stages: eight rounds first, then as many as their spread says. After each stage all is graded, and a
+    benchmark that is exact enough asks no more; so no sample is asked that a look could have spared.
+    """
+    precision = Precision(prepared.folder, prepared.sets)
+    planned = prepared.settings.benchmarks
+    reached = precision.look()
+    sessions: list[Outcome] = []
+    while True:
+        stage = {n: replace(one, samples=_wanted(reached[n], error, one.samples)) for n, one in planned.items()}
+        sessions.append(_generate(prepared, replace(prepared.settings, benchmarks=stage), watcher))
+        outcome = _together(sessions)
+        if not outcome.complete:
             return Sampled(outcome=outcome)
-    # The plan becomes what was needed: the same settings are checked, nothing is owed, and the score is of a whole run.
-    rounds = target.complete_rounds()
-    fewer = {name: replace(one, samples=max(1, rounds[name])) for name, one in settings.benchmarks.items()}
-    checked = runner.generate(replace(settings, benchmarks=fewer), prepared.sets)
-    return Sampled(outcome=outcome or checked, reached=target.reached())
+        reached = precision.look()
+        if all(_wanted(reached[n], error, one.samples) <= stage[n].samples for n, one in planned.items()):
+            break
+    said = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
+    if all(one.rounds >= LEAST_ROUNDS and one.error <= error for one in reached.values()):
+        met = f"the sampling error is {said}, at or below the target of {100 * error:g}"
+        return Sampled(outcome=outcome, reached=met)
+    needed = max(_needed(one, error) for one in reached.values())
+    return Sampled(
+        outcome=outcome,
+        missed=f"the sampling error is {said}; the target is {100 * error:g}, for which {option('samples')} would have "
+        f"to be about {needed}",
+    )
+
+
+def _together(sessions: Sequence[Outcome]) -> Outcome:
+    """The last session, with what all of them brought."""
+    return replace(
+        sessions[-1],
+        elapsed_s=sum(one.elapsed_s for one in sessions),
+        n_session=sum(one.n_session for one in sessions),
+        n_truncated=sum(one.n_truncated for one in sessions),
+        n_duplicates=sum(one.n_duplicates for one in sessions),
+        n_loops=sum(one.n_loops for one in sessions),
+        tokens=sum(one.tokens for one in sessions),
+        warnings=list(dict.fromkeys(warning for one in sessions for warning in one.warnings)),
+    )
+
+
+def _wanted(reached: Reached, error: float, most: int) -> int:
+    """Samples a question that the next stage asks for; those that are there where no more are wanted."""
+    if reached.rounds >= LEAST_ROUNDS and reached.error <= error:
+        return reached.rounds
+    return max(reached.rounds, min(most, _needed(reached, error)))
+
+
+def _needed(reached: Reached, error: float) -> int:
+    """Samples a question that are expected to do."""
+    if reached.rounds < LEAST_ROUNDS or reached.error <= error:
+        return LEAST_ROUNDS
+    return next_rounds(reached.error, reached.rounds, error)
+
+
+def _said(name: str, reached: Reached, several: bool) -> str:
+    of = f" on {visible(name, 80)}" if several else ""
+    return f"{100 * reached.error:.2f} points{of} after {reached.rounds} samples a question"
 
 
 def with_suggestion(message: str) -> str:
@@ -71,9 +122,7 @@ def with_suggestion(message: str) -> str:
     return f"{message} ({hint})" if hint else message
 
 
-def _generate(
-    prepared: Prepared, settings: RunSettings, watcher: Watcher | None, target: Target | None = None
-) -> Outcome:
+def _generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
     watcher = watcher or Watcher()
     former = prepared.options.lengths_from
     prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
@@ -86,7 +135,6 @@ def _generate(
             on_progress=watcher.progressed,
             answered=answer_finder(prepared.sets),
             prior_lengths=prior,
-            may_start_round=target.may_start_round if target is not None else None,
             endpoints_file=prepared.endpoints_file,
             environment=prepared.about,
             resume_command=watcher.resume_command,
@@ -150,7 +198,8 @@ def _expected(prepared: Prepared, name: str, samples: int) -> Expected:
     questions = {q.question_id: q for q in chosen.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
     score = score_benchmark(chosen.questions, pool.grade_all(questions, stored), None)
-    now = score.sampling_error
+    interval = score.sampling_interval
+    now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
     # The variance of a mean of n samples of each question falls with 1/n.
     then = None if now is None else now * (score.n_samples / score.n_questions / samples) ** 0.5
     return Expected(samples=samples, accuracy=score.accuracy, error_now=now, error_then=then)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.scoring.distributions import Z_95
-from harness.scoring.intervals import Array, Limits, sampling_limits
+from harness.scoring.intervals import Array, sampling_limits
 
 LEAST_ROUNDS = 8
 """Samples a question before a sampling interval may stop a run. To stop where the samples happen to agree biases the
 accuracy; from eight rounds on by at most about a sample's worth (`make simulate`, table "stopping")."""
-
-
-def half_width_met(limits: Limits, rounds: int, target: float) -> NDArray[np.bool_]:
-    """Whether the interval after `rounds` samples a question is at most ± 1.96 · `target` wide, and may be believed."""
-    narrow = (limits.high - limits.low) / 2 <= Z_95 * target
-    return np.asarray(narrow & (rounds >= LEAST_ROUNDS))
 
 
 def reached_error(correct: Array, rounds: int) -> float:
@@ -28,6 +23,17 @@ def reached_error(correct: Array, rounds: int) -> float:
     return float(high - low) / 2 / Z_95
 
 
+def next_rounds(error: float, rounds: int, target: float) -> int:
+    """Samples a question to look at next, after `rounds` ≥ `LEAST_ROUNDS` gave `error` above `target`.
+
+    The error falls with the root of the samples, so rounds · (error/target)² should do. From far away this is known
+    roughly only, and nine tenths of it are taken first.
+    """
+    assert error > target > 0
+    needed = rounds * (error / target) ** 2
+    return max(rounds + 1, math.ceil(needed if rounds >= 0.75 * needed else 0.9 * needed))
+
+
 def target_met(correct: Array, rounds: int, target: float) -> bool:
-    """Whether a run may stop after this round: the rule of `half_width_met` for one run."""
+    """Whether a run may stop after `rounds` samples a question: half the interval's width is at most 1.96 · target."""
     return rounds >= LEAST_ROUNDS and reached_error(correct, rounds) <= target
