@@ -23,6 +23,7 @@ from harness.scoring.by_endpoint import Origins
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.speed import Speed, Stopwatch
 from harness.scoring.tokens import TokenCounter
+from harness.scoring.workload import Ledger, Workload
 
 MAX_NAMED = 3
 """Damaged lines or conflicting keys that a warning names; the rest are counted."""
@@ -54,6 +55,7 @@ class GradedBenchmark:
     questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
     warnings: what its journal gives reason to say. origins: where its samples came from; failures: failed requests by
     endpoint, if there are several. speed: how fast the samples came, if streamed. counter: their reasoning tokens.
+    workload: what they asked of the servers.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
     """
 
@@ -66,6 +68,7 @@ class GradedBenchmark:
     failures: Mapping[str, int] = field(default_factory=dict)
     speed: Speed | None = None
     counter: TokenCounter = field(default_factory=TokenCounter)
+    workload: Workload | None = None
     from_reasoning: list[Grade] | None = None
 
 
@@ -91,8 +94,9 @@ def grade_run(
         if chosen is not None:
             by_id = {question.question_id: question for question in asked}
             asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
-        origins, stopwatch, counter = Origins(), Stopwatch(), TokenCounter()
-        found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch, counter))
+        origins, stopwatch, counter, ledger = Origins(), Stopwatch(), TokenCounter(), Ledger()
+        found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch, counter, ledger))
+        keys = [grade.key for grade in found if grade.sample_index < record.plan.samples]
         yield GradedBenchmark(
             folder=place,
             questions=asked,
@@ -101,8 +105,9 @@ def grade_run(
             warnings=tuple(_journal_warnings(place, report)),
             origins=origins,
             failures=failed_requests(folder, name) if origins.several else {},
-            speed=stopwatch.speed([g.key for g in found if g.sample_index < record.plan.samples]),
+            speed=stopwatch.speed(keys),
             counter=counter,
+            workload=ledger.workload(keys),
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
         )
 
@@ -115,6 +120,7 @@ def publish(graded: GradedBenchmark) -> Score:
         graded.samples,
         endpoints=graded.origins.scores(graded.grades, graded.failures, graded.samples),
         speed=graded.speed,
+        workload=graded.workload,
         reasoning_tokens=graded.counter.reasoning_tokens(),
         warnings=graded.warnings,
     )
@@ -132,7 +138,7 @@ def _grade_benchmark(
     asked: list[Question],
     grading: Grading,
     on_graded: OnGraded,
-    observers: tuple[Origins, Stopwatch, TokenCounter],
+    observers: tuple[Origins, Stopwatch, TokenCounter, Ledger],
 ) -> tuple[list[Grade], JournalReport]:
     """Every sample's grade, in the order of questions and indices; former grades are kept where nothing changed."""
     by_id = {question.question_id: question for question in asked}

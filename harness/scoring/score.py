@@ -22,6 +22,7 @@ from harness.scoring.speed import Speed
 from harness.scoring.tally import QuestionTally, Tallies, tally
 from harness.scoring.tokens import BudgetScore, TokenStatistics, accuracy_of_finished, budget_scores, token_statistics
 from harness.scoring.uncertainty import Intervals, accuracy_intervals, maj_at, pass_at, pass_hat
+from harness.scoring.workload import Workload
 
 MAX_TRUNCATED_SHARE = 0.01
 """Above this share of samples cut by max_tokens the score carries a warning."""
@@ -85,7 +86,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_finished: accuracy among the samples that max_tokens did not cut. tokens: how many, of right and wrong
     samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
-    speed: None where nothing was streamed.
+    speed: None where nothing was streamed. workload: what the samples asked of the servers.
     """
 
     benchmark: str
@@ -124,6 +125,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     endpoints: tuple[EndpointScore, ...] = ()
     speed: Speed | None = None
+    workload: Workload | None = None
     accuracy_from_reasoning: float | None = None
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
@@ -139,6 +141,7 @@ def score_benchmark(
     ks: Sequence[int] | None = None,
     endpoints: tuple[EndpointScore, ...] = (),
     speed: Speed | None = None,
+    workload: Workload | None = None,
     reasoning_tokens: Mapping[Key, int] | None = None,
     warnings: Iterable[str] = (),
 ) -> Score:
@@ -146,8 +149,8 @@ def score_benchmark(
 
     samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
     with unequal counts). ks: the k of pass@k and maj@k, default powers of two up to the samples that every question
-    has; a k above them raises `UsageError`. endpoints: see `Origins`. speed: see `Stopwatch`. reasoning_tokens: see
-    `TokenCounter`. warnings: sentences of the stages before, handed on.
+    has; a k above them raises `UsageError`. endpoints: see `Origins`. speed: see `Stopwatch`. workload: see `Ledger`.
+    reasoning_tokens: see `TokenCounter`. warnings: sentences of the stages before, handed on.
     """
     tallies = tally(questions, grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)  # equal sums in every order
@@ -201,6 +204,7 @@ def score_benchmark(
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
+        workload=workload,
         graders=tuple(sorted({grade.grader for grade in all_grades})),
         verifier_errors=_verifier_errors(all_grades),
     )

@@ -1,0 +1,66 @@
+"""Which questions moved between two runs, and which of them by more than chance. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.core.records import Question
+from harness.scoring.differences import holm
+from harness.scoring.tally import QuestionTally
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One question in two runs: samples and how many of them are right.
+
+    p: Fisher's exact test of the two fractions, two-sided, by Holm over all questions compared.
+    """
+
+    question: Question
+    first_correct: int
+    first_n: int
+    second_correct: int
+    second_n: int
+    p: float
+
+    @property
+    def change(self) -> float:
+        """Fraction correct of the second run minus that of the first."""
+        return self.second_correct / self.second_n - self.first_correct / self.first_n
+
+
+def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
+    """The questions that both runs have samples of, in the order of the first; one id may stand for different rows in
+    two files of a benchmark, so the row's digest decides."""
+    others = {item.question.question_id: item for item in second if item.n}
+    return [
+        (item, other)
+        for item in first
+        if item.n
+        and (other := others.get(item.question.question_id)) is not None
+        and item.question.row_digest == other.question.row_digest
+    ]
+
+
+def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[Move]:
+    """Every question of both runs whose fraction correct differs, what fell most first."""
+    shared = pairs(first, second)
+    tested = holm([fisher(a.correct, a.n, b.correct, b.n) for a, b in shared])
+    found = [
+        Move(a.question, a.correct, a.n, b.correct, b.n, p)
+        for (a, b), p in zip(shared, tested, strict=True)
+        if a.correct * b.n != b.correct * a.n
+    ]
+    return sorted(found, key=lambda move: (move.change, move.p, move.question.question_id))
+
+
+def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
+    """Two-sided p of Fisher's exact test (1935): the chance of a split at most as likely as this one, if which run has
+    the right samples were a draw without replacement."""
+    total, right = n + other_n, correct + other_correct
+    least, most = max(0, right - other_n), min(n, right)
+    ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]
+    seen = ways[correct - least]
+    return sum(way for way in ways if way <= seen) / math.comb(total, n)
