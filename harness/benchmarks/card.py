@@ -212,6 +212,9 @@ class Card(_Part):
     aliases: Names = ()
     licence: str = ""
     citation: str = ""
+    publish_questions: bool = True
+    """False: its authors ask that no question be shown in public, so reports and exports show no question, no answer
+    and no sample of it."""
     language: Literal["en", "zh"] = "en"
 
     source: Annotated[HubSource | FileSource | UrlSource | GymSource, Field(discriminator="kind")]

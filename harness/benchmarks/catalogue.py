@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +59,18 @@ def cards() -> list[Card]:
     """All cards that can be read, by name. A broken card of the user's is left out; `load` says why."""
     all_cards = [_named_card(path) for path in _card_files()]
     return sorted((c for c in all_cards if c is not None), key=lambda c: c.name)
+
+
+def may_publish(name: str, settings: Mapping[str, object]) -> bool:
+    """Whether questions, answers and samples of a run's benchmark may be shown in public.
+
+    settings: those that its run recorded. A run of an earlier version recorded nothing of it: the card of that name
+    decides then.
+    """
+    if settings.get("publish_questions") is False:
+        return False
+    named = [_named_card(path) for path in _card_files() if _folded(path.stem) == _folded(name)]
+    return all(found.publish_questions for found in named if found is not None)
 
 
 def shipped_folder() -> Path:

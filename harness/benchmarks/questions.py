@@ -23,7 +23,8 @@ class QuestionSet:
     """The questions of one benchmark as they will be asked.
 
     name: of the benchmark. questions: the selected ones, in the order of the source. n_all: how many the set has
-    without a selection. samples, sampling: what its card asks for.
+    without a selection. samples, sampling: what its card asks for; publish: whether it lets
+    questions, answers and samples be shown in public.
     rows_digest: checksum of all source rows, in any order (what cards state). dataset_digest: checksum of all rows
     with the references and choices made from them, in any order and whatever the selection: part of a run's identity.
     template_digest: checksum of prompt and system prompt. notes: what a reader of the score should know.
@@ -42,6 +43,7 @@ class QuestionSet:
     notes: tuple[str, ...] = ()
     samples: int = 1
     sampling: Sampling = field(default_factory=Sampling)
+    publish: bool = True
 
 
 def build(
@@ -79,6 +81,7 @@ def build(
         name=card.name,
         samples=card.samples,
         sampling=card.sampling,
+        publish=card.publish_questions,
         questions=[_question(card, draft, texts[draft.question_id], chosen, system, api) for draft in selected],
         n_all=len(all_drafts),
         rows_digest=rows_digest,

@@ -160,6 +160,7 @@ class Session:
             settings={
                 **self._settings.settings_record(),
                 _MISSING: known.settings.get(_MISSING, {}) if known is not None else {},
+                **({} if chosen.publish else {"publish_questions": False}),
             },
         )
 
