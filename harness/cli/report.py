@@ -12,18 +12,30 @@ from harness.cli import terminal
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for report.html, .md, .csv and .tex.")
-def command(runs: tuple[Path, ...], out: Path | None) -> None:
+@click.option(
+    "--plots", type=click.Path(path_type=Path, file_okay=False), help="Folder for each plot as SVG, PNG and CSV."
+)
+@click.option(
+    "--i-know", is_flag=True, help="Show also questions that their authors ask to keep out of what is published."
+)
+def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, i_know: bool) -> None:
     """Print one table for RUN_FOLDER..., benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
 
     The files go to --out, else into the run folder; for several runs, into the folder that holds the first.
     """
     from harness.reports import report
+    from harness.reports.plots import draw
     from harness.runs import RunFolder
     from harness.scoring import load_published
 
     folders = [RunFolder.open(path) for path in runs]
-    made = report(folders, load_published())
+    made = report(folders, load_published(), show_withheld=i_know)
     target = (out or (folders[0].path if len(folders) == 1 else folders[0].path.parent)).absolute()
+    if plots is not None:
+        n_plots = len(draw.write_plots(made.plots(), plots)) // len(draw.FORMATS)
+        click.echo(f"plots: {n_plots} in {plots}, each as {', '.join(draw.FORMATS)}")
     page = made.write(target)
     terminal.console().print(made.terminal())
     click.echo(f"report: {page} (also .md, .csv, .tex)")
+    if not draw.installed():
+        click.echo(f"it has no plots: {draw.INSTALL}")

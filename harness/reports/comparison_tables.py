@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.reports.tables import ABSENT, Table, percent, setting_text, short
+from harness.reports.settings import by_weight, in_words
+from harness.reports.tables import ABSENT, Table, percent, short
 from harness.scoring import PairedComparison, PublishedComparison
 from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
@@ -46,14 +47,15 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
 
 
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
-    """Runs beside published scores of the same model and benchmark, with the settings that differ."""
+    """Runs beside published scores of the same model and benchmark, with the settings that differ, what moves a score
+    most first."""
     notes: list[str] = []
     rows = []
     for label, found in comparisons:
         reference = found.published
         differing = "; ".join(
-            f"{short(name)} {setting_text(ours)} here, {setting_text(theirs)} there"
-            for name, (ours, theirs) in found.differing.items()
+            f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
+            for name, (ours, theirs) in sorted(found.differing.items(), key=by_weight)
         )
         source = reference.source
         by = "reported by the authors" if source.by == "authors" else "measured by others"

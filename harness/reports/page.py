@@ -1,25 +1,45 @@
-"""The self-contained HTML page.
+"""The self-contained HTML page: what stands where; `page.html` is its template, `page.css` its style.
 
 Guarantees: no script and no request (the content policy forbids both, and allows only the page's own style sheet, by
-its digest); every foreign text is escaped by `markup` and clipped. Not covered: what a browser extension does.
+its digest); Jinja escapes every text after it was made inert, whoever forgot to; long texts are clipped. Not covered:
+what a browser extension does.
 """
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from importlib import resources
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
 
 from harness.core.about import __version__
 from harness.core.inert import visible
 from harness.core.records import Question
-from harness.reports import charts
-from harness.reports.markup import Content, Markup, join, tag
-from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.tables import ABSENT, Table, breakdown_table, endpoint_table, settings_table
-from harness.scoring import QuestionTally
+from harness.reports import figures
+from harness.reports.figures import Part
+from harness.reports.outcomes import WORDS, count
+from harness.reports.plots import draw
+from harness.reports.plots.plot import Plot
+from harness.reports.scored import ScoredRun
+from harness.reports.settings import failure_table, run_table, settings_table
+from harness.reports.tables import (
+    ABSENT,
+    Table,
+    breakdown_table,
+    endpoint_table,
+    interval_cell,
+    moved_table,
+    percent,
+    short,
+)
+from harness.scoring import QuestionTally, Score
+from harness.scoring.moves import moves
 
 MAX_QUESTION_ROWS = 500
 """Questions listed one by one for each run and benchmark."""
@@ -31,126 +51,221 @@ MAX_ANSWER_CHARS = 60
 MAX_ANSWERS = 3
 """Most frequent answers listed for a question."""
 
-_KINDS = {
-    "correct": "correct",
-    "wrong": "wrong",
-    "cut": "cut by max_tokens",
-    "no_answer": "no answer",
-    "undecided": "undecided",
-}
 
-_DOCTYPE = Markup("<!DOCTYPE html>\n")
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a report by where they stand: first, beside other runs and papers, and all numbers at the end."""
+
+    summary: Table
+    comparisons: tuple[Table, ...]
+    numbers: tuple[Table, ...]
 
 
-def page(runs: Sequence[ScoredRun], tables: Sequence[Table]) -> str:
-    """The page of these runs; `tables` stand first."""
-    style = resources.files("harness.reports").joinpath("page.css").read_text("utf-8")
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    title: str
+    summary: str
+    picture: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class _Headline:
+    """One score in large letters."""
+
+    benchmark: str
+    accuracy: str
+    facts: tuple[tuple[str, str], ...]
+    """(what, value) of each line below."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One question. bars: (outcome, first, width) of a line of 100 units."""
+
+    question: str
+    asked: str
+    reference: str
+    correct: int
+    n: int
+    bars: tuple[tuple[str, float, float], ...]
+    answers: tuple[tuple[int, str], ...]
+    tokens: str
+
+
+@dataclass(frozen=True, slots=True)
+class _RunPart:
+    label: str
+    figures: tuple[_Figure, ...]
+    breakdowns: tuple[Table, ...]
+    endpoints: Table | None
+    rows: tuple[_Row, ...]
+    n_questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One benchmark. withheld: its questions are not to be published."""
+
+    anchor: str
+    name: str
+    withheld: bool
+    figures: tuple[_Figure, ...]
+    moved: tuple[Table, ...]
+    parts: tuple[_RunPart, ...]
+    settings: Table
+
+
+def page(runs: Sequence[ScoredRun], tables: Tables, commands: Sequence[tuple[str, str]] = ()) -> str:
+    """The page of these runs. commands: (run, what to type to have it again)."""
+    templates = _environment()
+    style = templates.get_template("page.css").render()
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
-    title = ", ".join(dict.fromkeys(visible(run.manifest.model, 80) for run in runs))
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} · scores"),
-        tag("style", Markup(style)),
+    names = figures.names(runs)
+    drawn = sum(len(figures.parts(runs, name)) for name in names) <= figures.MAX_PAIRS
+    sections = [_section(number, name, runs, drawn=drawn) for number, name in enumerate(names, 1)]
+    failures = failure_table(runs)
+    return templates.get_template("page.html").render(
+        policy=f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'",
+        title=", ".join(dict.fromkeys(short(run.manifest.model) for run in runs)),
+        subtitle=f"{_count(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
+        headlines=_headlines(runs),
+        summary=tables.summary,
+        overview=[_figure(plot) for plot in figures.overview(runs)] if draw.installed() else [],
+        comparisons=[_alone(table, runs) for table in tables.comparisons],
+        sections=sections,
+        several=len(runs) > 1,
+        numbers=[_alone(table, runs) for table in tables.numbers],
+        run_table=run_table(runs),
+        failures=failures and _alone(failures, runs),
+        commands=commands,
+        outcomes=WORDS,
+        missing=None if draw.installed() else draw.INSTALL,
+        undrawn=not drawn,
+        versions=", ".join(sorted({short(run.manifest.harness_version) for run in runs} | {__version__})),
     )
-    return _DOCTYPE + tag("html", head, tag("body", tag("main", *_body(title, runs, tables))), lang="en") + "\n"
 
 
-def _body(title: str, runs: Sequence[ScoredRun], tables: Sequence[Table]) -> list[Content]:
-    names = list(dict.fromkeys(name for run in runs for name in run.benchmarks))
-    scored = [(run, b, b.score) for name in names for run in runs for b in _present(run, name) if b.score is not None]
-    versions = sorted({run.manifest.harness_version for run in runs} | {__version__})
-    parts: list[Content] = [
-        tag("h1", title),
-        tag("p", f"{_count(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}", class_="soft"),
-        tag(
-            "p",
-            "Two intervals are given, each covering 95 %. The sampling interval is where the accuracy lies when the "
-            "same questions are run again without end; the question interval, where it lies over all questions of the "
-            "kind; it takes in the first.",
-        ),
-        *(_table(table, "notes warnings") for table in tables[:1]),
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("harness.reports", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_inert,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _inert(value: Any) -> Any:
+    """Every text that a template prints, before it is escaped."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _alone(table: Table, runs: Sequence[ScoredRun]) -> Table:
+    """The table without the column that names the run, where there is one run only."""
+    if len(runs) != 1 or table.columns[0] != "run":
+        return table
+    return dataclasses.replace(
+        table,
+        columns=table.columns[1:],
+        rows=tuple(row[1:] for row in table.rows),
+        numeric=frozenset(place - 1 for place in table.numeric),
+    )
+
+
+def _headlines(runs: Sequence[ScoredRun]) -> list[_Headline]:
+    """The scores of a single run; several runs have a table instead."""
+    if len(runs) != 1:
+        return []
+    return [_headline(b.score) for b in runs[0].benchmarks.values() if b.score is not None]
+
+
+def _headline(score: Score) -> _Headline:
+    most = max(score.pass_at, default=0)
+    at_most = score.sampling_error is None
+    facts = [
+        ("these questions, run again", interval_cell(score.sampling_interval, at_most=at_most)),
+        ("other questions of the kind", interval_cell(score.question_interval)),
+        ("size", f"{score.n_questions:,} questions × {score.rounds:,}"),
     ]
-    if scored:
-        parts += [
-            tag("h3", "Accuracy"),
-            tag("p", "Thick bar: sampling interval. Thin bar: question interval (95 %).", class_="soft"),
-            charts.accuracy_chart([(run.label, b.name, score) for run, b, score in scored]),
-        ]
-    parts += map(_table, tables[1:])
-    parts += [_benchmark(name, runs) for name in names]
-    parts.append(tag("footer", f"reasoning-harness {', '.join(visible(version, 40) for version in versions)}"))
-    return parts
+    if most > 1:
+        facts.append((f"pass@{most} · maj@{most}", f"{percent(score.pass_at[most])} · {percent(score.maj_at[most])}"))
+    if score.n_samples:
+        facts.append(("cut by max_tokens", f"{score.n_truncated / score.n_samples:.1%}"))
+    if score.partial:
+        facts.append(("when complete, within", f"{percent(score.bounds.low)}–{percent(score.bounds.high)}"))
+    return _Headline(short(score.benchmark), percent(score.accuracy), tuple(facts))
 
 
-def _benchmark(name: str, runs: Sequence[ScoredRun]) -> Markup:
-    present = [(run, b) for run in runs for b in _present(run, name)]
-    parts: list[Content] = [tag("h2", visible(name, 80))]
-    curves = charts.budget_chart([(run.label, b.score) for run, b in present if b.score is not None])
-    if curves:
-        parts += [tag("h3", "More samples: pass@k (solid) and maj@k (dashed), in %"), curves]
-    for run, benchmark in present:
-        if benchmark.questions:
-            parts += _run_details(run, benchmark)
-    parts.append(tag("details", tag("summary", "Settings"), _table(settings_table([run for run, _ in present], name))))
-    return tag("section", *parts)
+def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) -> _Section:
+    present = figures.parts(runs, name)
+    baseline, *others = present
+    withheld = any(part.benchmark.withheld for part in present)
+    moved = [
+        moved_table(baseline.run.label, other.run.label, found)
+        for other in others
+        if (found := moves(baseline.benchmark.questions, other.benchmark.questions))
+    ]
+    return _Section(
+        anchor=f"benchmark-{number}",
+        name=short(name),
+        withheld=withheld,
+        figures=tuple(_figure(plot) for plot in figures.of_benchmark(present)) if draw.installed() else (),
+        moved=tuple(moved),
+        parts=tuple(_run_part(part, drawn=drawn, alone=not others) for part in present if part.benchmark.questions),
+        settings=settings_table([part.run for part in present], name),
+    )
 
 
-def _run_details(run: ScoredRun, benchmark: ScoredBenchmark) -> list[Content]:
+def _run_part(part: Part, *, drawn: bool, alone: bool) -> _RunPart:
+    run, benchmark = part
     score, questions = benchmark.score, benchmark.questions
-    parts: list[Content] = [
-        tag("h3", visible(run.label, 80)),
-        tag("p", "Each cell is a question; the fuller, the more of its samples are correct.", class_="soft"),
-        charts.question_strip(questions),
-        _legend(correct="correct", wrong="not correct"),
-        charts.length_chart(questions),
-    ]
-    if score is not None and score.breakdowns:
-        groups = [_table(breakdown_table(run.label, score, by)) for by in score.breakdowns]
-        parts.append(tag("details", tag("summary", f"By {', '.join(score.breakdowns)}"), *groups))
-    if score is not None and (by_endpoint := endpoint_table([(run.label, score)])) is not None:
-        parts.append(tag("details", tag("summary", "By endpoint"), _table(by_endpoint)))
-    shown = questions[:MAX_QUESTION_ROWS]
-    some = "" if len(shown) == len(questions) else f" (the first {len(shown)} of {len(questions)})"
-    parts.append(tag("details", tag("summary", f"Questions{some}"), _legend(**_KINDS), _questions(shown)))
-    return parts
+    return _RunPart(
+        label=short(run.label),
+        figures=tuple(_figure(plot) for plot in figures.of_run(part, alone=alone))
+        if drawn and draw.installed()
+        else (),
+        breakdowns=tuple(breakdown_table(run.label, score, by) for by in score.breakdowns) if score else (),
+        endpoints=endpoint_table([(run.label, score)]) if score else None,
+        rows=tuple(_row(item, withheld=benchmark.withheld) for item in questions[:MAX_QUESTION_ROWS]),
+        n_questions=len(questions),
+    )
 
 
-def _questions(questions: Sequence[QuestionTally]) -> Markup:
-    heads = ("question", "asked", "reference", "correct", "samples", "frequent answers", "tokens")
-    rows = []
-    for item in questions:
-        tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
-        rows.append(
-            tag(
-                "tr",
-                tag("td", visible(item.question.question_id, MAX_ANSWER_CHARS)),
-                tag("td", _clip(_asked(item.question), MAX_PROMPT_CHARS), class_="prompt"),
-                tag("td", tag("code", _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS))),
-                tag("td", f"{item.correct} / {item.n}", class_="n"),
-                tag("td", charts.sample_strip(item)),
-                tag("td", _answers(item)),
-                tag("td", f"{sum(tokens) / len(tokens):.0f}" if tokens else ABSENT, class_="n"),
-            )
-        )
-    head = tag("tr", *(tag("th", name, class_="n" if name in ("correct", "tokens") else None) for name in heads))
-    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="questions"), class_="scroll")
+def _figure(plot: Plot) -> _Figure:
+    picture = draw.svg(plot)
+    return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
-def _answers(item: QuestionTally) -> Markup:
+def _row(item: QuestionTally, *, withheld: bool) -> _Row:
+    tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
+    return _Row(
+        question=visible(item.question.question_id, MAX_ANSWER_CHARS),
+        asked="" if withheld else _clip(_asked(item.question), MAX_PROMPT_CHARS),
+        reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
+        correct=item.correct,
+        n=item.n,
+        bars=_bars(item),
+        answers=() if withheld else _answers(item),
+        tokens=f"{sum(tokens) / len(tokens):,.0f}" if tokens else ABSENT,
+    )
+
+
+def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
+    found = []
+    first = 0.0
+    for kind, number in count(item.grades).items():
+        width = 100 * number / item.n if item.n else 0.0
+        if number:
+            found.append((kind, round(first, 2), round(width, 2)))
+        first += width
+    return tuple(found)
+
+
+def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
     counts = Counter(grade.extracted for grade in item.grades if grade.extracted is not None)
-    shown = [
-        join([f"{number} × ", tag("code", _clip(answer, MAX_ANSWER_CHARS))]) for answer, number in _frequent(counts)
-    ]
-    return join(part for place, answer in enumerate(shown) for part in ((tag("br"), answer) if place else (answer,)))
-
-
-def _frequent(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
+    frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_ANSWERS]
+    return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
 
 
 def _asked(question: Question) -> str:
@@ -161,26 +276,6 @@ def _asked(question: Question) -> str:
 def _clip(value: str, limit: int) -> str:
     """One line of at most `limit` characters; only the beginning of a long text is looked at."""
     return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT
-
-
-def _legend(**kinds: str) -> Markup:
-    keys = [join([tag("span", class_=f"key {kind}"), label]) for kind, label in kinds.items()]
-    return tag("p", *keys, class_="soft legend")
-
-
-def _table(table: Table, notes_class: str = "notes") -> Markup:
-    def cell(name: str, place: int, value: str) -> Markup:
-        return tag(name, value, class_="n" if place in table.numeric else None)
-
-    head = tag("tr", *(cell("th", place, value) for place, value in enumerate(table.columns)))
-    rows = [tag("tr", *(cell("td", place, value) for place, value in enumerate(row))) for row in table.rows]
-    body = tag("table", tag("caption", table.title), tag("thead", head), tag("tbody", *rows))
-    notes = [tag("li", f"[{number}] {note}") for number, note in enumerate(table.notes, 1)]
-    return join([tag("div", body, class_="scroll"), tag("ol", *notes, class_=notes_class) if notes else None])
-
-
-def _present(run: ScoredRun, name: str) -> list[ScoredBenchmark]:
-    return [run.benchmarks[name]] if name in run.benchmarks else []
 
 
 def _count(number: int, noun: str) -> str:

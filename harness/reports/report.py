@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,14 @@ from rich.console import RenderableType
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.reports.comparison_tables import paired_table, published_table
+from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
-from harness.reports.page import page
+from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.settings import flat_settings
 from harness.reports.tables import (
     Table,
     budget_table,
-    flat_settings,
     over_k_table,
     sample_table,
     score_table,
@@ -54,13 +55,20 @@ class Report:
     @cached_property
     def tables(self) -> tuple[Table, ...]:
         """Summary; scores, over k, samples, tokens, budgets, speed; paired differences, published scores."""
-        details: list[Table] = []
-        if self.scores:
-            labelled = [(run.label, score) for run, _, score in self.scores]
-            details = [score_table(labelled, with_notes=False), over_k_table(labelled), sample_table(labelled)]
-            where_any = (token_table(labelled), budget_table(labelled), speed_table(labelled))
-            details += [table for table in where_any if table is not None]
-        return (summary_table(self.runs), *details, *self._comparisons)
+        return (summary_table(self.runs), *self._numbers, *self._comparisons)
+
+    @cached_property
+    def _numbers(self) -> tuple[Table, ...]:
+        if not self.scores:
+            return ()
+        labelled = [(run.label, score) for run, _, score in self.scores]
+        where_any = (token_table(labelled), budget_table(labelled), speed_table(labelled))
+        return (
+            score_table(labelled, with_notes=False),
+            over_k_table(labelled),
+            sample_table(labelled),
+            *(table for table in where_any if table is not None),
+        )
 
     @cached_property
     def _comparisons(self) -> tuple[Table, ...]:
@@ -82,9 +90,18 @@ class Report:
         """For a spreadsheet: every number, one line a run and benchmark."""
         return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
 
-    def html(self) -> str:
-        """One self-contained page: no script, no request, everything foreign escaped and clipped."""
-        return page(self.runs, self.tables)
+    def html(self, commands: Sequence[tuple[str, str]] = ()) -> str:
+        """One self-contained page: no script, no request, everything foreign escaped and clipped.
+
+        commands: (run, what to type to have it again).
+        """
+        from harness.reports.page import Tables, page  # Jinja, which no other format needs
+
+        return page(self.runs, Tables(summary_table(self.runs), self._comparisons, self._numbers), commands)
+
+    def plots(self) -> Iterator[Plot]:
+        """Every plot, each under a name of its own; `plots.draw.write_plots` makes files of them."""
+        return every_plot(self.runs)
 
     def write(self, folder: Path) -> Path:
         """Write report.html, .md, .csv and .tex into `folder`; returns the page's path. Raises `StoreError`."""
@@ -120,9 +137,12 @@ class Report:
         return [published_table(rows)] if rows else []
 
 
-def report(run_folders: Sequence[RunFolder], published: Sequence[PublishedScore] = ()) -> Report:
+def report(
+    run_folders: Sequence[RunFolder], published: Sequence[PublishedScore] = (), *, show_withheld: bool = False
+) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
+    show_withheld: show also the questions that their card asks to keep out of what is published.
     Raises `StoreError` when a folder is no run or one of its files is damaged.
     """
-    return Report(tuple(read_runs(run_folders)), tuple(published))
+    return Report(tuple(read_runs(run_folders, show_withheld=show_withheld)), tuple(published))

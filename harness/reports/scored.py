@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.benchmarks import catalogue
+from harness.reports.history import History, read_history
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
@@ -14,38 +16,56 @@ from harness.scoring import QuestionTally, Score, score_file, tally
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
-    """One benchmark of one run. score: None before `harness score`; questions: its grades, per question."""
+    """One benchmark of one run. score: None before `harness score`; questions: its grades, per question.
+
+    withheld: nothing of its questions, answers and samples may be shown in what is published.
+    """
 
     name: str
     record: BenchmarkRecord
     score: Score | None
     questions: tuple[QuestionTally, ...]
+    withheld: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """One run. label: its folder's name, with as much of the path as tells it from the other runs of the report."""
+    """One run. label: its folder's name, with as much of the path as tells it from the other runs of the report.
+
+    history: what its log says.
+    """
 
     label: str
     manifest: Manifest
     benchmarks: dict[str, ScoredBenchmark]
+    history: History
 
 
-def read_runs(folders: Sequence[RunFolder]) -> list[ScoredRun]:
-    """The runs in the order given. Raises `StoreError` for a damaged manifest, scores, questions or grades file."""
+def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False) -> list[ScoredRun]:
+    """The runs in the order given. show_withheld: show also what a card asks to keep out of what is published.
+
+    Raises `StoreError` for a damaged manifest, scores, questions or grades file.
+    """
     runs = []
     for label, folder in zip(labels(folders), folders, strict=True):
         manifest = Manifest.load(folder)
-        benchmarks = {name: _benchmark(folder.benchmark(name), record) for name, record in manifest.benchmarks.items()}
-        runs.append(ScoredRun(label, manifest, benchmarks))
+        benchmarks = {
+            name: _benchmark(
+                folder.benchmark(name),
+                record,
+                withheld=not (show_withheld or catalogue.may_publish(name, record.settings)),
+            )
+            for name, record in manifest.benchmarks.items()
+        }
+        runs.append(ScoredRun(label, manifest, benchmarks, read_history(folder)))
     return runs
 
 
-def _benchmark(folder: BenchmarkFolder, record: BenchmarkRecord) -> ScoredBenchmark:
+def _benchmark(folder: BenchmarkFolder, record: BenchmarkRecord, *, withheld: bool) -> ScoredBenchmark:
     score = score_file.read(folder)
     if score is None or not folder.questions.is_file() or not folder.grades.is_file():
-        return ScoredBenchmark(folder.name, record, score, ())
+        return ScoredBenchmark(folder.name, record, score, (), withheld)
     chosen = None if record.plan.question_ids is None else set(record.plan.question_ids)
     questions = [q for q in question_file.read(folder) if chosen is None or q.question_id in chosen]
     tallies = tally(questions, grade_file.read(folder), record.plan.samples).questions if questions else ()
-    return ScoredBenchmark(folder.name, record, score, tallies)
+    return ScoredBenchmark(folder.name, record, score, tallies, withheld)

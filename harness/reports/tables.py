@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.core.inert import safe_name, visible
 from harness.reports.scored import ScoredRun
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
-
-MAX_SETTING_CHARS = 400
-"""Longest setting (a system prompt, say) in the table of settings."""
-
-MAX_SETTING_DEPTH = 6
-"""Levels of nested settings that get a row each; deeper ones stand as they are."""
+from harness.scoring.moves import Move
 
 MAX_CELL_CHARS = 80
-"""Longest run, model or setting text in a table."""
+"""Longest run, model or benchmark name in a table."""
+
+MAX_MOVED = 15
+"""Questions that fell, and as many that rose, in a table of two runs."""
 
 ABSENT = "–"
 
@@ -303,43 +300,29 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     return Table(f"{short(label)} by {short(by)}, in %, with 95 % intervals", columns, rows, (), frozenset(range(1, 5)))
 
 
-def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
-    """The settings of the runs side by side; a field in which they differ ends in an asterisk."""
-    columns = [run for run in runs if benchmark in run.benchmarks]
-    settings = [flat_settings(run, benchmark) | _circumstances(run) for run in columns]
-    fields = list(dict.fromkeys(name for one in settings for name in one))
-    rows = []
-    for name in fields:
-        values = [setting_text(one.get(name), MAX_SETTING_CHARS) for one in settings]
-        rows.append((short(name) + (" *" if len(set(values)) > 1 else ""), *values))
-    notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
-    return Table(f"Settings of {short(benchmark)}", ("setting", *(short(r.label) for r in columns)), tuple(rows), notes)
-
-
-def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity and settings of one benchmark's samples by name: `max_tokens`, where `sampling.max_tokens` is the only
-    field of that last name."""
-    record = run.benchmarks[benchmark].record
-    found = _flat({**record.settings, **record.identity, "samples": record.plan.samples})
-    last = Counter(name.rsplit(".", 1)[-1] for name in found)
-    return {(tail if last[tail := name.rsplit(".", 1)[-1]] == 1 else name): value for name, value in found.items()}
-
-
-def _circumstances(run: ScoredRun) -> dict[str, object]:
-    """What is known of the run as a whole."""
-    manifest = run.manifest
-    known = {"created": manifest.created, "harness": manifest.harness_version, "environment": manifest.environment}
-    return _flat(known)
-
-
-def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and prefix.count(".") < MAX_SETTING_DEPTH:
-            found.update(_flat(value, f"{prefix}{key}."))
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
+def moved_table(baseline: str, other: str, moves: Sequence[Move]) -> Table:
+    """The questions that a run answers right less often than the baseline, what fell most first; then those it answers
+    more often. p by Fisher's exact test, by Holm over all questions of both."""
+    fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
+    risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
+    rows = tuple(
+        (
+            short(move.question.question_id),
+            f"{move.first_correct} / {move.first_n}",
+            f"{move.second_correct} / {move.second_n}",
+            f"{100 * move.change:+.1f}",
+            "<0.001" if move.p < 0.001 else f"{move.p:.3f}",
+        )
+        for move in (*fallen, *risen)
+    )
+    worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
+    return Table(
+        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed)",
+        ("question", short(baseline), short(other), "points", "p"),
+        rows,
+        (),
+        frozenset(range(1, 5)),
+    )
 
 
 def _note(notes: list[str], label: str, benchmark: str, score: Score) -> str:
@@ -350,11 +333,8 @@ def _note(notes: list[str], label: str, benchmark: str, score: Score) -> str:
 
 
 def short(text: str) -> str:
+    """A name, inert and bounded."""
     return visible(text, MAX_CELL_CHARS)
-
-
-def setting_text(value: object, limit: int = MAX_CELL_CHARS) -> str:
-    return "not set" if value is None else visible(str(value), limit)
 
 
 def _milliseconds(seconds: float | None) -> str:

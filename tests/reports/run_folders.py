@@ -9,12 +9,14 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.files import write_atomically
-from harness.core.records import Grade, Message, Question, Verdict
+from harness.core.records import Grade, Message, Question, Sample, Timing, Usage, Verdict
 from harness.runs import grades as grade_file
 from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder
+from harness.runs.log import RunLog
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.scoring import score_benchmark
+from harness.scoring.workload import Ledger, Workload
 
 Spoil = Callable[[str], str]
 
@@ -31,15 +33,23 @@ def write_run(
     cut: float = 0.0,
     missing: float = 0.0,
     scored: bool = True,
+    settings: dict[str, Any] | None = None,
+    environment: dict[str, Any] | None = None,
+    n_failures: int = 0,
 ) -> RunFolder:
-    """A run of (benchmark, questions, samples); `spoil` rewrites every foreign text; cut, missing: shares."""
+    """A run of (benchmark, questions, samples); `spoil` rewrites every foreign text; cut, missing: shares.
+
+    settings: of its records; environment: of its manifest; n_failures: failed requests in its log.
+    """
     generator = random.Random(seed)
     folder = RunFolder(path)
     folder.path.mkdir(parents=True)
     records: dict[str, BenchmarkRecord] = {}
     for name, n_questions, n_samples in benchmarks:
-        settings = {"model": model, "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}}
-        records[name] = BenchmarkRecord(identity={**settings, **(identity or {})}, plan=Plan(samples=n_samples))
+        asked = {"model": model, "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}}
+        records[name] = BenchmarkRecord(
+            identity={**asked, **(identity or {})}, plan=Plan(samples=n_samples), settings=settings or {}
+        )
         place = folder.benchmark(name)
         place.create()
         questions = [_question(name, number, n_questions, spoil) for number in range(n_questions)]
@@ -52,9 +62,55 @@ def write_run(
         ]
         if scored:
             grade_file.write(place, grades)
-            write_atomically(place.scores, codec.pretty(score_benchmark(questions, grades, n_samples)))
-    Manifest(harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model=model, benchmarks=records).save(folder)
+            score = score_benchmark(questions, grades, n_samples, workload=_workload(grades, generator))
+            write_atomically(place.scores, codec.pretty(score))
+    Manifest(
+        harness_version="0.1.0",
+        created="2026-01-01T00:00:00+00:00",
+        model=model,
+        benchmarks=records,
+        environment=environment or {},
+    ).save(folder)
+    with RunLog(folder) as log:
+        log.write("session_started", owed=1, done=0)
+        for number in range(n_failures):
+            log.write(
+                "request_failed",
+                task=[benchmarks[0][0], "q000", 0],
+                endpoint=spoil("http://10.0.0.1:8000/v1"),
+                kind=("status", "connect")[number % 3 == 0],
+                status=None if number % 3 == 0 else 503,
+                message=spoil(f"overloaded {number}"),
+                attempt=1,
+            )
+        log.write("session_ended", done=1, failures=n_failures, retries=n_failures, stopped="")
     return folder
+
+
+def _workload(grades: Sequence[Grade], generator: random.Random) -> Workload | None:
+    """As if each reply had come at about 40 tokens a second, eight at a time, with a night in between."""
+    ledger = Ledger()
+    for place, grade in enumerate(grades):
+        seconds = (grade.completion_tokens or 0) / 40
+        ledger.observe(
+            Sample(
+                benchmark=grade.benchmark,
+                question_id=grade.question_id,
+                sample_index=grade.sample_index,
+                text="",
+                reasoning=None,
+                finish_reason="stop",
+                usage=Usage(prompt_tokens=100, completion_tokens=grade.completion_tokens, reasoning_tokens=5),
+                timing=Timing(
+                    started=1_767_225_600.0 + 20.0 * place + (36_000.0 if place > len(grades) / 2 else 0.0),
+                    first_token=min(seconds, generator.uniform(0.2, 0.9)),
+                    total=seconds,
+                ),
+                endpoint="http://10.0.0.1:8000/v1",
+                attempts=1 + (place % 10 == 0),
+            )
+        )
+    return ledger.workload([grade.key for grade in grades])
 
 
 def _question(name: str, number: int, of: int, spoil: Spoil) -> Question:

@@ -72,7 +72,7 @@ def test_published_scores_of_the_model_stand_beside_the_run(tmp_path: Path) -> N
     table = report([folder], load_published()).tables[-1]
     assert {row[2] for row in table.rows} == {"pass@1", "maj@64"}
     assert any("github.com/sgl-project" in note for note in table.notes)
-    assert any("temperature 0.6 here, 0.8 there" in row[-1] for row in table.rows)
+    assert any("temperature: 0.6 here, 0.8 there" in row[-1] for row in table.rows)
 
 
 def test_a_partial_score_shows_its_bounds_instead_of_an_error(tmp_path: Path) -> None:

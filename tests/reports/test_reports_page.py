@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import http.server
 import os
@@ -19,8 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
+from harness.reports import page as page_module
 from harness.reports import report
-from harness.reports.markup import tag
+from harness.reports.plots import draw
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 
@@ -28,8 +30,8 @@ TAGS = set(
     re.findall(
         r"\w+",
         """
-        html head meta title style body main section h1 h2 h3 p div table caption thead tbody tr th td ol li
-        details summary code br span footer svg g rect line circle polyline path text
+        html head meta title style body main header nav a section h1 h2 h3 h4 p div dl dt dd table thead tbody tr th td
+        ol li details summary code br span figure figcaption footer svg g defs clippath rect line path text
         """,
     )
 )
@@ -74,7 +76,10 @@ def test_a_page_of_hostile_texts_holds_only_our_elements_and_no_handler_or_link(
     found = Elements(hostile_page(tmp_path, "http://example.invalid"))
     assert found.tags <= TAGS
     names = {name for name, _ in found.attributes}
-    assert not names & {"href", "src", "style", "action", "data", "srcset", "xlink:href"}
+    assert not names & {"src", "style", "action", "data", "srcset", "xlink:href"}
+    assert {value for name, value in found.attributes if name == "href"} <= {
+        "#benchmark-1", "#benchmark-2", "#benchmark-3", "#numbers", "#making"
+    }  # fmt: skip
     assert not any(name.startswith("on") for name in names)
     assert any("<script>fetch(" in text for text in found.texts)
 
@@ -84,9 +89,8 @@ def test_the_policy_allows_nothing_but_the_pages_own_style(tmp_path: Path) -> No
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
     assert re.fullmatch(
-        r"default-src &#x27;none&#x27;; style-src &#x27;sha256-[\w+/=]+&#x27;; "
-        r"base-uri &#x27;none&#x27;; form-action &#x27;none&#x27;",
-        policy[1],
+        r"default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'none'",
+        html.unescape(policy[1]),
     )
     assert page.index("Content-Security-Policy") < page.index("<style>")
 
@@ -97,8 +101,9 @@ def test_the_same_runs_make_the_same_page(tmp_path: Path) -> None:
 
 
 def test_long_texts_are_clipped_and_the_page_stays_small(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", benchmarks=[("demo", 4, 2)], spoil=lambda text: text + "x" * 1_000_000)
-    assert len(report([folder]).html()) < 60_000
+    short = report([write_run(tmp_path / "short", benchmarks=[("demo", 4, 2)])]).html()
+    long = write_run(tmp_path / "long", benchmarks=[("demo", 4, 2)], spoil=lambda text: text + "x" * 1_000_000)
+    assert len(report([long]).html()) < len(short) + 10_000
 
 
 def test_a_large_benchmark_lists_its_first_questions_and_says_so(tmp_path: Path) -> None:
@@ -113,42 +118,75 @@ def test_settings_that_differ_between_runs_are_marked(tmp_path: Path) -> None:
     assert "<td>top_p</td><td>0.95</td><td>0.95</td>" in page
 
 
-def test_the_curve_of_pass_at_k_is_drawn_through_the_scores_own_values(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
-    score = made.scores[0][2]
-    line = re.search(r'class="curve pass s0" points="([^"]*)"', made.html())
-    assert line is not None
-    heights = [float(point.split(",")[1]) for point in line[1].split()]
-    assert heights == pytest.approx([210 - 200 * score.pass_at[k] for k in (1, 2, 4)], abs=0.06)
-
-
-def test_dot_and_error_bars_stand_where_the_score_says(tmp_path: Path) -> None:
+def test_the_headline_is_the_accuracy_with_both_intervals_by_their_names(tmp_path: Path) -> None:
     made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
     score = made.scores[0][2]
     assert score.accuracy is not None
     assert score.sampling_interval is not None
-    left, scale = 270, (720 - 270 - 60)
-    dot = re.search(r'class="dot" cx="([\d.]+)"', made.html())
-    bar = re.search(r'class="error thick" x1="([\d.]+)" x2="([\d.]+)"', made.html())
-    assert dot is not None
-    assert bar is not None
-    assert float(dot[1]) == pytest.approx(left + score.accuracy * scale, abs=0.06)
-    assert [float(bar[1]), float(bar[2])] == pytest.approx(
-        [left + end * scale for end in score.sampling_interval], abs=0.06
+    texts = "".join(Elements(made.html()).texts)
+    low, high = (f"{100 * end:.1f}" for end in score.sampling_interval)
+    assert re.search(rf"demo\s*{100 * score.accuracy:.1f} %\s*these questions, run again{low}–{high}", texts)
+
+
+def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / "base", strength=0.9), write_run(tmp_path / "worse", strength=0.1)]
+    texts = " ".join(Elements(report(runs).html()).texts)
+    assert re.search(r"Questions that moved: [1-6] fell, 0 rose", texts)
+    assert re.search(r"q00\d 4 / 4 [01] / 4 -\d", texts)
+
+
+def test_failed_requests_stand_with_their_endpoint_and_number(tmp_path: Path) -> None:
+    page = report([write_run(tmp_path / "run", n_failures=9)]).html()
+    assert "<td>http://10.0.0.1:8000/v1</td><td>status 503</td>" in page
+    assert re.search(r"status 503</td><td[^>]*>6</td><td>overloaded 8<", page)
+    assert "Failed requests" not in report([write_run(tmp_path / "calm")]).html()
+
+
+def test_the_page_says_how_long_it_took_and_what_it_cost(tmp_path: Path) -> None:
+    run = write_run(
+        tmp_path / "run", settings={"prices": {"prompt": 1.0, "completion": 2.0}}, environment={"engine": "vllm 0.33"}
     )
+    made = report([run])
+    workload = made.scores[0][2].workload
+    assert workload is not None
+    cost = (workload.prompt_tokens + 2 * workload.completion_tokens) / 1e6
+    rows = dict(re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td></tr>", made.html()))
+    assert rows["cost"] == f"{cost:,.2f} USD"
+    assert rows["tokens out"] == f"{workload.completion_tokens:,}"
+    assert rows["engine"] == "vllm 0.33"
+    assert rows["requests for them"] == str(24 + 3)
 
 
-def test_the_histogram_counts_every_sample_by_its_verdict(tmp_path: Path) -> None:
-    made = report([write_run(tmp_path / "run", benchmarks=[("demo", 6, 4)])])
-    score = made.scores[0][2]
-    bars = re.findall(r"tokens: (\d+) correct, (\d+) not", made.html())
-    assert sum(int(correct) for correct, _ in bars) == score.n_correct
-    assert sum(int(other) for _, other in bars) == score.n_samples - score.n_correct
+def test_every_benchmark_of_several_has_its_place_to_go_to(tmp_path: Path) -> None:
+    page = report([write_run(tmp_path / "run", benchmarks=[("a", 3, 2), ("b", 3, 2)])]).html()
+    for anchor in re.findall(r'href="#([^"]*)"', page):
+        assert f'id="{anchor}"' in page
+
+
+def test_a_report_without_the_plots_extra_has_its_tables_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(tmp_path / "run")
+    assert "<figure" in report([folder]).html()
+    monkeypatch.setattr(draw, "installed", lambda: False)
+    page = report([folder]).html()
+    assert "<figure" not in page
+    assert "they need the extra <code>report</code>" in page
+    assert "Scores in %" in page
+
+
+def test_more_runs_than_can_be_drawn_have_tables_and_say_so(tmp_path: Path) -> None:
+    few, many = 2, 26
+    benchmarks = [(f"b{number:02}", 2, 2) for number in range(many)]
+    assert "Plots of single runs are left out" in report([write_run(tmp_path / "many", benchmarks=benchmarks)]).html()
+    page = report([write_run(tmp_path / "few", benchmarks=benchmarks[:few])]).html()
+    assert "Plots of single runs are left out" not in page
 
 
 @given(st.text(max_size=60))
-def test_any_text_comes_back_as_itself_from_content_and_attribute(text: str) -> None:
-    found = Elements(tag("p", text, title=text))
+def test_any_text_comes_back_inert_from_content_and_attribute(text: str) -> None:
+    template = page_module._environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    found = Elements(template.render(text=text))
     assert "".join(found.texts) == visible(text)
     assert found.attributes == {("title", visible(text))}
     assert found.tags == {"p"}

@@ -1,0 +1,93 @@
+"""Which plots a report has: of all runs, of a benchmark in several runs, of one benchmark in one run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.reports.plots.accuracy import Labelled, accuracy_plot, budget_plot, curve_plot
+from harness.reports.plots.plot import Plot
+from harness.reports.plots.questions import question_plot, scatter_plot
+from harness.reports.plots.samples import sample_plots
+from harness.reports.plots.speed import speed_plots
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.scoring.moves import pairs
+
+MAX_PAIRS = 24
+"""Benchmarks of runs that get plots of their own; each takes about half a second. More have their tables."""
+
+
+class Part(NamedTuple):
+    """One benchmark of one run."""
+
+    run: ScoredRun
+    benchmark: ScoredBenchmark
+
+
+def parts(runs: Sequence[ScoredRun], name: str) -> list[Part]:
+    """The runs that hold the benchmark `name`."""
+    return [Part(run, run.benchmarks[name]) for run in runs if name in run.benchmarks]
+
+
+def names(runs: Sequence[ScoredRun]) -> list[str]:
+    """Every benchmark of the runs, in the order of their first occurrence."""
+    return list(dict.fromkeys(name for run in runs for name in run.benchmarks))
+
+
+def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
+    """The accuracy of everything, where there are at least two scores."""
+    every = [part for name in names(runs) for part in parts(runs, name)]
+    scored = [
+        Labelled(part.benchmark.name if len(runs) == 1 else f"{part.run.label} · {part.benchmark.name}", score)
+        for part in every
+        if (score := part.benchmark.score) is not None
+    ]
+    return _present([accuracy_plot(scored)]) if len(scored) > 1 else []
+
+
+def of_benchmark(present: Sequence[Part]) -> list[Plot]:
+    """What one benchmark shows in several runs: accuracy against budget, and each run against the first."""
+    if len(present) < 2:
+        return []
+    scored = [Labelled(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
+    first, *others = present
+    shared = ((other, pairs(first.benchmark.questions, other.benchmark.questions)) for other in others)
+    scatters = [scatter_plot(first.run.label, other.run.label, paired) for other, paired in shared if paired]
+    return _present([budget_plot(scored), *scatters])
+
+
+def of_run(part: Part, *, alone: bool) -> list[Plot]:
+    """What one benchmark shows in one run. alone: no other run has it, so that its budgets are drawn here."""
+    score, questions = part.benchmark.score, part.benchmark.questions
+    if score is None:
+        return []
+    grades = [grade for item in questions for grade in item.grades]
+    return _present(
+        [
+            curve_plot(score),
+            budget_plot([Labelled(part.benchmark.name, score)]) if alone else None,
+            question_plot(questions),
+            *sample_plots(grades),
+            *speed_plots(score.workload),
+        ]
+    )
+
+
+def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
+    """All plots, each under a name of its own, for files."""
+    for plot in overview(runs):
+        yield plot
+    for name in names(runs):
+        present = parts(runs, name)
+        for number, plot in enumerate(of_benchmark(present)):
+            again = f"-{number}" if plot.name == "scatter" else ""
+            yield dataclasses.replace(plot, name=f"{name}-{plot.name}{again}", subject=name)
+        for part in present:
+            for plot in of_run(part, alone=len(present) == 1):
+                stem = name if len(runs) == 1 else f"{part.run.label}-{name}"
+                yield dataclasses.replace(plot, name=f"{stem}-{plot.name}", subject=f"{part.run.label} · {name}")
+
+
+def _present(plots: Sequence[Plot | None]) -> list[Plot]:
+    return [plot for plot in plots if plot is not None]

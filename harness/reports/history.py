@@ -1,0 +1,94 @@
+"""What the log of a run says of its sessions and its failed requests: a line each, bounded, foreign text inert."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from harness.core import codec
+from harness.core.inert import visible
+from harness.runs.layout import RunFolder
+from harness.runs.safe_open import open_for_reading
+
+MAX_LINE_BYTES = 64 * 1024
+"""Longer lines of a log are not read; none of ours is."""
+
+MAX_CAUSES = 200
+"""Different causes of failure that are kept apart."""
+
+MAX_MESSAGE_CHARS = 200
+
+
+@dataclass(slots=True)
+class Failures:
+    """Failed requests of one endpoint and kind. message: of the latest."""
+
+    endpoint: str
+    kind: str
+    status: int | None
+    count: int = 0
+    message: str = ""
+
+
+@dataclass(slots=True)
+class History:
+    """sessions: starts of the run. unfinished: sessions without an end in the log (killed, or still going).
+
+    retries: requests made again. failures: the most frequent cause first. stopped: why the last session ended early.
+    """
+
+    sessions: int = 0
+    unfinished: int = 0
+    retries: int = 0
+    stopped: str = ""
+    failures: list[Failures] = field(default_factory=list)
+
+
+class _Event(msgspec.Struct, frozen=True):
+    event: str
+    endpoint: str = ""
+    kind: str = ""
+    status: int | None = None
+    message: str = ""
+    retries: int = 0
+    stopped: Any = ""
+
+
+def read_history(folder: RunFolder) -> History:
+    """The history of a run; an empty one where it has no log. Damaged lines do not count."""
+    history = History()
+    causes: dict[tuple[str, str, int | None], Failures] = {}
+    for event in _events(folder):
+        match event.event:
+            case "session_started":
+                history.sessions += 1
+                history.stopped = ""
+            case "session_ended":
+                history.unfinished -= 1
+                history.retries += event.retries
+                history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
+            case "request_failed":
+                key = (event.endpoint, event.kind, event.status)
+                if key in causes or len(causes) < MAX_CAUSES:
+                    cause = causes.setdefault(key, Failures(*key))
+                    cause.count += 1
+                    cause.message = visible(event.message, MAX_MESSAGE_CHARS)
+    history.unfinished = max(0, history.unfinished + history.sessions)
+    history.failures = sorted(causes.values(), key=lambda cause: (-cause.count, cause.endpoint, cause.kind))
+    return history
+
+
+def _events(folder: RunFolder) -> Iterator[_Event]:
+    try:
+        with open_for_reading(folder.log) as log:
+            for line in log:
+                if b'"session_' in line or b'"request_failed"' in line:
+                    with contextlib.suppress(codec.DecodeError):
+                        if len(line) <= MAX_LINE_BYTES:
+                            yield codec.decode(line, _Event)
+    except OSError:
+        return

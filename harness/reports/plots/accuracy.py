@@ -1,0 +1,168 @@
+"""Plots of scores: accuracy with its intervals, accuracy within a budget of tokens, and more samples a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.reports.plots.plot import BUDGET_AXIS, INK, SERIES, SHARE, SHARE_AXIS, SOFT, Cell, Plot, axis, label
+from harness.reports.plots.plot import series as series_of
+from harness.scoring import Score
+from harness.scoring.intervals import Interval
+
+_LINE = 15
+"""Pixels of one line of text above a row."""
+
+
+class Labelled(NamedTuple):
+    """A score under the name that tells it from the others of the plot."""
+
+    label: str
+    score: Score
+
+
+def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
+    """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval."""
+    rows: list[tuple[Cell, ...]] = []
+    height = 0
+    for name, score in scores:
+        if score.accuracy is None:
+            continue
+        above = height + 6
+        height = above + _LINE * (label(name).count("\n") + 1) + 24
+        sampling, question = _ends(score.sampling_interval), _ends(score.question_interval)
+        rows.append((name, f"{100 * score.accuracy:.1f} %", above, height - 12, score.accuracy, *sampling, *question))
+    if not rows:
+        return None
+    down = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "reverse": True, "nice": False}}
+    across = {"scale": SHARE, **SHARE_AXIS, "grid": True}
+
+    def text(field: str, x: object, align: str, colour: str) -> dict[str, Any]:
+        mark = {"type": "text", "align": align, "baseline": "top", "lineBreak": "\n", "color": colour}
+        return {"mark": mark, "encoding": {"x": x, "y": {"field": "above", **down}, "text": {"field": field}}}
+
+    drawing = {
+        "height": height,
+        "encoding": {"y": {"field": "y", **down}},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.5, "color": SERIES[0]},
+                "encoding": {"x": axis("question_low", None, **across), "x2": {"field": "question_high"}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 6, "opacity": 0.45, "color": SERIES[0]},
+                "encoding": {"x": axis("sampling_low", None, scale=SHARE), "x2": {"field": "sampling_high"}},
+            },
+            {
+                "mark": {"type": "point", "size": 56, "color": SERIES[0]},
+                "encoding": {"x": axis("accuracy", None, scale=SHARE)},
+            },
+            text("series", {"value": 0}, "left", SOFT),
+            text("value", {"value": "width"}, "right", INK),
+        ],
+    }
+    return Plot(
+        name="accuracy",
+        title="Accuracy",
+        summary="Thick line: 95 % interval if the same questions were run again. Thin line: if other questions of the "
+        "kind were asked.",
+        columns=(
+            "series",
+            "value",
+            "above",
+            "y",
+            "accuracy",
+            *(f"{kind}_{end}" for kind in ("sampling", "question") for end in ("low", "high")),
+        ),
+        rows=tuple(rows),
+        drawing=drawing,
+    )
+
+
+def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
+    """Accuracy against the token budget, one line a score; None where no score has budgets."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.budget, one.accuracy, *_ends(one.sampling_interval), one.cut)
+        for name, score in scores
+        for one in score.budgets
+    ]
+    labels = list(dict.fromkeys(str(row[0]) for row in rows))
+    if len({row[1] for row in rows}) < 2:
+        return None
+    drawing = _curves(
+        labels,
+        axis("budget", "completion tokens allowed", scale={"type": "log", "base": 2, "nice": False}, **BUDGET_AXIS),
+        "accuracy",
+    )
+    return Plot(
+        name="budgets",
+        title="Accuracy against token budget",
+        summary="Had every reply longer than the budget counted as wrong. Bands: 95 % sampling intervals.",
+        columns=("series", "budget", "accuracy", "low", "high", "cut"),
+        rows=tuple(rows),
+        drawing=drawing,
+    )
+
+
+def curve_plot(score: Score) -> Plot | None:
+    """pass@k, pass^k and maj@k against k with their sampling intervals; None for a single k."""
+    kinds = {
+        "pass@k: any of k right": (score.pass_at, score.pass_at_intervals),
+        "maj@k: the majority right": (score.maj_at, score.maj_at_intervals),
+        "pass^k: all k right": (score.pass_hat, score.pass_hat_intervals),
+    }
+    rows: list[tuple[Cell, ...]] = []
+    for name, (values, intervals) in kinds.items():
+        for k, value in sorted(values.items()):
+            found = intervals.get(k)
+            rows.append((name, k, value, *_ends(found.sampling_interval if found else None)))
+    ks = sorted(score.pass_at)
+    if len(ks) < 2:
+        return None
+    labels = list(dict.fromkeys(str(row[0]) for row in rows))
+    drawing = _curves(
+        labels,
+        axis("k", "samples a question, k", scale={"type": "log", "base": 2, "nice": False}, values=ks, format="d"),
+        "value",
+    )
+    most = ks[-1]
+    return Plot(
+        name="curves",
+        title="More samples",
+        summary=f"With {most} samples a question: any right {score.pass_at[most]:.0%}, the majority right "
+        f"{score.maj_at[most]:.0%}. Bands: 95 % sampling intervals.",
+        columns=("series", "k", "value", "low", "high"),
+        rows=tuple(rows),
+        drawing=drawing,
+    )
+
+
+def _curves(labels: Sequence[str], x: Mapping[str, Any], value: str) -> dict[str, Any]:
+    """Lines with dots on bands, one colour and shape a label."""
+    colour = series_of(labels)
+    return {
+        "encoding": {"x": x},
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.16},
+                "encoding": {
+                    "y": axis("low", None, scale=SHARE, **SHARE_AXIS),
+                    "y2": {"field": "high"},
+                    "color": colour,
+                },
+            },
+            {"mark": {"type": "line"}, "encoding": {"y": axis(value, None, scale=SHARE), "color": colour}},
+            {
+                "mark": {"type": "point", "size": 40},
+                "encoding": {
+                    "y": axis(value, None, scale=SHARE),
+                    "color": colour,
+                    "shape": series_of(labels, shapes=True),
+                },
+            },
+        ],
+    }
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)

@@ -1,0 +1,161 @@
+"""What a plot is: rows of data, a sentence that says what is to be seen, and how Vega-Lite draws them. Pure.
+
+Every plot is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in a grid on a screen, and in print.
+Foreign text is data in a plot, never part of an expression.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.core.inert import csv_cell, visible
+
+Cell = str | float | int | None
+
+WIDTH = 384
+"""Pixels of a plot with its axes."""
+
+HEIGHT = 200
+"""Pixels between the axes of a plot, unless it has rows."""
+
+LABEL_CHARS = 56
+"""Characters of a label in one line of a plot; a longer one goes on in the next."""
+
+MAX_LABEL_CHARS = 3 * LABEL_CHARS
+
+INK, SOFT, AXIS, GRID = "#1f2328", "#59636e", "#8c959f", "#e3e7eb"
+"""Text, lesser text, axis lines, grid lines: in daylight. `page.css` has the dark twin of each colour."""
+
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
+"""Runs or curves in this order, then from the start: told apart by colour-blind readers (after Okabe and Ito 2008)."""
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+"""Marks that go with `SERIES`, for readers and printers without colour."""
+
+CONFIG: Mapping[str, Any] = {
+    "aria": False,  # the figure says it once, in a sentence; a role on each of 800 dots says nothing
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": SOFT,
+        "labelFontSize": 11,
+        "titleColor": SOFT,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "titlePadding": 6,
+        "domainColor": AXIS,
+        "tickColor": AXIS,
+        "gridColor": GRID,
+        "tickSize": 4,
+    },
+    "axisY": {"domain": False, "ticks": False, "tickCount": 5, "labelPadding": 6},
+    "axisX": {"grid": False, "tickCount": 6},
+    "legend": {
+        "orient": "top",
+        "title": None,
+        "labelColor": INK,
+        "labelFontSize": 11,
+        "labelLimit": 0,
+        "symbolSize": 70,
+        "symbolStrokeWidth": 2,
+        "columnPadding": 12,
+        "rowPadding": 3,
+        "offset": 8,
+    },
+    "title": {"anchor": "start", "color": INK, "fontSize": 13, "subtitleColor": SOFT, "subtitleFontSize": 11},
+    "text": {"color": INK, "fontSize": 11},
+    "line": {"strokeWidth": 2},
+    "area": {"opacity": 0.18},
+    "point": {"filled": True, "size": 36, "opacity": 1},
+}
+
+SHARE: Mapping[str, Any] = {"domain": [0, 1], "nice": False}
+"""Scale of a fraction."""
+
+SHARE_AXIS: Mapping[str, Any] = {"format": ".0%"}
+
+TOKENS_AXIS: Mapping[str, Any] = {"format": ",d"}
+
+BUDGET_AXIS: Mapping[str, Any] = {
+    "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
+}
+"""Budgets double, and are called by their binary thousands: 512, 4k, 32k."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """name: of its files, without suffix. title: a heading. summary: what is to be seen, in words, with its numbers.
+
+    columns, rows: the data, fractions not percent. drawing: Vega-Lite's specification of `rows`, its `field`s being
+    `columns`. subject: run and benchmark, for a picture that stands alone.
+    """
+
+    name: str
+    title: str
+    summary: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    drawing: Mapping[str, Any] = field(repr=False)
+    subject: str = ""
+
+    def csv(self) -> str:
+        """The data; text that would start a formula in a spreadsheet does not."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([csv_cell(visible(c)) if isinstance(c, str) else c for c in row] for row in self.rows)
+        return buffer.getvalue()
+
+    def specification(self, *, titled: bool = False) -> dict[str, Any]:
+        """The whole specification. titled: with heading and subject, and opaque, for a file of its own."""
+        values = [dict(zip(self.columns, map(_shown, row), strict=True)) for row in self.rows]
+        whole: dict[str, Any] = {
+            "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+            "width": WIDTH,
+            "height": HEIGHT,
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "padding": 2,
+            "data": {"values": values},
+            **self.drawing,
+            "config": dict(CONFIG),
+        }
+        if titled:
+            whole["title"] = {"text": self.title, "subtitle": label(self.subject).split("\n")}
+            whole["background"] = "#ffffff"
+            whole["padding"] = 12
+        return whole
+
+
+def label(text: str) -> str:
+    """Foreign text as a label: inert, broken into lines, its end left out only beyond three of them."""
+    lines = textwrap.wrap(visible(text, MAX_LABEL_CHARS), LABEL_CHARS, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
+    """Colour (and shape) of each label, in their order; the legend breaks lines where the labels do."""
+    legend: Any = {"labelExpr": "split(datum.label, '\\n')", "symbolOpacity": 1, "symbolStrokeWidth": 0}
+    if any(len(text) > LABEL_CHARS // len(labels) for text in labels):
+        legend["columns"] = 1
+    shown = [label(text) for text in labels]
+    colours = [SERIES[place % len(SERIES)] for place in range(len(shown))]
+    found: dict[str, Any] = {"scale": {"domain": shown, "range": colours}, "legend": legend if len(shown) > 1 else None}
+    if shapes:
+        marks = [SHAPES[place % len(SHAPES)] for place in range(len(shown))]
+        found = {"scale": {"domain": shown, "range": marks}, "legend": found["legend"]}
+    return {"field": "series", "type": "nominal", "sort": None, **found}
+
+
+def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """A quantitative position by the column `name`."""
+    return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
+
+
+def _shown(cell: Cell) -> Cell:
+    return label(cell) if isinstance(cell, str) else cell

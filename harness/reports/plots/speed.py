@@ -1,0 +1,75 @@
+"""Plots of a run's way: tokens a second, and how long replies took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.reports.plots.plot import HEIGHT, SERIES, Cell, Plot, axis
+from harness.reports.plots.plot import series as series_of
+from harness.scoring.workload import Slice, Workload
+
+MIN_FINISHED = 8
+"""Samples of a run too short for a line."""
+
+
+def speed_plots(workload: Workload | None) -> list[Plot]:
+    """Throughput and latency along the busy time; none for a handful of samples."""
+    if workload is None or workload.n_samples < MIN_FINISHED or not workload.slices:
+        return []
+    unit, seconds = _unit(workload.busy_s)
+    found = []
+    made = [(one.start / seconds, one.tokens_per_s, one.in_flight) for one in workload.slices]
+    if all(rate is not None for _, rate, _ in made):
+        mean = sum(rate or 0.0 for _, rate, _ in made) / len(made)
+        found.append(
+            Plot(
+                name="throughput",
+                title="Throughput",
+                summary=f"{mean:,.0f} completion tokens a second on average, over the time with requests in flight.",
+                columns=("time", "tokens_per_s", "in_flight"),
+                rows=tuple(made),
+                drawing={
+                    "height": HEIGHT,
+                    "mark": {"type": "area", "color": SERIES[0], "line": {"color": SERIES[0]}, "interpolate": "step"},
+                    "encoding": {"x": axis("time", unit), "y": axis("tokens_per_s", "tokens/s", format=",~f")},
+                },
+            )
+        )
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.start / seconds, value)
+        for name, of in _LATENCIES.items()
+        for one in workload.slices
+        if (value := of(one)) is not None
+    ]
+    names = [name for name in _LATENCIES if any(row[0] == name for row in rows)]
+    found.append(
+        Plot(
+            name="latency",
+            title="Latency",
+            summary="Seconds from the request, of the replies that ended in each slice of the run.",
+            columns=("series", "time", "seconds"),
+            rows=tuple(rows),
+            drawing={
+                "mark": {"type": "line", "point": {"size": 14}},
+                "encoding": {
+                    "x": axis("time", unit),
+                    "y": axis("seconds", "seconds", format=",~f"),
+                    "color": series_of(names),
+                },
+            },
+        )
+    )
+    return found
+
+
+_LATENCIES: dict[str, Callable[[Slice], float | None]] = {
+    "reply, 95 %": lambda one: one.latency_p95,
+    "reply, median": lambda one: one.latency_p50,
+    "first token, median": lambda one: one.first_token_p50,
+}
+
+
+def _unit(busy_s: float) -> tuple[str, float]:
+    if busy_s < 180:
+        return "seconds", 1.0
+    return ("minutes", 60.0) if busy_s < 3 * 3600 else ("hours", 3600.0)

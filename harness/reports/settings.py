@@ -1,0 +1,232 @@
+"""The settings of runs in words, side by side: what was asked, how, of whom, and what it took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from harness.core.inert import visible
+from harness.reports.scored import ScoredRun
+from harness.reports.tables import Table, short
+from harness.scoring.workload import Workload
+
+MAX_SETTING_CHARS = 400
+"""Longest setting (a system prompt, say) in a table."""
+
+MAX_SETTING_DEPTH = 6
+"""Levels of nested settings that get a row each; deeper ones stand in one cell."""
+
+MAX_LISTED = 12
+"""Items of a list that are shown."""
+
+_BY_WEIGHT = (
+    "max_tokens",
+    "fitted_max_tokens",
+    "context",
+    "enable_thinking",
+    "reasoning_effort",
+    "prompt",
+    "system_prompt",
+    "samples",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "repetition_penalty",
+    "engine",
+    "precision",
+    "dtype",
+)
+"""Settings in the order in which they tend to move a score: a budget that cuts replies costs the most points, then
+thinking, prompt, and the shape of the sampling. A setting that is not named here comes last."""
+
+_NAMES = {
+    "fitted_max_tokens": "max_tokens, lowered to fit the context",
+    "samples": "samples a question",
+    "seed": "run seed",
+    "prompt_digest": "digest of the prompt",
+    "dataset_digest": "digest of the questions",
+    "concurrency": "requests in flight, at most",
+    "attempts": "attempts a request, at most",
+    "connect": "seconds to connect, at most",
+    "first_token": "seconds to the first token, at most",
+    "idle": "seconds between tokens, at most",
+    "base_url": "address",
+    "python": "Python",
+    "system": "operating system",
+    "server_model": "model, as the server names it",
+    "commands": "commands of the server",
+}
+"""Fields whose own name does not say what they are."""
+
+_DIGEST_CHARS = 64
+"""A digest is shown by its first 12 characters."""
+
+
+def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
+    """The settings of one benchmark, a column a run; a field in which they differ ends in an asterisk.
+
+    What no run has set is left out.
+    """
+    present = [run for run in runs if benchmark in run.benchmarks]
+    return _side_by_side(
+        f"Settings of {short(benchmark)}", "setting", present, [flat_settings(run, benchmark) for run in present]
+    )
+
+
+def run_table(runs: Sequence[ScoredRun]) -> Table:
+    """What each run took and where it ran, a column a run."""
+    return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, [dict(_facts(run)) for run in runs])
+
+
+def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
+    """Failed requests by run, endpoint and kind; None where nothing failed."""
+    rows = [
+        (
+            short(run.label),
+            visible(one.endpoint, MAX_SETTING_CHARS),
+            visible(one.kind, MAX_SETTING_CHARS) + (f" {one.status}" if one.status else ""),
+            f"{one.count:,}",
+            visible(one.message, MAX_SETTING_CHARS),
+        )
+        for run in runs
+        for one in run.history.failures
+    ]
+    columns = ("run", "endpoint", "kind", "requests", "the latest said")
+    return Table("Failed requests", columns, tuple(rows), (), frozenset((3,))) if rows else None
+
+
+def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
+    """Identity and settings of one benchmark's samples by name: `max_tokens`, where `sampling.max_tokens` is the only
+    field of that last name."""
+    record = run.benchmarks[benchmark].record
+    chosen = record.plan.question_ids
+    plan = {"samples": record.plan.samples, "questions": "all" if chosen is None else f"{len(chosen):,} chosen"}
+    found = _flat({**plan, **record.identity, **record.settings})
+    last = Counter(name.rsplit(".", 1)[-1] for name in found)
+    return {(tail if last[tail := name.rsplit(".", 1)[-1]] == 1 else name): value for name, value in found.items()}
+
+
+def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
+    """Key to sort (name, value) pairs: what moves a score most comes first."""
+    name = setting[0].rsplit(".", 1)[-1]
+    return (_BY_WEIGHT.index(name) if name in _BY_WEIGHT else len(_BY_WEIGHT)), setting[0]
+
+
+def in_words(value: object) -> str:
+    """A value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
+    return visible(_said(value), MAX_SETTING_CHARS)
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def _said(value: object) -> str:
+    match value:
+        case None | "":
+            return "not set"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}" if abs(value) < 10**15 else str(value)
+        case float():
+            return f"{value:,.10g}"
+        case str():
+            return value[:12] if _is_digest(value) else value
+        case Mapping():
+            shown = [f"{_name(str(key))} {_said(inner)}" for key, inner in list(value.items())[:MAX_LISTED]]
+            return ", ".join(shown) or "none"
+        case list() | tuple():
+            more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
+            return "; ".join(map(_said, value[:MAX_LISTED])) + more or "none"
+    return str(value)
+
+
+def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
+    names = [n for n in dict.fromkeys(n for one in columns for n in one) if any(_is_set(one.get(n)) for one in columns)]
+    rows = []
+    for name in names:
+        values = [in_words(one.get(name)) for one in columns]
+        rows.append((visible(_name(name), MAX_SETTING_CHARS) + (" *" if len(set(values)) > 1 else ""), *values))
+    notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
+    return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows), notes)
+
+
+def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
+    manifest, history = run.manifest, run.history
+    yield "model", manifest.model
+    found = [b.score.workload for b in run.benchmarks.values() if b.score is not None and b.score.workload is not None]
+    if found:
+        yield from _effort(found, run)
+    else:
+        yield "created", manifest.created
+    if history.sessions:
+        left = f", {history.unfinished} without an end" if history.unfinished else ""
+        yield "sessions", f"{history.sessions}{left}"
+        yield "requests made again", history.retries
+        yield "requests that failed", sum(one.count for one in history.failures)
+    yield "stopped early", history.stopped or None
+    yield "harness", manifest.harness_version
+    yield from _flat(manifest.environment).items()
+
+
+def _effort(found: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
+    begun = datetime.fromtimestamp(min(one.started for one in found), UTC)
+    ended = datetime.fromtimestamp(max(one.ended for one in found), UTC)
+    yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"
+    yield "last reply (UTC)", f"{ended:%Y-%m-%d %H:%M}"
+    yield "time with requests in flight", " + ".join(duration(one.busy_s) for one in found)
+    yield "samples in all", sum(one.n_samples for one in found)
+    yield "requests for them", sum(one.requests for one in found)
+    tokens_in, tokens_out = sum(one.prompt_tokens for one in found), sum(one.completion_tokens for one in found)
+    stated, samples = sum(one.n_stated for one in found), sum(one.n_samples for one in found)
+    some = "" if stated == samples else f" (of {stated:,} samples whose server states them)"
+    yield "tokens in", f"{tokens_in:,}{some}" if stated else None
+    yield "tokens out", f"{tokens_out:,}{some}" if stated else None
+    thinking = sum(one.reasoning_tokens for one in found)
+    yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
+    yield "cost", _cost(run, tokens_in, tokens_out)
+
+
+def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
+    """By the prices that the run's settings record, in USD a million tokens."""
+    for benchmark in run.benchmarks.values():
+        prices = benchmark.record.settings.get("prices")
+        if isinstance(prices, Mapping):
+            prompt, completion = prices.get("prompt"), prices.get("completion")
+            if isinstance(prompt, int | float) and isinstance(completion, int | float):
+                return f"{(tokens_in * prompt + tokens_out * completion) / 1e6:,.2f} USD"
+    return None
+
+
+def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value and prefix.count(".") < MAX_SETTING_DEPTH:
+            found.update(_flat(value, f"{prefix}{key}."))
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def _name(name: str) -> str:
+    head, dot, tail = name.rpartition(".")
+    return head + dot + _NAMES.get(tail, tail)
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and value != "" and value != [] and value != {}
+
+
+def _is_digest(value: str) -> bool:
+    return len(value) == _DIGEST_CHARS and all(c in "0123456789abcdef" for c in value)

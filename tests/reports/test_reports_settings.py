@@ -1,0 +1,117 @@
+"""Settings in words, what a run took, what its log says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.reports.history import read_history
+from harness.reports.scored import read_runs
+from harness.reports.settings import by_weight, duration, failure_table, in_words, run_table, settings_table
+from harness.runs.log import RunLog
+from tests.reports.run_folders import write_run
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "not set"),
+        ("", "not set"),
+        (True, "yes"),
+        (False, "no"),
+        (32768, "32,768"),
+        (0.6, "0.6"),
+        (1.0, "1"),
+        ([], "none"),
+        ({}, "none"),
+        (["a", "b"], "a; b"),
+        ({"base_url": "http://x/v1", "weight": 1.0}, "address http://x/v1, weight 1"),
+        (list(range(20)), "0; 1; 2; 3; 4; 5; 6; 7; 8; 9; 10; 11 and 8 more"),
+        ("0c1f88b04e09955a7f8556c2c1dcc9ad8105d79aa4c90d20eb8f22ca8344dd6e", "0c1f88b04e09"),
+        ("\x1b[2J", r"\x1b[2J"),
+    ],
+)
+def test_a_value_is_said_as_a_person_says_it(value: object, words: str) -> None:
+    assert in_words(value) == words
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=10,
+    )
+)
+def test_no_value_is_said_as_python_would(value: object) -> None:
+    words = in_words(value)
+    assert words
+    assert "\n" not in words
+    if not isinstance(value, str):
+        assert words not in {"None", "True", "False", "[]", "{}"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(42, "42 s"), (119, "119 s"), (700, "12 min"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
+)
+def test_a_duration_is_said_in_the_unit_of_its_size(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_settings_that_move_a_score_most_come_first() -> None:
+    settings = {"top_p": 1, "zeta": 1, "temperature": 1, "chat_template_kwargs.enable_thinking": 1, "max_tokens": 1}
+    ranked = [name for name, _ in sorted(settings.items(), key=by_weight)]
+    assert ranked == ["max_tokens", "chat_template_kwargs.enable_thinking", "temperature", "top_p", "zeta"]
+
+
+def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
+    runs = read_runs([write_run(tmp_path / "run", settings={"budget_usd": None, "order": "longest", "missing": {}})])
+    names = [row[0] for row in settings_table(runs, "demo").rows]
+    assert "order" in names
+    assert not {"budget_usd", "missing"} & set(names)
+
+
+def test_a_chosen_set_of_questions_and_one_without_an_end_are_said(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", n_failures=4)
+    with RunLog(folder) as log:
+        log.write("session_started", owed=1, done=0)
+    (run,) = read_runs([folder])
+    rows = {row[0]: row[1] for row in run_table([run]).rows}
+    assert rows["sessions"] == "2, 1 without an end"
+    assert rows["requests that failed"] == "4"
+    assert rows["requests made again"] == "4"
+    assert rows["last reply (UTC)"].startswith("2026-01-01 1")
+    failures = failure_table([run])
+    assert failures is not None
+    assert sorted((row[2], row[3]) for row in failures.rows) == [("connect", "2"), ("status 503", "2")]
+
+
+def test_time_with_requests_in_flight_leaves_out_the_night(tmp_path: Path) -> None:
+    (run,) = read_runs([write_run(tmp_path / "run")])
+    score = run.benchmarks["demo"].score
+    assert score is not None
+    assert score.workload is not None
+    assert score.workload.ended - score.workload.started > 36_000
+    assert score.workload.busy_s < 20_000
+
+
+def test_a_damaged_or_missing_log_costs_its_lines_only(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", n_failures=3)
+    before = read_history(folder)
+    with folder.log.open("ab") as log:
+        log.write(b'{"event":"session_started"\n\xff\xfe"request_failed"\n"session_' + b"x" * 100_000 + b"\n")
+    assert read_history(folder) == before
+    folder.log.unlink()
+    assert read_history(folder).sessions == 0
+
+
+def test_many_causes_of_failure_are_bounded(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    with RunLog(folder) as log:
+        for number in range(500):
+            log.write("request_failed", endpoint=f"http://{number}", kind="connect", status=None, message="x" * 5000)
+    found = read_history(folder).failures
+    assert len(found) == 200
+    assert max(len(one.message) for one in found) <= 201
