@@ -15,7 +15,7 @@ class Prices:
     completion: float
 
     def usd(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """What so many tokens cost."""
+        """What these tokens cost."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 

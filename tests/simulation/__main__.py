@@ -1,11 +1,14 @@
-"""Play whole runs from their seeds: `--seeds 20000 --first 0`, or one of them, told step by step: `--seed 4711`."""
+"""Play whole runs from their seeds: `--seeds 20000 --first 0`; one of them, told step by step: `--seed 4711`; or many
+with a bug planted in the dispatcher: `--bugs`."""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 
+from tests.simulation.bugs import PLANTED, planted
 from tests.simulation.run import Size, broken, play, told
 
 say = sys.stdout.write
@@ -20,10 +23,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20_000, help="how many runs")
     parser.add_argument("--first", type=int, default=0, help="the first one's seed")
     parser.add_argument("--seed", type=int, help="this run only, with everything that happens")
+    parser.add_argument("--bugs", action="store_true", help="how soon each planted bug is found")
     arguments = parser.parse_args()
+    if arguments.bugs:
+        return find_bugs(min(arguments.seeds, 1000))
     if arguments.seed is not None:
         say(told(arguments.seed) + "\n")
         return 1 if broken(arguments.seed) else 0
+    gc.set_threshold(100_000)  # a run leaves hardly any cycles
     sizes: list[Size] = []
     n_broken = 0
     started = time.process_time()
@@ -41,6 +48,21 @@ def main() -> int:
     for name, values in zip(Size._fields, zip(*sizes, strict=True), strict=bool(sizes)):
         say(f"  {name:9} {sum(values) / len(values):8.1f} on average, {max(values):8.0f} at most\n")
     return 1 if n_broken else 0
+
+
+def find_bugs(seeds: int) -> int:
+    """Say for each planted bug how soon it shows; exit code 1 if one does not."""
+    n_hidden = 0
+    for name, bug in PLANTED.items():
+        started = time.process_time()
+        with planted(bug):
+            first = next((seed for seed in range(seeds) if broken(seed)), None)
+            seconds = time.process_time() - started
+            n_broken = sum(bool(broken(seed)) for seed in range(seeds))
+            said = "" if first is None else broken(first)
+        n_hidden += first is None
+        say(f"{name}: seed {first}, {1000 * seconds:.0f} ms of CPU; {n_broken} of {seeds} seeds. {said}\n")
+    return 1 if n_hidden else 0
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ class Session:
             if steps > MOST_STEPS or world.now - begun > MOST_SECONDS:
                 raise Broken(f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
         world.n_steps += steps
+        self.events.clear()  # they refer to this session
         if self.killed:
             world.disk.kill()
         else:
@@ -282,7 +283,7 @@ class Session:
         world, chance = self.world, self.world.chance
         if seconds is None and not self.events:
             raise Broken("a lost wake-up: nothing is under way, and nothing is waited for")
-        if chance.random() < 0.05:
+        if chance.random() < 0.02:
             self._check_places(self.dispatcher.progress())
         until = float("inf") if seconds is None else world.now + seconds
         soonest = self.events[0][0] if self.events else float("inf")

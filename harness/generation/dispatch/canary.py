@@ -17,13 +17,13 @@ from harness.core.wording import option
 from harness.generation.plan import Task
 
 FIRST_SAMPLES = 16
-"""So many samples must all be bad before a run is stopped."""
+"""Samples that must all be bad before a run is stopped."""
 
 MIN_QUESTIONS = 3
-"""Identical replies mean something only if they answer so many different questions."""
+"""Different questions that identical replies must answer to mean anything."""
 
 MIN_DUPLICATE_CHARS = 80
-"""Shorter replies repeat by chance."""
+"""Characters; shorter replies repeat by chance."""
 
 LOOP_CHARS = 200
 LOOP_TIMES = 4

@@ -153,8 +153,9 @@ class Dispatcher:
         limit = self._concurrency
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
-        for place in range(len(self._lanes)):
-            self._scheduler.set_available(place, self._lanes.available(place))
+        if len(self._lanes) > 1:  # the scheduler compares them
+            for place in range(len(self._lanes)):
+                self._scheduler.set_available(place, self._lanes.available(place))
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
             if not self._ask_one():
                 return

@@ -25,7 +25,7 @@ SET_ASIDE_AFTER = 5
 """Failures in a row after which an endpoint is set aside; a quarter of its share if that is more."""
 
 MOST_OF_OTHERS = 2.0
-"""An endpoint is given at most so many times its own share while others are down."""
+"""Multiple of its own share that an endpoint is given at most while others are down."""
 
 
 @dataclass(slots=True)

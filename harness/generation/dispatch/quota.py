@@ -12,7 +12,7 @@ from collections.abc import Callable
 MINUTE_S = 60.0
 
 SHORTEST_WAIT_S = 1e-6
-"""Shorter waits are none: sums of floats stop that short of the whole."""
+"""Seconds; a shorter wait is none, since sums of floats stop that short of the whole."""
 
 
 class _Bucket:
@@ -61,13 +61,13 @@ class RateLimit:
         return longest if longest > SHORTEST_WAIT_S else 0.0
 
     def sent(self, expected_tokens: float) -> None:
-        """A request was sent that is expected to cost so many tokens."""
+        """A request was sent that is expected to cost `expected_tokens`."""
         self.wait()
         if self._requests is not None:
             self._requests.level -= 1.0
         self.settle(0.0, expected_tokens)
 
     def settle(self, expected_tokens: float, tokens: float) -> None:
-        """A request that was expected to cost so many tokens cost `tokens`: 0 when it was refused."""
+        """A request that was expected to cost `expected_tokens` cost `tokens`: 0 when it was refused."""
         if self._tokens is not None:
             self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)

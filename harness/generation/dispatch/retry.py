@@ -63,7 +63,7 @@ class RetryPolicy:
     floor_per_slot: int = 4
 
     def ceiling(self, n_failures: int) -> float:
-        """Longest backoff, in seconds, after so many failures (at least 1) of a sample."""
+        """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
         return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MOST_DOUBLINGS))
 
 
@@ -78,7 +78,7 @@ class RetryBudget:
         self.allow_for(concurrency)
 
     def allow_for(self, concurrency: int) -> None:
-        """So many requests may be in flight; the budget never shrinks."""
+        """`concurrency` requests may be in flight from now on; the budget never shrinks."""
         self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
 
     def asked(self) -> None:

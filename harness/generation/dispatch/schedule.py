@@ -27,13 +27,13 @@ UNKNOWN_LENGTH = 4096.0
 """Tokens expected of a sample before the first one has finished."""
 
 SLOWER = 1.25
-"""An endpoint is slow when a token takes it so many times as long as the fastest one that is available."""
+"""Ratio of seconds per token, to the fastest endpoint available, above which an endpoint counts as slow."""
 
 REFRESH_FINISHES = 8
-"""The order is computed anew after so many finished samples, or an eighth of the open questions if that is more."""
+"""Finished samples after which the order is computed anew; an eighth of the open questions if that is more."""
 
 _CENSORED = 1.3
-"""A sample that already exceeds its estimate by running on is expected to reach so many times its present length."""
+"""Multiple of its present length that a sample is expected to reach which already exceeds its estimate."""
 
 _CURIOSITY = 1.0
 """By how much an untried question counts as longer than its expectation; falls as 1/(1 + samples handed out)."""
@@ -45,7 +45,7 @@ _LOOKED_AT = 16
 """Questions looked at, at most, for one whose prompt the endpoint has seen."""
 
 _PRUDENCE = 1.6
-"""A slow endpoint takes a sample only if even so many times its expected length would not make it the last to end."""
+"""Multiple of its expected length at which a sample must not end last, for a slow endpoint to take it."""
 
 
 @dataclass(slots=True)

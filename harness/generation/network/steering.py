@@ -17,7 +17,7 @@ from harness.generation.settings import MAX_CONCURRENCY
 
 VERBS = {
     "status": "What the run is doing.",
-    "concurrency": "So many requests in flight from now on.",
+    "concurrency": "Change the number of requests in flight.",
     "pause": "Ask nothing more; what is in flight ends, and the run waits.",
     "resume": "Go on after a pause.",
     "drain": "Ask nothing more, and end the session when what is in flight has ended.",
