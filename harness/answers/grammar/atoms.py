@@ -29,6 +29,10 @@ class Atoms(Commands):
         if token.kind == "begin":
             return self.environment(token.text)
         if token.kind == "op":
+            if token.text == "_":
+                self.at -= 1
+                if (node := self.prescript()) is not None:
+                    return node
             return self.bracketed(token.text)
         raise Unreadable(f"unexpected {token.text!r}")
 
@@ -100,7 +104,8 @@ class Atoms(Commands):
         if self.accept("_"):
             below = self.argument(whole_number=True)
             above = self.argument(whole_number=True) if self.accept("^") else None
-            if above is not None and below.op == above.op == "num":
+            counts = below.op == "num" or (name == "C" and below in (sym("n"), sym("m")))
+            if above is not None and counts and above.op in ("num", "sym"):
                 node = Node("fn", ("binom" if name == "C" else "arrangements", below, above))
         elif name == "C" and self.is_op("(") and self.peek(2).text == "," and self.peek(4).text == ")":
             upper, lower = self.peek(1).value, self.peek(3).value
@@ -110,6 +115,18 @@ class Atoms(Commands):
         if node is None:
             self.at = start
         return node
+
+    def prescript(self) -> Node | None:
+        """`{}_{10}C_4`, `_5P_2`: the upper number stands in front."""
+        start = self.at
+        self.at += 1
+        above = num(self.take().value or 0) if self.peek().kind == "num" else self.argument(whole_number=True)
+        letter = self.take()
+        if letter.kind == "sym" and letter.text in "CPA" and (self.accept("_") or self.accept("^")):
+            below = self.argument(whole_number=True)
+            return Node("fn", ("binom" if letter.text == "C" else "arrangements", above, below))
+        self.at = start
+        return None
 
     def bracketed(self, sign: str) -> Node:
         if sign in ("(", "["):
@@ -157,6 +174,8 @@ class Atoms(Commands):
         if len(items) == 2 and (sign, closer) != ("[", "]"):
             return Node("interval", (items[0], items[1], sign == "[", closer == "]"))
         if (sign, closer) == ("[", "]"):
+            if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
+                return Node("matrix", tuple(item.args for item in items))
             return Node("bracket", items)
         raise Unreadable("brackets of two kinds")
 
@@ -164,6 +183,9 @@ class Atoms(Commands):
         """Braces of LaTeX. With commas inside they were meant as a set."""
         self.deeper()
         if self.accept("}"):
+            if self.is_op("_", "^") and (node := self.prescript()) is not None:
+                self.depth -= 1
+                return node
             return self.atom() if self.starts_atom() else Node("empty", ())
         if self.is_op("°") and self.peek(1).text == "}":
             self.at += 2

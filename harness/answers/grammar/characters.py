@@ -52,6 +52,9 @@ def _table() -> dict[int, str]:
         plain = unicodedata.normalize("NFKC", chr(code))
         if plain.isascii() and len(plain) == 1 and plain.isalnum():
             table[code] = plain
+    for code in range(0x1D6A8, 0x1D7CC):  # mathematical Greek
+        if (plain := unicodedata.normalize("NFKC", chr(code))) in _GREEK:
+            table[code] = f"\\{_GREEK[plain]} "
     for greek, name in _GREEK.items():
         table[ord(greek)] = f"\\{name} "
     for vulgar, (top, bottom) in _FRACTIONS.items():

@@ -7,8 +7,9 @@ from fractions import Fraction
 from harness.answers.grammar.cursor import Cursor, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tokens import Token
-from harness.answers.grammar.tree import INFINITY, PI, Node, names, neg, num, sym
+from harness.answers.grammar.tree import INFINITY, PI, I, Node, names, neg, num, sym
 
+_CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix array smallmatrix")
 _BARE_ARGUMENT_STOP = names("+ - ± ∓ * / ) ] } rset , ; | & row ∪ ∩ ∖ : mod rfloor rceil …")
 
@@ -98,6 +99,8 @@ class Commands(Cursor):
             degree = self.setwise()
             self.expect("]")
         radicand = self.argument(whole_number=True)
+        if degree.op != "num":
+            return Node("pow", (radicand, Node("div", (num(1), degree))))
         return Node("root", (degree, radicand))
 
     def call(self, name: str) -> Node:
@@ -131,6 +134,9 @@ class Commands(Cursor):
                 call = Node("fn", ("log", call.args[1], base))
             elif name not in ("max", "min"):
                 raise Unreadable(f"a subscript of {name}")
+        if name == "cis" and len(call.args) == 2:
+            angle = call.args[1]
+            call = Node("add", (Node("fn", ("cos", angle)), times(I, Node("fn", ("sin", angle)))))
         if exponent is not None:
             if exponent.op == "neg" or (exponent.op == "num" and exponent.args[0] == -1):
                 call = Node("fn", (f"arc{name}", *call.args[1:]))
@@ -217,6 +223,8 @@ class Commands(Cursor):
             elif self.accept("&"):
                 continue
             else:
+                if name == "cases" and row and self.peek().kind == "text" and self.peek().text.lower() in _CONDITIONAL:
+                    self.at += 1
                 row.append(self.answer())
         if row:
             rows.append(tuple(row))

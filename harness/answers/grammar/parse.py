@@ -15,23 +15,16 @@ import re
 from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.cursor import CLOSING, OPENING, QUALIFIERS, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
+from harness.answers.grammar.source import plain_source
 from harness.answers.grammar.tokens import tokenize
 from harness.answers.grammar.tree import SETS, Node, neg, num
 from harness.answers.grammar.units import smaller_unit
 
-_OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
-"""Intervals whose open ends are brackets turned outwards: `]0, 1[`."""
-
-
 _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
 """Words that make `1 if n > 0 else 0` two values and no one."""
-
-_DURATION = re.compile(r"\s*(\d+)\s*h\s*(\d+)\s*m(?:in)?\s*")
-"""Hours and minutes whose letters would be read as variables: `2 h 30 min`."""
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
@@ -45,12 +38,7 @@ def _parse(source: str, list_commas: bool) -> Node:
         raise Unreadable("too long")
     if source.strip() == "{}":
         return Node("set", ())
-    outward = _OUTWARD.fullmatch(source)
-    if outward is not None and outward.group(1, 3) != ("[", "]"):
-        source = f"{'[' if outward[1] == '[' else '('}{outward[2]}{']' if outward[3] == ']' else ')'}"
-    if (duration := _DURATION.fullmatch(source)) is not None:
-        source = rf"{duration[1]}\text{{ h }}{duration[2]}\text{{ min}}"
-    tokens = tokenize(plain_latex(source).strip(), list_commas=list_commas)
+    tokens = tokenize(plain_source(source), list_commas=list_commas)
     while tokens and (tokens[-1].text in (",", ";", ":", "row") and tokens[-1].kind == "op"):
         tokens.pop()
     if not tokens:
@@ -267,7 +255,7 @@ class _Parser(Powers):
                 continue
             elif self.starts_atom():
                 before = self.peek(-1)
-                if token.kind == "num" and before.kind == "num":
+                if token.kind == "num" and before.kind == "num" and not (token.spaced and _ends_in_power(node)):
                     node = self.spaced_mixed(node)
                     continue
                 node = self.juxtaposed(node, self.power(), mixed=before.kind == "num" and token.text == "frac")
@@ -275,8 +263,9 @@ class _Parser(Powers):
                 return node
 
     def congruence(self) -> bool:
-        """Skip "(mod 7)"."""
-        if self.peek(1).text == "mod" and self.peek(1).kind == "op":
+        """Skip "(mod 7)" and "(k ∈ Z)"."""
+        integer = self.peek(1).kind == "sym" and self.peek(2).text == "∈"
+        if integer or (self.peek(1).text == "mod" and self.peek(1).kind == "op"):
             while self.at < len(self.tokens) and not self.accept(")"):
                 self.at += 1
             return True
@@ -341,6 +330,11 @@ def _compound(left: Node, right: Node) -> Node | None:
             inner, parts = inner.args[1], num(3600)
         return Node("deg", (Node("add", (left.args[0], Node("div", (inner, parts)))),))
     return None
+
+
+def _ends_in_power(node: Node) -> bool:
+    """`2^6 3^5` is a product, `6 5` is none."""
+    return (node.args[-1] if node.op == "mul" else node).op == "pow"
 
 
 def _opposite(node: Node) -> Node:

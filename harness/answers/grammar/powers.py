@@ -14,6 +14,9 @@ _NUMERALS = {
 }
 
 
+_TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
+
+
 class Powers(Atoms):
     """The rules for a factor with what stands behind it."""
 
@@ -41,7 +44,8 @@ class Powers(Atoms):
                 node = self.subscripted(node)
             elif token.text == "!":
                 self.at += 1
-                node = Node("fn", ("factorial", node))
+                double = self.accept("!")
+                node = Node("fn", ("double factorial" if double else "factorial", node))
             elif token.text == "°":
                 self.at += 1
                 node = Node("deg", (node,))
@@ -109,6 +113,8 @@ class Powers(Atoms):
             exponent = self.raised(exponent)
         if exponent.op == "empty":
             return base
+        if base.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
+            return _transposed(base)
         if exponent.op == "degree sign":
             node = Node("deg", (base,))
             if self.peek().kind == "sym" and self.peek().text in "CF" and not self.starts_function():
@@ -131,6 +137,8 @@ class Powers(Atoms):
             index = num(_NUMERALS[index.args[0].lower()])
         if base.op == "text" and base.args[0].isalnum() and base.args[0].isupper() and index.op == "num":
             return Node("base", (base.args[0], int(index.args[0])))
+        if self.tokens[start - 2].text == ")" and index.op == "num" and (digits := self.digits_in_brackets(start - 3)):
+            return Node("base", (digits, int(index.args[0])))
         if base.op in ("num", "digits") or (base.op == "quantity" and base.args[0].op == "num"):
             before = self.tokens[start - 2]
             if index.op == "num" and index.args[0].denominator == 1 and before.kind == "num":
@@ -144,3 +152,18 @@ class Powers(Atoms):
         if base.op == "text":
             return Node("text", (f"{base.args[0]}_{label}",))
         raise Unreadable("a subscript")
+
+    def digits_in_brackets(self, at: int) -> str:
+        """The digits and letters of `(2A)_{16}`, which end at token `at`; empty when the brackets hold others."""
+        digits = ""
+        while at >= 0 and self.tokens[at].kind in ("num", "sym", "text"):
+            digits = self.tokens[at].text + digits
+            at -= 1
+        return digits if at >= 0 and self.tokens[at].text == "(" and digits.isalnum() else ""
+
+
+def _transposed(node: Node) -> Node:
+    """Rows for columns; a vector in brackets stays the tuple that it is."""
+    if node.op != "matrix":
+        return Node("tuple", node.args)
+    return Node("matrix", tuple(zip(*node.args, strict=True)))

@@ -24,6 +24,7 @@ from harness.answers.grammar.vocabulary import (
     OPERATORS,
     RELATIONS,
     TEXTS,
+    fused,
 )
 
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
@@ -57,8 +58,13 @@ _FUSED = re.compile(r"(arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|ln|log|exp|s
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
 _COMMA = re.compile(r",\s*")
 _NAMES = re.compile(r"[A-Z]\w*(?:,\s*[A-Z]\w*)+")
-_BASED = re.compile(r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)")
-"""Digits beyond nine, known by their base: 1AAA0_11."""
+_BASED = re.compile(
+    r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)"
+    r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
+)
+"""Digits beyond nine, known by their base: 1AAA0_11, 2a_16."""
+
+_PREFIXED = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
 
 _REMARK = re.compile(r"\([A-Za-z][A-Za-z ]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
@@ -97,7 +103,10 @@ class _Lexer:
             mark = source[self.at]
             if (based := _BASED.match(source, self.at)) is not None:
                 self.at = based.end()
-                self.put("text", based.group())
+                self.put("text", based.group().upper())
+            elif (prefixed := _PREFIXED.match(source, self.at)) is not None:
+                self.at = prefixed.end()
+                self.put("num", prefixed.group(), Fraction(int(prefixed.group(), 0)))
             elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
                 self.number()
             elif mark == ".":
@@ -169,11 +178,14 @@ class _Lexer:
         if match is None:
             self.at += 1  # a backslash at the very end
             return
-        name, self.at = match[1], match.end()
+        self.at = match.end()
+        self.named_command(match[1])
+
+    def named_command(self, name: str) -> None:
         if name in IGNORED:
             if name in ("left", "right") and self.source[self.at : self.at + 1] == ".":
                 self.at += 1
-            elif name in ("hspace", "color", "phantom", "vphantom"):
+            elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
                 self.braced()
         elif name in TEXTS:
             self.text(self.braced(), name)
@@ -209,6 +221,9 @@ class _Lexer:
             self.put("cmd", ALIASES.get(name, name))
         elif name in GREEK:
             self.put("sym", name.removeprefix("var") if name != "varrho" else "rho")
+        elif (inner := fused(name)) is not None:
+            self.at -= len(name) - len(inner)
+            self.named_command(inner)
         else:
             self.put("cmd", name)
 

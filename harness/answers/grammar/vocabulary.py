@@ -7,18 +7,18 @@ from harness.answers.grammar.tree import names
 FUNCTIONS = names(
     "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
-    "Eq Ne Rational frac"
+    "Eq Ne Rational frac cis"
 )
 ALIASES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
     "arctg": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "sqrt": "sqrt", "dbinom": "binom",
     "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
-    "sign": "sgn", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
+    "sign": "sgn", "Abs": "abs", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
 }  # fmt: skip
 GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
     "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar "
-    "aleph nabla partial mho Re Im wp imath jmath"
+    "aleph nabla partial mho Re Im wp imath jmath top intercal"
 )
 CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
 RELATIONS = {
@@ -34,7 +34,7 @@ IGNORED = names(
     "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
     "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
     "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
-    "phantom strut normalsize large small color vphantom ensuremath cline not"
+    "phantom textcolor strut normalsize large small color vphantom ensuremath cline not"
 ) - {"not"}
 TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
 OPERATORS = {
@@ -53,3 +53,19 @@ OPERATORS = {
 }  # fmt: skip
 MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
+
+
+def is_command(name: str) -> bool:
+    """A command of LaTeX that the grammar knows by this name."""
+    return any(name in known for known in _COMMANDS)
+
+
+def fused(name: str) -> str | None:
+    r"""The command that an unknown one begins with when one or two letters have run into it: `\cotx`, `\quadx`."""
+    return next((name[:-size] for size in (1, 2) if len(name) > size + 1 and is_command(name[:-size])), None)
+
+
+_COMMANDS = (
+    FUNCTIONS, ALIASES, GREEK, CONSTANTS, RELATIONS, IGNORED, TEXTS, OPERATORS,
+    names("begin end frac sqrt sum prod lim int overline bar binom"),
+)  # fmt: skip

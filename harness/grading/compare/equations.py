@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols
+from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
@@ -99,13 +99,49 @@ def difference(node: Node) -> Node | None:
 
 
 def same_equations(reference: Node, answer: Node) -> bool:
-    """The same solutions: the differences of the sides are proportional."""
+    """The same solutions: the differences of the sides are proportional, as they are or without their denominators."""
     one, other = difference(reference), difference(answer)
-    if one is None or other is None or symbols(one) != symbols(other) or not symbols(one):
+    if one is None or other is None or _unknowns(one) != _unknowns(other) or not _unknowns(one):
         return False
     from harness.grading.compare.numeric import proportional
 
+    if proportional(one, other) is not None:
+        return True
+    one, other = _fraction(one)[0], _fraction(other)[0]
     return proportional(one, other) is not None
+
+
+def _unknowns(node: Node) -> frozenset[Node]:
+    """Letters and values of unknown functions, such as f(3)."""
+    return frozenset(here for here in walk(node) if here.op in ("sym", "apply"))
+
+
+def _fraction(node: Node) -> tuple[Node, Node]:
+    """(numerator, denominator) of an expression; functions and powers other than whole ones count as letters."""
+    op, args = node
+    if op == "neg":
+        top, bottom = _fraction(args[0])
+        return neg(top), bottom
+    if op == "div":
+        (top, bottom), (other_top, other_bottom) = _fraction(args[0]), _fraction(args[1])
+        return Node("mul", (top, other_bottom)), Node("mul", (bottom, other_top))
+    if op == "mul":
+        pairs = [_fraction(part) for part in args]
+        return Node("mul", tuple(top for top, _ in pairs)), Node("mul", tuple(bottom for _, bottom in pairs))
+    if op == "add":
+        top, bottom = _fraction(args[0])
+        for part in args[1:]:
+            more, below = _fraction(part)
+            if below == bottom:
+                top = Node("add", (top, more))
+            else:
+                top = Node("add", (Node("mul", (top, below)), Node("mul", (more, bottom))))
+                bottom = Node("mul", (bottom, below))
+        return top, bottom
+    exponent = args[1] if op == "pow" else None
+    if exponent is not None and exponent.op == "num" and exponent.args[0] < 0:
+        return num(1), Node("pow", (args[0], num(-exponent.args[0])))
+    return node, num(1)
 
 
 def same_when_solved(equation: Node, solved: Statement) -> bool:
@@ -160,15 +196,31 @@ def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> 
 
 
 def renamed(reference: Statement, answer: Statement, rules: GradeRules) -> Statement:
-    """The answer with the variable of its function named as in the reference: f(x) = x for f(z) = z."""
+    """The answer with the variables of its function named as in the reference: f(x) = x for f(z) = z."""
     if not reference.labels or not answer.labels or not allows(rules, "bound_variables"):
         return answer
-    one, other = _argument(reference.labels[-1]), _argument(answer.labels[-1])
-    if one is None or other is None or one == other or one.args[0] in {n for v in answer.values for n in symbols(v)}:
+    wanted, given = _arguments(reference.labels[-1]), _arguments(answer.labels[-1])
+    if wanted == given or len(wanted) != len(given) or not given:
         return answer
-    return Statement(answer.labels, tuple(substitute(value, other, one) for value in answer.values))
+    free = {name for value in answer.values for name in symbols(value)} - {name.args[0] for name in given}
+    if any(name.args[0] in free for name in wanted):
+        return answer
+    return Statement(answer.labels, tuple(_exchanged(value, given, wanted) for value in answer.values))
 
 
-def _argument(label: Node) -> Node | None:
+def _exchanged(node: Node, given: tuple[Node, ...], wanted: tuple[Node, ...]) -> Node:
+    """All names changed at once, by way of names that nobody writes."""
+    for place, name in enumerate(given):
+        node = substitute(node, name, sym(f"argument {place}"))
+    for place, name in enumerate(wanted):
+        node = substitute(node, sym(f"argument {place}"), name)
+    return node
+
+
+def _arguments(label: Node) -> tuple[Node, ...]:
+    """The variables of f(x), f(x, y); none where the label is no function or an argument is no letter."""
     inner = label.args[1] if label.op in ("apply", "mul") and len(label.args) == 2 else None
-    return inner if isinstance(inner, Node) and inner.op == "sym" else None
+    parts = inner.args if isinstance(inner, Node) and inner.op in ("list", "tuple") else (inner,)
+    if not all(isinstance(part, Node) and part.op == "sym" for part in parts) or len(set(parts)) < len(parts):
+        return ()
+    return parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import comb, factorial, gcd, lcm
+from math import comb, factorial, gcd, lcm, prod
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import Node, num, substitute
@@ -133,6 +133,13 @@ def _factorial(value: Fraction) -> Value:
     return of(factorial(number))
 
 
+def _double_factorial(value: Fraction) -> Value:
+    (number,) = _integers(value)
+    if number < 0 or number > MAX_FACTORIAL:
+        raise NotExact("a factorial")
+    return of(prod(range(number, 0, -2)))
+
+
 def _binomial(upper: Fraction, lower: Fraction) -> Value:
     n, k = _integers(upper, lower)
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:
@@ -180,6 +187,7 @@ def _signed_factors(value: Fraction) -> list[tuple[int, int]]:
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "factorial": _factorial,
+    "double factorial": _double_factorial,
     "binom": _binomial,
     "arrangements": _arrangements,
     "floor": lambda value: of(value.numerator // value.denominator),

@@ -7,6 +7,7 @@ kept small before they are computed: a power, factorial or exponential whose res
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -24,6 +25,10 @@ _STEPS = names("floor ceil mod sgn max min abs gcd lcm")
 _ROUGH_DIGITS = 15
 """Digits that two values with an integral in them must share."""
 
+_STRETCHES = (Fraction(1, 8), 3, 17, 131)
+"""Factors by which variables are moved away from the usual points, when too few of those give real values."""
+
+_TINY = 1e-20
 _INTEGRAL_DIGITS = 25
 _INTEGRAL_COST = MAX_EVALUATIONS // 40
 """Nodes of the budget that an integral uses besides those it evaluates."""
@@ -55,7 +60,7 @@ class Point:
         *,
         integers: bool = False,
         negative: bool = False,
-        stretch: int = 1,
+        stretch: int | Fraction = 1,
     ):
         self.mp = _context(digits)
         self.place = place
@@ -72,9 +77,9 @@ class Point:
             return self.bound[name]
         state = crc32(f"{name} {self.place}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            return self.mp.mpf(2 + (state >> 4) % (11 * self.stretch) + (self.place & 1))
+            return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.place & 1))
         value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
-        value *= self.stretch
+        value = value * self.stretch.numerator / self.stretch.denominator
         return -value if self.negative and state & 1 else value
 
     def value(self, node: Node, depth: int = 0) -> Any:
@@ -206,6 +211,10 @@ class Point:
             if not -0.999 < x < 3_000:
                 raise NotNumeric("a factorial")
             return mp.factorial(x)
+        if name == "double factorial":
+            if not -0.999 < x < 3_000:
+                raise NotNumeric("a factorial")
+            return mp.fac2(x)
         if name == "binom" and len(values) == 2:
             if max(abs(x), abs(values[1])) > 3_000 or x < 0:
                 raise NotNumeric("a binomial coefficient")
@@ -307,12 +316,20 @@ def same_number(left: Node, right: Node) -> bool | None:
 
 
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
-    """Do two expressions agree wherever both are defined and real? None when too few points could be evaluated."""
-    agreed = _agreement(left, right, _points(positive))
+    """Do two expressions agree wherever both are defined and real? None when too few points could be evaluated.
+
+    Expressions that are hardly anywhere real together, as those with i, are compared at their complex values.
+    """
+    agreed = _agreement(left, right, _points(positive), real=True)
+    if agreed is None:
+        agreed = _agreement(left, right, _spread_points(positive), real=True)
+    if agreed is None:
+        agreed = _agreement(left, right, _points(positive))
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
     if agreed and _has_steps(left, right):
-        return _agreement(left, right, _wide_points(_over_integers(left, right)))
+        wide = _agreement(left, right, _wide_points(_over_integers(left, right)), real=True)
+        return agreed if wide is None else wide
     return agreed
 
 
@@ -325,7 +342,9 @@ def proportional(left: Node, right: Node) -> Any | None:
             one, other = _guarded(point, left), _guarded(point, right)
         except NotNumeric:
             continue
-        if abs(other) < 1e-20 or abs(one) < 1e-20:
+        if abs(other) < _TINY and abs(one) < _TINY:
+            continue  # where both vanish, or nearly, the ratio has no digits left
+        if abs(other) < _TINY or abs(one) < _TINY:
             return None
         if ratio is not None and not close(ratio, one / other, IDENTITY_DIGITS - 15):
             return None
@@ -338,6 +357,15 @@ def _points(positive: bool) -> Iterator[Point]:
     budget = [MAX_EVALUATIONS]
     for place in range(IDENTITY_POINTS):
         yield Point(IDENTITY_DIGITS, place, budget, negative=not positive and place >= IDENTITY_POINTS // 2)
+
+
+def _spread_points(positive: bool) -> Iterator[Point]:
+    """Points of other sizes, for expressions that are real only near zero or far from it."""
+    budget = [MAX_EVALUATIONS]
+    for stretch in _STRETCHES:
+        for place in range(IDENTITY_POINTS):
+            negative = not positive and place >= IDENTITY_POINTS // 2
+            yield Point(IDENTITY_DIGITS, place, budget, negative=negative, stretch=stretch)
 
 
 def _wide_points(integers: bool) -> Iterator[Point]:
@@ -353,19 +381,21 @@ def _integer_points() -> Iterator[Point]:
         yield Point(IDENTITY_DIGITS, place, budget, integers=True)
 
 
-def _agreement(left: Node, right: Node, points: Iterator[Point]) -> bool | None:
+def _agreement(left: Node, right: Node, points: Iterator[Point], *, real: bool = False) -> bool | None:
+    """Three points or more at which both have a value, and at all of them the same; real: only real values count."""
     seen = 0
     for point in points:
         try:
             one, other = _guarded(point, left), _guarded(point, right)
         except NotNumeric:
             continue
+        if real and (point.mp.im(one) or point.mp.im(other)):
+            continue
         if point.rough and close(one, other, _ROUGH_DIGITS):
             seen += 1
             continue
         if not close(one, other, IDENTITY_DIGITS - 15) and abs(one - other) > 10.0 ** (15 - IDENTITY_DIGITS):
-            real = not (point.mp.im(one) or point.mp.im(other))
-            if real or not point.negative:
+            if not (point.negative and (point.mp.im(one) or point.mp.im(other))):
                 return False
             continue  # outside the real domain, where roots and logarithms choose branches
         seen += 1

@@ -12,7 +12,9 @@ from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
+from harness.grading.compare.rewriting import with_bound_names, without_degree_signs
 
+_ANGLE = (("radian", 1),)
 _FLOAT_DIGITS = 15
 """A decimal with this many significant digits is the printout of a float, not a rounding by hand."""
 
@@ -28,6 +30,7 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _undefined(reference):
         return Answer(True, "identical")
+    reference, answer = with_bound_names(reference), with_bound_names(answer)
     result = Answer(False, "units")
     for one, other in _readings(reference, answer, rules):
         result = _same_value(one, other, rules)
@@ -44,6 +47,10 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
         return _without_percent(reference, answer, rules)
     if reference.op == "deg" or answer.op == "deg":
         return _without_degrees(reference, answer, rules)
+    if allows(rules, "degrees_dropped"):
+        bare = without_degree_signs(reference), without_degree_signs(answer)
+        if (bare[0] == reference) != (bare[1] == answer):
+            return [(reference, answer), bare]
     return [(reference, answer)]
 
 
@@ -67,9 +74,12 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
         return []
     quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
     inner, unit = quantity.args
+    known = unit_of(unit)
+    if bare.op == "deg" and known is not None and known.dimension == _ANGLE:
+        turned = Node("div", (Node("mul", (bare.args[0], PI)), num(180)))
+        return [(inner, turned) if quantity is reference else (turned, inner)]
     if bare.op in ("pct", "deg"):
         return []
-    known = unit_of(unit)
     named = numeral(unit)
     if named is not None and inner != num(named):
         return []

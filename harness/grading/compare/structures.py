@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Sequence
 
-from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, num, symbols, walk
+from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, substitute, symbols, walk
 from harness.core.records import GradeRules
-from harness.grading.bounds import MAX_ALTERNATIVES
+from harness.grading.compare.alternatives import expanded, has_signs, items_of
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
@@ -22,10 +21,13 @@ from harness.grading.compare.equations import (
     statement,
 )
 from harness.grading.compare.exact import exact
+from harness.grading.compare.families import PARAMETER, parameter_of, same_family, without_conditions
 from harness.grading.compare.matrices import computed
+from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_ratios
 from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets
+from harness.grading.compare.rewriting import as_tuples, components, without_ellipsis
 from harness.grading.compare.scalars import Answer, same_scalar
 from harness.grading.compare.words import same_words
 
@@ -35,15 +37,18 @@ _FLIP = {">": "<", ">=": "<="}
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     """Compare two answers of any kind. The first rule that applies to the two kinds decides."""
-    if reference.op not in STRUCTURES and answer.op not in STRUCTURES and not _signs(reference) and not _signs(answer):
+    if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
-        return same_scalar(reference, answer, rules)
+        result = same_scalar(reference, answer, rules)
+        return (_same_family(reference, answer, rules) or result) if result.equal is False else result
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
         return Answer(True, "identical")
-    if _signs(reference) or _signs(answer):
+    if has_signs(reference) or has_signs(answer):
         return _with_alternatives(reference, answer, rules)
-    reference, answer = computed(_flattened(_unnamed(reference))), computed(_flattened(_unnamed(answer)))
+    reference, answer = _prepared(reference), _prepared(answer)
+    if (families := _with_parameters(reference, answer)) is not None:
+        return same(*families, rules)
     named = _same_named(reference, answer, rules)
     if named is not None:
         return named
@@ -57,10 +62,12 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         return same(_member_set(reference), _member_set(answer), rules)
     if reference.op == "text" and answer.op == "text":
         return Answer(same_words(reference.args[0], answer.args[0], rules), "text")
+    if "cases" in (reference.op, answer.op):
+        return _same_cases(reference, answer, rules)
+    if (vectors := _by_unit_vectors(reference, answer)) is not None:
+        return _in_order(*vectors, rules, "vector")
     if "matrix" in (reference.op, answer.op):
         return _same_matrices(reference, answer, rules)
-    if reference.op == answer.op == "cases":
-        return _in_order(reference.args, answer.args, rules, "cases")
     if "ratio" in (reference.op, answer.op) or "time" in (reference.op, answer.op):
         return same_ratios(reference, answer, rules)
     if _set_like(reference) or _set_like(answer):
@@ -72,68 +79,42 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     return _NO
 
 
-def items_of(node: Node) -> tuple[Node, ...]:
-    """The parts of a list; anything else is a list of one."""
-    return node.args if node.op == "list" else (node,)
+def _prepared(node: Node) -> Node:
+    return computed(without_ellipsis(_flattened(as_tuples(_unnamed(node)))))
+
+
+def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
+    """Both sides with one name for the letter that stands for any integer; None when neither says that one does."""
+    (one, said), (other, other_said) = without_conditions(reference), without_conditions(answer)
+    letter, other_letter = parameter_of(one, said), parameter_of(other, other_said)
+    if not (said or other_said) or letter is None or other_letter is None:
+        return None
+    return substitute(one, letter, PARAMETER), substitute(other, other_letter, PARAMETER)
+
+
+def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
+    """The same values for all integers, whatever letter stands for them; None when they are not."""
+    letters = [parameter_of(node, frozenset()) for node in (reference, answer)]
+    if PARAMETER in walk(reference) and PARAMETER in walk(answer):
+        letters = [PARAMETER, PARAMETER]
+    if letters[0] is None or letters[1] is None:
+        return None
+    one, other = substitute(reference, letters[0], PARAMETER), substitute(answer, letters[1], PARAMETER)
+    agreed = same_family(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal))
+    return Answer(True, "family") if agreed else None
 
 
 # --- several values in one ---
-def _signs(node: Node) -> bool:
-    return any(here.op in ("pm", "mp") for here in walk(node))
-
-
 def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     """± stands for both signs; each answer is the list of what it stands for. `(±a, ±b)` are four pairs, or two."""
     for independent in (True, False):
-        one, other = _expanded(reference, independent), _expanded(answer, independent)
+        one, other = expanded(reference, independent), expanded(answer, independent)
         if one is None or other is None:
             return Answer(None, "bounds")
         result = same(one, other, rules)
         if result.equal:
             return result
     return result
-
-
-def _expanded(node: Node, independent: bool) -> Node | None:
-    items: list[Node] = []
-    for item in items_of(node):
-        signs = [here for here in walk(item) if here.op in ("pm", "mp")]
-        if not signs:
-            items.append(item)
-            continue
-        free = independent and item.op in ("tuple", "set", "list", "bracket") and not any(s.op == "mp" for s in signs)
-        choices: Iterable[tuple[int, ...]]
-        if free:
-            if 2 ** len(signs) > MAX_ALTERNATIVES:
-                return None
-            choices = product((1, -1), repeat=len(signs))
-        else:
-            choices = ((1,) * len(signs), (-1,) * len(signs))
-        if item.op == "set":
-            inner = _expanded(Node("list", item.args), False)
-            assert inner is not None
-            items.append(Node("set", items_of(inner)))
-            continue
-        items.extend(_chosen(item, list(choice)) for choice in choices)
-    return items[0] if len(items) == 1 else Node("list", tuple(items))
-
-
-def _chosen(node: Node, signs: list[int]) -> Node:
-    if node.op in ("pm", "mp"):
-        sign = signs.pop(0) * (1 if node.op == "pm" else -1)
-        left, right = _chosen(node.args[0], signs), _chosen(node.args[1], signs)
-        if sign < 0:
-            right = neg(right)
-        return right if left == num(0) else Node("add", (left, right))
-    parts = tuple(
-        _chosen(part, signs)
-        if isinstance(part, Node)
-        else tuple(_chosen(p, signs) if isinstance(p, Node) else p for p in part)
-        if isinstance(part, tuple)
-        else part
-        for part in node.args
-    )
-    return Node(node.op, parts)
 
 
 # --- lists ---
@@ -456,6 +437,27 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
         return Answer(False, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
+
+
+def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Sequence[Node]] | None:
+    """The coordinates of both where one is a vector in brackets and the other a sum of i, j and k; else None."""
+    pairs = []
+    for one, other in ((reference, answer), (answer, reference)):
+        entries = one.args if one.op in ("tuple", "bracket") else _vector(one) if one.op == "matrix" else None
+        if entries is not None and (found := components(other, len(entries))) is not None:
+            pairs.append((entries, found) if one is reference else (found, entries))
+    return pairs[0] if pairs else None
+
+
+def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+    """As functions where the conditions are relations; else the cases one by one, in any order."""
+    try:
+        verdict = same_piecewise(reference, answer, lambda left, right: same(left, right, rules).equal)
+    except NotPiecewise:
+        if reference.op != answer.op:
+            return Answer(False, "cases")
+        return _in_any_order(reference.args, answer.args, rules, "cases")
+    return Answer(verdict, "cases")
 
 
 def _vector(matrix: Node) -> list[Node] | None:

@@ -1,0 +1,74 @@
+r"""Families of values: `\frac{\pi}{4} + k\pi` with k any integer, whatever letter stands for the integer.
+
+A parameter is a letter of which a condition says that it is an integer (`k \in \mathbb{Z}`), or a usual one of them
+beside a multiple of pi. Two families are the same when their values are: equal steps up to sign, and offsets that
+differ by whole steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.answers.grammar.tree import PI, Node, is_scalar, neg, num, substitute, sym, symbols, walk
+
+_LETTERS = tuple(sym(letter) for letter in "knmlj")
+_INTEGERS = frozenset("ZN")
+PARAMETER = sym("any integer")
+
+
+def without_conditions(node: Node) -> tuple[Node, frozenset[str]]:
+    """The answer without the items that only say of a letter that it is an integer, and those letters."""
+    if node.op != "list":
+        return node, frozenset()
+    said = [item for item in node.args if _says_integer(item)]
+    items = tuple(item for item in node.args if item not in said)
+    letters = frozenset(item.args[0].args[0] for item in said)
+    if not said or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
+        return node, frozenset()
+    return (items[0] if len(items) == 1 else Node("list", items)), letters
+
+
+def _says_integer(item: Node) -> bool:
+    return (
+        item.op == "member"
+        and item.args[0].op == "sym"
+        and item.args[1].op == "sym"
+        and item.args[1].args[0].rstrip("+*^") in _INTEGERS
+    )
+
+
+def parameter_of(node: Node, said: frozenset[str]) -> Node | None:
+    """The letter that stands for any integer; None when there is none, or more than one."""
+    if len(said) == 1:
+        return sym(*said)
+    if said or PI not in walk(node):
+        return None
+    used = [letter for letter in _LETTERS if letter.args[0] in symbols(node)]
+    return used[0] if len(used) == 1 else None
+
+
+def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool | None:
+    """Are two expressions in `PARAMETER` the same set of values? None when they are not linear in it.
+
+    equal: whether two expressions without the parameter are equal.
+    """
+    if not (is_scalar(left) and is_scalar(right)):
+        return None
+    (start, step), (other_start, other_step) = _line(left), _line(right)
+    for expression, at, by in ((left, start, step), (right, other_start, other_step)):
+        # Linear: the value at 5 is five steps on.
+        if not equal(substitute(expression, PARAMETER, num(5)), Node("add", (at, Node("mul", (num(5), by))))):
+            return None
+    if not (equal(step, other_step) or equal(step, neg(other_step))):
+        return False
+    gap = Node("div", (Node("add", (other_start, neg(start))), step))
+    return any(equal(gap, num(whole)) for whole in range(-_WHOLE_STEPS, _WHOLE_STEPS + 1))
+
+
+_WHOLE_STEPS = 4
+"""Whole steps by which the offsets of two spellings of a family are taken to differ at most."""
+
+
+def _line(expression: Node) -> tuple[Node, Node]:
+    start = substitute(expression, PARAMETER, num(0))
+    return start, Node("add", (substitute(expression, PARAMETER, num(1)), neg(start)))

@@ -1,0 +1,112 @@
+"""Trees brought to one form before they are compared: what is written in two ways and means one thing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, symbols
+from harness.grading.bounds import MAX_ALTERNATIVES
+
+_BINDERS = frozenset(("sum", "prod"))
+_ELLIPSIS = sym("…")
+_UNIT_VECTORS = (I, sym("j"), sym("k"))
+
+
+def with_bound_names(node: Node, depth: int = 0) -> Node:
+    """Bound variables of sums and products by one name for each depth, so that the writer's letter does not matter."""
+    if not any(isinstance(part, Node) for part in node.args):
+        return node
+    if node.op == "fn" and node.args[0] in _BINDERS and len(node.args) == 5 and node.args[1].op == "sym":
+        name, variable, low, high, body = node.args
+        bound = sym(f"k_bound{depth}")  # of the letters that stand for integers
+        body = with_bound_names(_renamed(body, variable, bound), depth + 1)
+        return Node("fn", (name, bound, with_bound_names(low, depth), with_bound_names(high, depth), body))
+    return Node(node.op, tuple(with_bound_names(part, depth) if isinstance(part, Node) else part for part in node.args))
+
+
+def _renamed(node: Node, variable: Node, name: Node) -> Node:
+    """`variable` renamed, also where it is an index: the k of a_k."""
+    node = substitute(node, variable, name)
+    index = f"_{variable.args[0]}"
+    for letter in symbols(node):
+        if letter.endswith(index):
+            node = substitute(node, sym(letter), sym(f"{letter.removesuffix(index)}_{name.args[0]}"))
+    return node
+
+
+def without_ellipsis(node: Node) -> Node:
+    """`1, 2, …, 5` written out; `1, 2, 3, …, n` with the first two only. Other nodes stay as they are."""
+    if node.op not in ("list", "set", "tuple") or node.args.count(_ELLIPSIS) != 1:
+        return node
+    at = node.args.index(_ELLIPSIS)
+    before, after = node.args[:at], node.args[at + 1 :]
+    if not before or len(after) != 1 or any(item.op != "num" for item in before):
+        return node
+    values = [item.args[0] for item in before]
+    step = values[1] - values[0] if len(values) > 1 else Fraction(1)
+    if step == 0 or any(later - earlier != step for earlier, later in pairwise(values)):
+        return node
+    if after[0].op != "num":
+        return Node(node.op, (num(values[0]), num(values[0] + step), _ELLIPSIS, *after))
+    count = (after[0].args[0] - values[0]) / step
+    if count.denominator != 1 or not 0 < count < 4 * MAX_ALTERNATIVES:
+        return node
+    return Node(node.op, tuple(num(values[0] + step * place) for place in range(int(count) + 1)))
+
+
+def as_tuples(node: Node) -> Node:
+    """`1,2; 3,4`: groups of values between semicolons are tuples."""
+    if node.op != "list" or not all(item.op == "list" for item in node.args):
+        return node
+    if any(len(item.args) != len(node.args[0].args) for item in node.args):
+        return node
+    if any(part.op in ("rel", "member", "list") for item in node.args for part in item.args):
+        return node
+    return Node("list", tuple(Node("tuple", item.args) for item in node.args))
+
+
+def components(node: Node, size: int) -> tuple[Node, ...] | None:
+    """The coordinates of `a i + b j + c k`, a vector by its unit vectors; None when the node is no such sum."""
+    if size not in (2, 3) or node.op not in ("add", "mul", "neg", "const", "sym"):
+        return None
+    used = [unit for unit in _UNIT_VECTORS if substitute(node, unit, num(0)) != node]
+    if not used or (I not in used and _UNIT_VECTORS[1] not in used) or (size == 2 and _UNIT_VECTORS[2] in used):
+        return None
+    terms = node.args if node.op == "add" else (node,)
+    found = [num(0)] * 3
+    for term in terms:
+        inside = [place for place, unit in enumerate(_UNIT_VECTORS) if substitute(term, unit, num(0)) != term]
+        if len(inside) != 1:
+            return None
+        unit = _UNIT_VECTORS[inside[0]]
+        factor = _factor(term, unit)
+        if factor is None:
+            return None
+        found[inside[0]] = factor if found[inside[0]] == num(0) else Node("add", (found[inside[0]], factor))
+    return tuple(found[:size])
+
+
+def _factor(term: Node, unit: Node) -> Node | None:
+    """What stands beside the unit vector in one term."""
+    if term == unit:
+        return num(1)
+    if term.op == "neg":
+        inner = _factor(term.args[0], unit)
+        return None if inner is None else neg(inner)
+    if term.op == "mul" and term.args.count(unit) == 1:
+        rest = tuple(part for part in term.args if part != unit)
+        return rest[0] if len(rest) == 1 else Node("mul", rest)
+    if term.op == "div" and unit not in (term.args[1],):
+        inner = _factor(term.args[0], unit)
+        return None if inner is None else Node("div", (inner, term.args[1]))
+    return None
+
+
+def without_degree_signs(node: Node) -> Node:
+    """`180° - 2x` as `180 - 2x`: degree signs go from the terms of a sum, never from inside a function."""
+    if node.op == "deg":
+        return without_degree_signs(node.args[0])
+    if node.op in ("add", "mul", "neg", "div"):
+        return Node(node.op, tuple(without_degree_signs(part) for part in node.args))
+    return node
