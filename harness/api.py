@@ -37,7 +37,7 @@ from harness.grading.processes import pool
 from harness.reports import Report
 from harness.reports import report as report_of
 from harness.results import Pilot, Run, Scores
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
 from harness.scoring import load_published
 from harness.scoring.pipeline import Grading, score_run
 
@@ -192,7 +192,8 @@ def report(runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath, *, out: 
     listed = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else list(runs)
     if not listed:
         raise UsageError("name at least one run", field="runs")
-    made = report_of([RunFolder.open(_path(one)) for one in listed], load_published())
+    folders = [RunFolder.open(_path(one)) for one in listed]
+    made = report_of(folders, load_published(models=[Manifest.load(folder).model for folder in folders]))
     if out is not None:
         made.write(Path(out))
     return made

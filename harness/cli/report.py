@@ -25,11 +25,12 @@ def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, i_know
     """
     from harness.reports import report
     from harness.reports.plots import draw
-    from harness.runs import RunFolder
+    from harness.runs import Manifest, RunFolder
     from harness.scoring import load_published
 
     folders = [RunFolder.open(path) for path in runs]
-    made = report(folders, load_published(), show_withheld=i_know)
+    models = [Manifest.load(folder).model for folder in folders]
+    made = report(folders, load_published(models=models), show_withheld=i_know)
     target = (out or (folders[0].path if len(folders) == 1 else folders[0].path.parent)).absolute()
     if plots is not None:
         n_plots = len(draw.write_plots(made.plots(), plots)) // len(draw.FORMATS)

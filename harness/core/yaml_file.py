@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,13 @@ class _PlainLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_mapping(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The mapping in the YAML file, which should hold `what` ("a card"). Raises `UsageError` with file and line."""
+def read_mapping(
+    path: Path, what: str, max_bytes: int = MAX_BYTES, wanted: Callable[[str], bool] | None = None
+) -> dict[str, Any]:
+    """The mapping in the YAML file, which should hold `what` ("a card"). Raises `UsageError` with file and line.
+
+    wanted: of long files, whether a line is worth parsing; the others count as empty.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -45,7 +51,10 @@ def read_mapping(path: Path, what: str, max_bytes: int = MAX_BYTES) -> dict[str,
     if len(data) > max_bytes:
         raise UsageError(f"{path} is longer than {what} may be: {max_bytes} bytes")
     try:
-        value = yaml.load(data.decode("utf-8-sig"), Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
+        text = data.decode("utf-8-sig")
+        if wanted is not None:
+            text = "\n".join(line if wanted(line) else "" for line in text.split("\n"))
+        value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:

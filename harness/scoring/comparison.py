@@ -257,6 +257,8 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     """The run's estimate, or the two between which it lies; or none, and why."""
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
+    if published.n_questions is None:
+        return [], "the source does not say of how many questions"
     if score.n_questions != published.n_questions:
         return [], f"this run has {score.n_questions} questions, the published score {published.n_questions}"
     if score.n_missing and not (score.partial and published.k == 1):
@@ -278,7 +280,7 @@ def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, fl
         np.asarray(own.variance),
         np.asarray(own.trials),
         np.asarray(published.value),
-        np.asarray(published.n_questions * draws),
+        np.asarray((published.n_questions or 0) * draws),
         published.unit,
         None if own.single is None else np.asarray(own.single),
     )

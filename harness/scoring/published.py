@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +39,9 @@ class _Row(_Strict):
     percent: int | float = pydantic.Field(ge=0, le=100)
     samples: int | None = pydantic.Field(default=None, ge=1)
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
+    mean_tokens: float | None = pydantic.Field(default=None, ge=0)
+    quoted: bool = False
+    note: str = ""
     settings: dict[str, str | int | float | bool] = {}
 
 
@@ -45,12 +49,12 @@ class _File(_Strict):
     schema_: Literal[1] = pydantic.Field(alias="schema")
     source: Source
     settings: dict[str, str | int | float | bool] = {}
-    questions: dict[str, int]
-    scores: list[_Row] = pydantic.Field(min_length=1)
+    questions: dict[str, int | None]
+    scores: list[_Row] | None = None
 
     @pydantic.model_validator(mode="after")
     def _every_benchmark_has_its_size(self) -> _File:
-        for row in self.scores:
+        for row in self.scores or ():
             if row.benchmark not in self.questions:
                 raise ValueError(f"`questions` does not say how many questions {row.benchmark} has")
         return self
@@ -61,17 +65,21 @@ class PublishedScore(_Strict):
 
     samples: of each question, None where the source does not say. unit: of the last digit that the source prints, a
     fraction. run_deviation: deviation of one run's accuracy over the `samples` runs, where the source gives it; few
-    runs hardly know it, so no test uses it. settings: the file's, overridden by the row's.
+    runs hardly know it, so no test uses it. mean_tokens: of a reply. quoted: the source quotes somebody else for it.
+    settings: the file's, overridden by the row's. n_questions: None where the source does not say.
     """
 
     model: str
     benchmark: str
     metric: str
     value: float
-    n_questions: int
+    n_questions: int | None
     samples: int | None
     unit: float = 0.001
     run_deviation: float | None
+    mean_tokens: float | None = None
+    quoted: bool = False
+    note: str = ""
     settings: dict[str, str | int | float | bool]
     source: Source
 
@@ -91,23 +99,38 @@ def published_folder() -> Path:
     return about.shipped_folder("published", "results/published")
 
 
-def load_published(folder: Path | None = None) -> list[PublishedScore]:
-    """Every score of every YAML file in `folder`, files in order of name. Raises `UsageError` naming file and field."""
-    return [score for path in sorted((folder or published_folder()).glob("*.yaml")) for score in _load_file(path)]
+def load_published(folder: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
+    """The scores of the YAML files in `folder`, files in order of name; of these models only, where they are given.
+
+    A row on a line of its own that names none of them is never parsed: the files are long and a run has one model.
+    Raises `UsageError` naming file and field.
+    """
+    names = None if models is None else {short_name(model) for model in models}
+
+    def wanted(line: str) -> bool:
+        return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)
+
+    paths = sorted((folder or published_folder()).glob("*.yaml"))
+    found = [score for path in paths for score in _load_file(path, wanted)]
+    return [score for score in found if names is None or short_name(score.model) in names]
 
 
 def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> list[PublishedScore]:
     """The scores of this benchmark and this model; `org/name`, `name` and a path that ends in it are the same model."""
-    name = _short(model)
-    return [score for score in scores if score.benchmark == benchmark and _short(score.model) == name]
+    name = short_name(model)
+    return [score for score in scores if score.benchmark == benchmark and short_name(score.model) == name]
 
 
-def _short(model: str) -> str:
+_ROW = re.compile(r"\s*- \{.*\}\s*$")
+
+
+def short_name(model: str) -> str:
+    """What is compared of a model's name: its last part, without case."""
     return model.rstrip("/").rsplit("/", 1)[-1].casefold()
 
 
-def _load_file(path: Path) -> list[PublishedScore]:
-    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES)
+def _load_file(path: Path, wanted: Callable[[str], bool]) -> list[PublishedScore]:
+    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, wanted)
     try:
         file = _File.model_validate(content)
     except pydantic.ValidationError as error:
@@ -122,10 +145,13 @@ def _load_file(path: Path) -> list[PublishedScore]:
             samples=row.samples,
             unit=_unit(row.percent) / 100,
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
+            mean_tokens=row.mean_tokens,
+            quoted=row.quoted,
+            note=row.note,
             settings={**file.settings, **row.settings},
             source=file.source,
         )
-        for row in file.scores
+        for row in file.scores or ()
     ]
 
 

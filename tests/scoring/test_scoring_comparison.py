@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark, tally
@@ -226,11 +227,31 @@ def test_settings_that_differ_are_named_with_both_values() -> None:
 
 def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     scores = load_published()
-    assert len(scores) > 50
-    assert {score.benchmark for score in scores} == {"aime24", "aime25", "math500", "gpqa_diamond"}
+    assert len(scores) > 1000
+    assert {score.benchmark for score in scores} <= set(catalogue.names())
+    assert all(score.k > 0 and score.kind in ("pass", "maj") for score in scores)
     found = matching(scores, "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "aime24")
-    assert [(s.metric, s.value) for s in found if "SGLang" in s.source.title] == [("pass@1", pytest.approx(0.332))]
+    own = [s for s in found if "SGLang" in s.source.title and not s.quoted]
+    assert [(s.metric, s.value) for s in own] == [("pass@1", pytest.approx(0.332))]
     assert matching(scores, "deepseek-r1-distill-qwen-1.5b", "aime24") == found
+
+
+def test_only_the_rows_of_the_models_asked_for_are_read() -> None:
+    name = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+    few = load_published(models=[f"/models/{name}"])
+    assert few == [score for score in load_published() if score.model == name]
+    assert load_published(models=["nobody/has-this-one"]) == []
+
+
+def test_a_row_keeps_what_its_source_prints_beside_the_score(tmp_path: Path) -> None:
+    row = "{model: a/b, benchmark: demo, metric: pass@8, percent: 55.83, samples: 8, mean_tokens: 410, quoted: true}"
+    text = GOOD.replace("{demo: 4}", "{demo: null}").replace(GOOD.splitlines()[-1].strip(), f"- {row}")
+    (tmp_path / "one.yaml").write_text(text, encoding="utf-8")
+    (score,) = load_published(tmp_path)
+    assert (score.unit, score.mean_tokens, score.quoted, score.k) == (pytest.approx(0.0001), 410, True, 8)
+    questions, grades = graded(**HALVES)
+    result = compare_published(score_benchmark(questions, grades, None, ks=[8]), (), score, {})
+    assert (result.verdict, "of how many questions" in result.reason) == ("cannot say", True)
 
 
 GOOD = """
