@@ -26,8 +26,8 @@ from harness.experiments.keywords import FilePath, RunKeywords
 from harness.experiments.options import JudgeOptions as Judge
 from harness.experiments.options import RunOptions
 from harness.experiments.outputs import score_file
+from harness.experiments.pilot import pilot as take_pilot
 from harness.experiments.prepare import prepare
-from harness.experiments.sample import pilot as take_pilot
 from harness.experiments.sample import sample
 from harness.experiments.watching import Watcher
 from harness.foreign.outputs import Format

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.experiments.judging import JudgeReport
-    from harness.experiments.sample import Expected
+    from harness.experiments.pilot import Expected
     from harness.generation.forecast import Forecast
     from harness.generation.outcome import Outcome
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.cli.progress import duration
 
 if TYPE_CHECKING:
-    from harness.experiments.sample import Expected, Piloted
+    from harness.experiments.pilot import Expected, Piloted
     from harness.generation.forecast import Forecast
 
 

@@ -41,7 +41,6 @@ def command(dry_run: bool, pilot: bool, **given: Any) -> None:
     from harness.cli.watching import Terminal
     from harness.experiments.options import RunOptions
     from harness.experiments.prepare import prepare, questions_of, server_of
-    from harness.experiments.sample import pilot as take_pilot
     from harness.experiments.sample import sample
 
     options = RunOptions.of(**with_server(given, given.pop("serve")))
@@ -60,6 +59,7 @@ def command(dry_run: bool, pilot: bool, **given: Any) -> None:
         if not pilot:
             sys.exit(_closing(sample(prepared, watcher), prepared.settings))
         from harness.cli.pilot import lines
+        from harness.experiments.pilot import pilot as take_pilot
 
         piloted = take_pilot(prepared, watcher)
         code = _ending(piloted.outcome, prepared.settings)

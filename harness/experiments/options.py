@@ -91,7 +91,7 @@ def expected(complaint: str) -> str:
 
 
 class _Options(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     if not TYPE_CHECKING:  # checkers see the fields as keywords
 

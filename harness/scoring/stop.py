@@ -1,4 +1,4 @@
-"""When are there samples enough? The rule of `--target-error`, on arrays. Pure."""
+"""When are there samples enough? The rule of the option `target_error`, on arrays. Pure."""
 
 from __future__ import annotations
 
