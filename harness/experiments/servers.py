@@ -220,10 +220,10 @@ def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
     counted = not found.provider.hosted and who.concurrency is None
     looks = []
     for endpoint in found.endpoints:
-        info = None
+        info, pages = None, discovery.Pages()
         try:
             if listed:
-                info = _model(found.provider, endpoint, model, who.ca_file)
+                info = _model(found.provider, endpoint, model, who.ca_file, pages)
         except NoAnswer as error:
             looks.append(Look(endpoint=endpoint, failure=error))
             continue
@@ -231,7 +231,7 @@ def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
             model = info.id
         elif listed and model is not None and found.provider.hosted and found.provider.models_list.lists == "all":
             watcher.warn(Sentence(f"{found.provider.name} does not list {visible(model, 80)}: is the name right?"))
-        concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file) if counted else None
+        concurrency = discovery.stated_concurrency(endpoint, ca_file=who.ca_file, pages=pages) if counted else None
         looks.append(Look(endpoint=endpoint, info=info, concurrency=concurrency))
     down = [one.failure for one in looks if one.failure is not None]
     if len(down) == len(looks):
@@ -243,16 +243,18 @@ def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
     return Looks(model, tuple(looks))
 
 
-def _model(provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None) -> ModelInfo | None:
+def _model(
+    provider: Provider, endpoint: Endpoint, model: str | None, ca_file: Path | None, pages: discovery.Pages
+) -> ModelInfo | None:
     """What the endpoint says of `model`; None if nothing. Raises `ServerError`: it is down, refuses, lacks the model.
 
     A hosted provider's list may be incomplete: a name that is not on it is no error, nor is a list that fails where
     it is known to hold other names.
     """
     if model is None or not provider.hosted:
-        return discovery.find_model(endpoint, model, ca_file=ca_file)
+        return discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)
     try:
-        listed = discovery.list_models(endpoint, ca_file=ca_file)
+        listed = discovery.list_models(endpoint, ca_file=ca_file, pages=pages)
     except ServerError:
         if provider.models_list.lists == "all":
             raise

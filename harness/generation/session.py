@@ -158,7 +158,7 @@ class Session:
                 question_ids=None if len(ids) == chosen.n_all else ids,
             ),
             settings={
-                **self._settings.settings_record(),
+                **self._settings.benchmark_record(name),
                 _MISSING: known.settings.get(_MISSING, {}) if known is not None else {},
                 **({} if chosen.publish else {"publish_questions": False}),
             },

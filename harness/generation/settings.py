@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.proxies import proxy_for
+from harness.client.address.redact import host_and_port
+from harness.client.chooser import chosen
 from harness.client.interface import Deadlines, TransportName
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.spelling import Spelling
@@ -138,14 +141,35 @@ class RunSettings:
             "extra_body": dict(self.spelling.extra_body),
         }
 
-    def settings_record(self) -> dict[str, Any]:
-        """What may differ between two sessions of one run. Holds no secret."""
+    def benchmark_record(self, benchmark: str) -> dict[str, Any]:
+        """`settings_record`, and who decided the sampling of `benchmark`."""
+        return {**self.settings_record(), "sampling_from": dict(self.benchmarks[benchmark].origins)}
+
+    def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Where it is, the transport that carries its requests, and the proxy between (host and port), if any."""
+        carried_by = chosen(self.transport, endpoint)
+        proxy = proxy_for(endpoint) if carried_by != "fast" else None
         return {
-            "endpoints": [{"base_url": e.base_url, "weight": e.weight} for e in self.endpoints],
+            "base_url": endpoint.base_url,
+            "weight": endpoint.weight,
+            "transport": carried_by,
+            "proxy": host_and_port(proxy) if proxy is not None else None,
+        }
+
+    def settings_record(self) -> dict[str, Any]:
+        """What may differ between two sessions of one run, as it will happen. Holds no secret.
+
+        Raises `UsageError` for an endpoint behind a proxy that no transport speaks to.
+        """
+        return {
+            "endpoints": [self._endpoint_record(endpoint) for endpoint in self.endpoints],
             "concurrency": self.concurrency,
             "transport": self.transport,
             "stream": self.spelling.stream,
+            "stream_usage": self.spelling.stream_usage,
             "max_tokens_field": self.spelling.max_tokens_field,
+            "seed_field": self.spelling.seed_field,
+            "spelt_by": dict(self.spelt_by),
             "order": self.order,
             "fit_context": self.fit_context,
             "accept_missing": self.accept_missing,

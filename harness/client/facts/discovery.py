@@ -22,6 +22,9 @@ from harness.core.wording import option
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _SHOWN_MODELS = 8
+Pages = dict[str, dict[str, Any]]
+"""A server's own pages by path, as they were read; handed from one question to the next, so that none is read twice."""
+
 _ANONYMOUS = "unknown"
 """SGLang's router lists this instead of its workers' models."""
 
@@ -38,8 +41,11 @@ class NoList(ServerError):
     """The server answers but fails to list its models, as that of transformers does without a hub cache."""
 
 
-def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> list[ModelInfo]:
+def list_models(
+    endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
+) -> list[ModelInfo]:
     """The models that the server lists; empty where a hosted provider has no list. Raises `ServerError`."""
+    pages = {} if pages is None else pages
     status, body = _page(endpoint, endpoint.base_url + "/models", timeout, ca_file)
     if status in (404, 405, 501) and not endpoint.local:
         return []
@@ -53,11 +59,16 @@ def list_models(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | No
             f"{_quoted(endpoint, body)}; check the port and path of {option('base_url')}"
         )
     models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, ca_file)) for entry in models]
+    return [ModelInfo(entry["id"], _context(endpoint, entry, timeout, ca_file, pages)) for entry in models]
 
 
 def find_model(
-    endpoint: Endpoint, model: str | None, *, timeout: float = 10.0, ca_file: Path | None = None
+    endpoint: Endpoint,
+    model: str | None,
+    *,
+    timeout: float = 10.0,
+    ca_file: Path | None = None,
+    pages: Pages | None = None,
 ) -> ModelInfo | None:
     """The listed model of that name; the only one if `model` is None.
 
@@ -65,7 +76,7 @@ def find_model(
     `ServerError` with what the server has when the name is not among it.
     """
     try:
-        models = list_models(endpoint, timeout=timeout, ca_file=ca_file)
+        models = list_models(endpoint, timeout=timeout, ca_file=ca_file, pages=pages)
     except NoList:
         if model is None:
             raise
@@ -86,13 +97,16 @@ def find_model(
     raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 
-def stated_concurrency(endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None) -> int | None:
+def stated_concurrency(
+    endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
+) -> int | None:
     """Requests that the server says it runs at once: llama.cpp's slots, SGLang's max_running_requests."""
-    slots = _description(endpoint, "/props", timeout, ca_file).get("total_slots")
+    pages = {} if pages is None else pages
+    slots = _description(endpoint, "/props", timeout, ca_file, pages).get("total_slots")
     if type(slots) is int and slots > 0:
         return slots
     for path in ("/get_server_info", "/server_info"):
-        described = _description(endpoint, path, timeout, ca_file)
+        described = _description(endpoint, path, timeout, ca_file, pages)
         states = described.get("internal_states")
         for part in (described, *(states if isinstance(states, list) else ())):
             running = part.get("max_running_requests") if isinstance(part, dict) else None
@@ -113,7 +127,9 @@ def _refusal(endpoint: Endpoint, path: str, status: int, body: bytes) -> str:
     return f"{endpoint.base_url}{path} answers HTTP {status}: {words}"
 
 
-def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None) -> int | None:
+def _context(
+    endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file: Path | None, pages: Pages
+) -> int | None:
     for name in _CONTEXT_FIELDS:
         stated = entry.get(name)
         if type(stated) is int and stated > 0:
@@ -122,20 +138,22 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], timeout: float, ca_file:
         return None
     if isinstance(entry.get("meta"), dict):
         # llama.cpp splits its context over the slots: /props states a slot's share.
-        settings = _description(endpoint, "/props", timeout, ca_file).get("default_generation_settings")
+        settings = _description(endpoint, "/props", timeout, ca_file, pages).get("default_generation_settings")
         stated = settings.get("n_ctx") if isinstance(settings, dict) else None
         return stated if type(stated) is int and stated > 0 else None
-    stated = _description(endpoint, "/get_server_info", timeout, ca_file).get("context_length")
+    stated = _description(endpoint, "/get_server_info", timeout, ca_file, pages).get("context_length")
     return stated if type(stated) is int and stated > 0 else None
 
 
-def _description(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None) -> dict[str, Any]:
-    """A page of the server's own beside the OpenAI paths; empty if it has none."""
-    with contextlib.suppress(ServerError):
-        status, body = _page(endpoint, _root(endpoint) + path, timeout, ca_file)
-        if status == 200:
-            return _object(body)
-    return {}
+def _description(endpoint: Endpoint, path: str, timeout: float, ca_file: Path | None, pages: Pages) -> dict[str, Any]:
+    """A page of the server's own beside the OpenAI paths, read once; empty if it has none."""
+    if path not in pages:
+        pages[path] = {}
+        with contextlib.suppress(ServerError):
+            status, body = _page(endpoint, _root(endpoint) + path, timeout, ca_file)
+            if status == 200:
+                pages[path] = _object(body)
+    return pages[path]
 
 
 def _page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> tuple[int, bytes]:
