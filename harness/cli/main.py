@@ -26,6 +26,8 @@ COMMANDS = {
     "run": "Sample completions for benchmarks from a server; resume by the same command.",
     "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
+    "compare": "Say which run is better, how sure that is, and what would settle it.",
+    "verify": "Say whether a run agrees with what is published of its model.",
     "report": "Print one table for runs, and write Markdown and HTML.",
     "show": "Read a run's questions and samples in the terminal.",
     "view": "Read runs on a local page in the browser.",

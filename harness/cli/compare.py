@@ -1,0 +1,119 @@
+"""`harness compare`: which run is better, how sure that is, and what would settle it. Exit code 4 for a gate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli import terminal
+from harness.cli.spelling import Command
+from harness.core.errors import StoppedByRule
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.experiments.comparing import Beside
+    from harness.scoring.intervals import Interval
+
+SHOWN_QUESTIONS = 5
+"""Questions that fell most, and that rose most."""
+
+
+@click.command("compare", cls=Command)
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--baseline", type=click.Path(path_type=Path), help="The run that the others are compared with.")
+@click.option(
+    "--fail-if-worse",
+    type=click.FloatRange(0, 100),
+    metavar="POINTS",
+    help="Exit with 4 if a run is found worse than the baseline, by so many points at least.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the decisions as JSON.")
+def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, as_json: bool) -> None:
+    """Compare scored RUNS question by question with the first of them, or with --baseline.
+
+    Two lines for each benchmark: these questions, run again; and other questions of the kind. p values are corrected
+    for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts.
+
+    \b
+    harness compare results/base results/tuned
+    harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
+    """
+    from harness.experiments.comparing import compare
+    from harness.runs import RunFolder
+
+    found = compare([RunFolder.open(path) for path in runs], RunFolder.open(baseline) if baseline else None)
+    if as_json:
+        from harness.core import codec
+
+        click.echo(codec.pretty([one.decision for one in found]).decode(), nl=False)
+    else:
+        for one in found:
+            _print(one)
+    if fail_if_worse is not None:
+        sys.exit(_gate(found, fail_if_worse / 100))
+
+
+def _gate(found: list[Beside], margin: float) -> int:
+    """Say what the gate refuses, and what it could not have seen. Returns the exit code."""
+    refused = [one.decision for one in found if one.decision.is_worse_by(margin)]
+    for one in refused:
+        click.echo(
+            f"harness: {visible(one.run)} is worse than {visible(one.baseline)} on {visible(one.paired.benchmark)} by "
+            f"{-100 * one.paired.difference:.1f} points",
+            err=True,
+        )
+    for one in (one.decision for one in found):
+        if not one.could_see(margin) and one not in refused:
+            terminal.warn(
+                f"on {visible(one.paired.benchmark)}, {visible(one.run)} has too few samples for this gate: the "
+                f"smallest difference that they find in 80 % of repetitions is {100 * one.paired.detectable:.1f} points"
+            )
+    return StoppedByRule.exit_code if refused else 0
+
+
+def _print(found: Beside) -> None:
+    one, paired = found.decision, found.decision.paired
+    run, baseline = visible(one.run), visible(one.baseline)
+    click.echo(
+        f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
+        f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+.1f} points over "
+        f"{paired.n_questions} questions"
+    )
+    at_most = "at most " if paired.at_most else ""
+    click.echo(
+        f"  these questions  {at_most}{_points(paired.sampling_interval):18} p {_p(one.p_sampling)}  {one.verdict}"
+    )
+    if one.p_question is None:
+        click.echo("  such questions   cannot be told from one question")
+    else:
+        click.echo(
+            f"  such questions   {_points(paired.question_interval):18} p {_p(one.p_question)}  {one.kind_verdict}"
+        )
+    same = paired.n_questions - paired.better - paired.worse
+    click.echo(
+        f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
+        f"samples find in 80 % of repetitions: {100 * paired.detectable:.1f} points"
+    )
+    if one.verdict == "no difference seen" and one.settling is not None:
+        click.echo(f"  a difference of this size would take about {one.settling:,} samples a question of each")
+    for move in (*found.moved[:SHOWN_QUESTIONS], *found.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
+        sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
+        click.echo(
+            f"    {visible(move.question.question_id, 40)}: {move.first_correct} of {move.first_n} → "
+            f"{move.second_correct} of {move.second_n}{sure}"
+        )
+    for difference in found.settings:
+        click.echo(f"  differs: {difference}")
+    for warning in one.warnings:
+        terminal.warn(warning)
+
+
+def _points(interval: Interval | None) -> str:
+    return "unknown" if interval is None else f"{100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else "<0.001"

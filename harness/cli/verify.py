@@ -1,0 +1,84 @@
+"""`harness verify`: a run beside what is published of its model. Exit code 4 where they do not go together."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.spelling import Command
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.experiments.comparing import Verified
+    from harness.scoring import PublishedComparison
+
+_CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
+
+
+@click.command("verify", cls=Command)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--model", help="The model's published name, where the run's own is another.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparisons as JSON.")
+def command(run: Path, model: str | None, as_json: bool) -> None:
+    """Say whether the scores of RUN agree with those published of its model, and which settings differ.
+
+    Those whose settings are ours come first, and decide alone where there are such. A run agrees with what is published
+    if it does with one of them. Exit code: 0 it agrees, 4 it does not, 1 it cannot be said.
+    """
+    from harness.core import codec
+    from harness.experiments.comparing import verify
+    from harness.runs import RunFolder
+
+    found = verify(RunFolder.open(run), model)
+    if as_json:
+        listed = [{"benchmark": one.benchmark, "standing": one.standing, "comparisons": _plain(one)} for one in found]
+        click.echo(codec.pretty(listed).decode(), nl=False)
+    else:
+        for one in found:
+            click.echo(f"{visible(one.benchmark)}: {one.standing}")
+            for comparison in one.comparisons:
+                for line in _lines(comparison):
+                    click.echo(f"  {line}")
+    sys.exit(max((_CODES[one.standing] for one in found), default=EXIT_COMPLETE))
+
+
+def _plain(found: Verified) -> list[dict[str, object]]:
+    import msgspec
+
+    return [msgspec.to_builtins(one, enc_hook=lambda value: value.model_dump()) for one in found.comparisons]
+
+
+def _lines(found: PublishedComparison) -> list[str]:
+    from harness.reports.settings import by_weight, in_words
+
+    published = found.published
+    samples = "an unknown number of samples" if published.samples is None else f"{published.samples} samples"
+    quoted = ", quoted by" if published.quoted else " by"
+    said = [
+        f"{published.metric} {100 * published.value:g} %{quoted} {visible(published.source.title, 100)} ({samples} a "
+        f"question): {_verdict(found)}"
+    ]
+    said += [
+        f"  {visible(name, 60)}: {in_words(ours)} here, {in_words(theirs)} there"
+        for name, (ours, theirs) in sorted(found.differing.items(), key=by_weight)
+    ]
+    if published.note:
+        said.append(f"  {visible(published.note, 200)}")
+    return said
+
+
+def _verdict(found: PublishedComparison) -> str:
+    """In words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 0.7 points`."""
+    if found.ours is None or found.difference is None or found.verdict == "cannot say":
+        return f"cannot say: {found.reason}"
+    ours = f"{100 * found.ours:.1f} % here"
+    if found.verdict == "compatible":
+        seen = "" if found.detectable is None else f"; could have seen {100 * found.detectable:.1f} points"
+        return f"compatible ({ours}{seen})"
+    way = "lower" if found.difference < 0 else "higher"
+    error = "" if found.error is None else f" ± {100 * found.error:.1f}"
+    return f"{way} by {100 * abs(found.difference):.1f}{error} points ({ours})"

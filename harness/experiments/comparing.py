@@ -1,0 +1,134 @@
+"""Runs compared with a baseline, and with what is published of their model; read from their folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import visible
+from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.settings import flat_settings
+from harness.runs import RunFolder
+from harness.runs.manifest import Difference, differences
+from harness.scoring import PublishedComparison, QuestionTally, compare_published, compare_runs, load_published
+from harness.scoring.deciding import Compared, Decision, Standing, decide, standing
+from harness.scoring.moves import Move, moves
+from harness.scoring.published import matching
+
+_SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
+"""Fields of an identity that say what was asked; runs that differ in them answer different questions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """One decision, the questions that moved (what fell most first) and the settings that differ."""
+
+    decision: Decision
+    moved: Sequence[Move]
+    settings: Sequence[Difference]
+
+
+def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> list[Beside]:
+    """Every other run minus the baseline (default: the first), on each benchmark that both were asked.
+
+    Raises `UsageError` where there is nothing to compare, `StoreError` where a run is damaged or not scored.
+    """
+    chosen = baseline or folders[0]
+    others = [folder for folder in folders if folder.path.resolve() != chosen.path.resolve()]
+    if not others:
+        raise UsageError("name two runs at least: one is compared with the other")
+    base, *runs = read_runs([chosen, *others])
+    pairs = [
+        (run, benchmark, base.benchmarks[name])
+        for run in runs
+        for name, benchmark in run.benchmarks.items()
+        if name in base.benchmarks
+    ]
+    if not pairs:
+        raise UsageError(f"{visible(base.label)} shares no benchmark with the other runs")
+    compared = [
+        Compared(
+            run=run.label,
+            baseline=base.label,
+            paired=compare_runs(_scored(run, benchmark), _scored(base, first)),
+            samples=min(item.n for one in (benchmark, first) for item in one.questions if item.n),
+            warnings=tuple(_warnings(benchmark, first)),
+        )
+        for run, benchmark, first in pairs
+    ]
+    return [
+        Beside(
+            decision=decision,
+            moved=moves(first.questions, benchmark.questions),
+            settings=differences(first.record.identity, benchmark.record.identity),
+        )
+        for decision, (_, benchmark, first) in zip(decide(compared), pairs, strict=True)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings first."""
+
+    benchmark: str
+    standing: Standing
+    comparisons: Sequence[PublishedComparison]
+
+
+def verify(folder: RunFolder, model: str | None = None) -> list[Verified]:
+    """The run beside what is published of its model, by benchmark.
+
+    model: its published name, where the run's own is another. Raises `UsageError` where nothing is published of it.
+    """
+    (run,) = read_runs([folder])
+    name = model or run.manifest.model
+    published = load_published(models=[name])
+    found = []
+    for benchmark in run.benchmarks.values():
+        questions = _scored(run, benchmark)
+        assert benchmark.score is not None
+        settings = flat_settings(run, benchmark.name)
+        comparisons = [
+            compare_published(benchmark.score, questions, reference, settings)
+            for reference in matching(published, name, benchmark.name)
+        ]
+        if comparisons:
+            comparisons.sort(key=lambda one: (len(one.differing), one.published.quoted))
+            found.append(Verified(benchmark=benchmark.name, standing=standing(comparisons), comparisons=comparisons))
+    if not found:
+        names = ", ".join(visible(one, 40) for one in run.benchmarks)
+        raise UsageError(f"nothing is published of {visible(name, 100)} on {names}, as far as results/published/ goes")
+    return found
+
+
+def _scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+    if benchmark.score is None or not benchmark.questions:
+        raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
+    return benchmark.questions
+
+
+def _graders(benchmark: ScoredBenchmark) -> set[str]:
+    return {grade.grader for item in benchmark.questions for grade in item.grades}
+
+
+def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
+    """What must be equal for a comparison to say what it seems to say, and is not."""
+    mine, theirs = ours.record.identity, first.record.identity
+    found = [
+        f"the runs were not asked the same: {difference}"
+        for difference in differences(theirs, mine)
+        if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
+    ]
+    assert ours.score is not None
+    assert first.score is not None
+    if _graders(ours) != _graders(first):
+        found.append("they were graded by different graders: give `harness score --fresh` for both")
+    for which, score in (("the run", ours.score), ("the baseline", first.score)):
+        if score.n_missing:
+            found.append(f"{which} is unfinished: {score.n_missing} samples are missing")
+    if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
+        found.append(
+            "both have the same model, settings and run seed: where the server obeys seeds, they are one run twice"
+        )
+    return found

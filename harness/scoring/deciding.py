@@ -1,0 +1,112 @@
+"""What to conclude from comparisons: verdicts with Holm's correction over all that is said, and what would settle them.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from harness.scoring.comparison import PairedComparison, PublishedComparison
+from harness.scoring.differences import holm
+from harness.scoring.distributions import POWER_FACTOR
+
+LEVEL = 0.05
+"""p values below it, after Holm's correction, are called a difference."""
+
+Verdict = Literal["better", "worse", "no difference seen"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """One run beside the baseline on one benchmark; paired: the run minus the baseline.
+
+    verdict: on these questions, run again; kind_verdict: on questions of the kind, None where it cannot be told. p
+    values are Holm's over all lines of all decisions. samples: of each question, the fewer of both runs. settling:
+    samples a question of both runs with which a true difference of this size would be found in 80 % of repetitions;
+    None where no number of them would do.
+    """
+
+    run: str
+    baseline: str
+    paired: PairedComparison
+    verdict: Verdict
+    kind_verdict: Verdict | None
+    p_sampling: float
+    p_question: float | None
+    samples: int
+    settling: int | None
+    warnings: tuple[str, ...] = ()
+
+    def is_worse_by(self, margin: float) -> bool:
+        """Whether the run is found worse, and by at least `margin`, a fraction: what a gate refuses."""
+        return self.verdict == "worse" and self.paired.difference <= -margin
+
+    def could_see(self, margin: float) -> bool:
+        """Whether a true difference of `margin` would have been found in 80 % of repetitions."""
+        return self.paired.detectable <= margin
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A comparison before its decision; see `Decision`."""
+
+    run: str
+    baseline: str
+    paired: PairedComparison
+    samples: int
+    warnings: tuple[str, ...] = ()
+
+
+def decide(comparisons: Sequence[Compared]) -> list[Decision]:
+    """One decision each, in order."""
+    listed = [p for one in comparisons for p in (one.paired.p_sampling, one.paired.p_question) if p is not None]
+    adjusted = iter(holm(listed))
+    decisions = []
+    for one in comparisons:
+        p_sampling = next(adjusted)
+        p_question = None if one.paired.p_question is None else next(adjusted)
+        decisions.append(
+            Decision(
+                run=one.run,
+                baseline=one.baseline,
+                paired=one.paired,
+                verdict=_verdict(one.paired.difference, p_sampling),
+                kind_verdict=None if p_question is None else _verdict(one.paired.difference, p_question),
+                p_sampling=p_sampling,
+                p_question=p_question,
+                samples=one.samples,
+                settling=_settling(one.paired, one.samples),
+                warnings=one.warnings,
+            )
+        )
+    return decisions
+
+
+Standing = Literal["compatible", "not compatible", "cannot say"]
+
+
+def standing(comparisons: Sequence[PublishedComparison]) -> Standing:
+    """How a run stands to what is published of its model and benchmark: compatible if it is with one of the scores.
+
+    Scores whose stated settings are all ours count alone, where there are such: the others differ for known reasons.
+    """
+    alike = [one for one in comparisons if not one.differing and one.verdict != "cannot say"]
+    verdicts = {one.verdict for one in alike or comparisons}
+    if "compatible" in verdicts:
+        return "compatible"
+    return "not compatible" if "not compatible" in verdicts else "cannot say"
+
+
+def _verdict(difference: float, p: float) -> Verdict:
+    if p >= LEVEL:
+        return "no difference seen"
+    return "better" if difference > 0 else "worse"
+
+
+def _settling(paired: PairedComparison, samples: int) -> int | None:
+    if not paired.difference or not paired.sampling_error:
+        return None
+    return math.ceil(samples * (POWER_FACTOR * paired.sampling_error / paired.difference) ** 2)
