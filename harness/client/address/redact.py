@@ -1,20 +1,34 @@
-"""Secrets kept out of everything that is printed or stored."""
+"""Secrets kept out of everything that is printed or stored.
+
+A key is hidden whole and in part, as it is, percent-encoded or in base64. Work and memory grow with what is shown, not
+with what a server sent: the text is clipped first, with a margin in which no secret can be cut unseen.
+"""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote, urlsplit
 
 from harness.client.address.endpoint import Endpoint
+from harness.core.inert import quoted
+from harness.core.limits import MAX_MESSAGE_CHARS
 
 HIDDEN = "[hidden]"
+
+PART_CHARS = 10
+"""Characters of a key in a row that are hidden where they stand alone; fewer may be a word."""
 
 _MIN_SECRET_CHARS = 4
 """Shortest key that is hidden, in characters: shorter ones (x, -) are placeholders, and hiding them would mangle the
 message."""
 
-_BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*[:=]\s*[\"']?)\s*[A-Za-z0-9._~+/=-]{8,}")
+_MARGIN_CHARS = 1024
+"""Least characters beyond the clipped text that are looked at for a secret or a token that the clip would cut."""
+
+_BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 
 
@@ -26,14 +40,35 @@ def secrets_of(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with every secret, bearer token and URL user-info replaced. Redact before clipping, never after."""
-    for secret in sorted(secrets, key=len, reverse=True):
+    """`text` with every secret or part of one, bearer token and URL user-info replaced.
+
+    For a text that a server can make long: `shown_safely` and `tail_redacted`.
+    """
+    known = tuple(secrets)
+    for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-        encoded = quote(secret, safe="")
-        if encoded != secret:
-            text = text.replace(encoded, HIDDEN)
+    text = _without_parts(text, _parts(known))
     text = _BEARER.sub(lambda match: f"{match[1]} {HIDDEN}", text)
     return _USER_INFO.sub("", text)
+
+
+def shown_safely(text: str, secrets: Iterable[str] = ()) -> str:
+    """A bounded, harmless quotation of foreign words without secrets: see `redacted` and `inert.quoted`."""
+    known = tuple(secrets)
+    margin = _margin(known)
+    text = text.strip()
+    clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
+    safe = redacted(clipped, known)
+    return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
+
+
+def tail_redacted(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
+    """The last `limit` characters of `text`, redacted."""
+    known = tuple(secrets)
+    margin = _margin(known)
+    clipped = text[-(limit + 2 * margin) :]
+    safe = redacted(clipped, known)
+    return (safe if len(clipped) == len(text) else safe[margin:])[-limit:]
 
 
 def host_and_port(url: str) -> str:
@@ -45,3 +80,37 @@ def host_and_port(url: str) -> str:
     if ":" in host:
         host = f"[{host}]"
     return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def _margin(secrets: tuple[str, ...]) -> int:
+    """Characters in which the longest spelling of any secret fits: percent-encoding triples it."""
+    return max(_MARGIN_CHARS, 3 * max(map(len, secrets), default=0))
+
+
+@lru_cache(64)
+def _parts(secrets: tuple[str, ...]) -> frozenset[str]:
+    """Every run of `PART_CHARS` characters in any spelling of a secret."""
+    spellings: list[str] = []
+    for secret in secrets:
+        raw = secret.encode("utf-8", "surrogatepass")
+        spellings += [secret, quote(secret, safe="", errors="surrogatepass")]
+        # Base64 spells a secret in one of three ways, by where in the text it begins; its edges mix with others.
+        spellings += [base64.b64encode(b"\0" * skip + raw).decode()[4 if skip else 0 : -4] for skip in range(3)]
+    return frozenset(s[at : at + PART_CHARS] for s in spellings for at in range(len(s) - PART_CHARS + 1))
+
+
+def _without_parts(text: str, parts: frozenset[str]) -> str:
+    if not parts:
+        return text
+    kept: list[str] = []
+    at = begin = 0
+    while at <= len(text) - PART_CHARS:
+        if text[at : at + PART_CHARS] not in parts:
+            at += 1
+            continue
+        end = at + PART_CHARS
+        while text[end - PART_CHARS + 1 : end + 1] in parts and end < len(text):
+            end += 1
+        kept += [text[begin:at], HIDDEN]
+        begin = at = end
+    return "".join([*kept, text[begin:]])

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.redact import redacted, secrets_of
+from harness.client.address.redact import secrets_of, shown_safely
 from harness.client.protocol.failures import error_words
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
@@ -176,4 +176,4 @@ def _root(endpoint: Endpoint) -> str:
 
 
 def _quoted(endpoint: Endpoint, body: bytes) -> str:
-    return quoted(redacted(error_words(body), secrets_of(endpoint))) or "no explanation"
+    return shown_safely(error_words(body), secrets_of(endpoint)) or "no explanation"

@@ -10,12 +10,11 @@ import httpx
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.address.redact import host_and_port, secrets_of, shown_safely
 from harness.client.address.trust import trusting
 from harness.client.protocol.http1 import request_head
 from harness.core import http_get
 from harness.core.errors import ServerError
-from harness.core.inert import quoted
 from harness.core.wording import option
 
 MAX_PAGE_BYTES = 16 * 1024 * 1024
@@ -43,7 +42,7 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
         with _client(endpoint, proxy, timeout, ca_file) as client:
             page = http_get.get(client, endpoint.over_http(url), max_bytes=MAX_PAGE_BYTES, body_s=timeout)
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
-        raise ServerError(f"{address} cannot be asked: {quoted(redacted(str(error), secrets))}") from None
+        raise ServerError(f"{address} cannot be asked: {shown_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
         raise NoAnswer(
             f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}"
@@ -51,19 +50,19 @@ def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = 
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
-        cause = quoted(redacted(str(error), secrets))
+        cause = shown_safely(str(error), secrets)
         if _is_tls(error):
             raise ServerError(
                 f"no trusted TLS connection to {address}: {cause}; {option('ca_file')} names the authority to trust"
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
-        said = quoted(redacted(str(error), secrets)) or type(error).__name__
+        said = shown_safely(str(error), secrets) or type(error).__name__
         raise ServerError(f"{address} does not answer in HTTP ({said}); check the port and http/https") from error
     except httpx.HTTPError as error:
-        raise ServerError(f"{url}: {quoted(redacted(str(error), secrets))}") from error
+        raise ServerError(f"{url}: {shown_safely(str(error), secrets)}") from error
     if page.location:
-        to = quoted(redacted(page.location, secrets))
+        to = shown_safely(page.location, secrets)
         raise ServerError(f"{url} redirects to {to}; give that address as {option('base_url')}")
     return page.status, page.body
 

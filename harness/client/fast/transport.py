@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.address.redact import host_and_port, secrets_of, shown_safely
 from harness.client.fast.connecting import Connector, Peer
 from harness.client.fast.connection import Connection
 from harness.client.fast.stamps import ClockOffset
@@ -24,7 +24,6 @@ from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.http1 import request_head
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.core.inert import quoted
 
 LOOK_S = 0.25
 """Seconds between two looks at the deadlines."""
@@ -122,7 +121,7 @@ class FastTransport:
         try:
             head = request_head(endpoint.base_url + path, request_headers(endpoint))
         except ValueError as error:
-            message = quoted(redacted(str(error), secrets))
+            message = shown_safely(str(error), secrets)
             raise RequestFailed("refused", f"the request cannot be made: {message}") from None
         route = self._routes[endpoint, path] = _Route((parts.hostname or "", parts.port or 80), head, secrets)
         return route

@@ -20,14 +20,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.address.redact import host_and_port, redacted, secrets_of
+from harness.client.address.redact import host_and_port, secrets_of, shown_safely
 from harness.client.address.trust import trusting
 from harness.client.interface import ERROR_BODY_S, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 
@@ -180,7 +179,7 @@ def _connection_failure(
     address = host_and_port(endpoint.base_url)
     if proxy:
         address += f" through the proxy {host_and_port(proxy)}"
-    cause = quoted(redacted(_cause(error), secrets))
+    cause = shown_safely(_cause(error), secrets)
     if isinstance(error, aiohttp.ClientSSLError):
         return RequestFailed(
             "refused", f"no trusted TLS connection to {address}: {cause}; ca_file names the authority to trust"

@@ -11,6 +11,7 @@ The sizes of the chunks inside a batch are not checked against their contents.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,6 +32,9 @@ _CLOSING_FRAMES = 6
 
 _MAX_MISSES = 64
 """Batches in a row without a template, after which none is looked for any more."""
+
+_MOST_FIELDS = 8
+"""Fields of an event that are tried as the token's text."""
 
 _SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
 _STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'
@@ -148,7 +152,7 @@ def learnt(event: bytes) -> Template | None:
         value: Any = codec.decode(event)
     except codec.DecodeError:
         return None
-    for field in _TEXT_FIELD.finditer(event):
+    for field in islice(_TEXT_FIELD.finditer(event), _MOST_FIELDS):
         head, tail = event[: field.start(2) - 1], event[field.end(2) + 1 :]
         probe = "\x00probe"
         try:

@@ -2,7 +2,7 @@
 
 Error bodies differ: `{"error": {"message", "type", "code"}}` (OpenAI, vLLM, llama.cpp, LiteLLM), `{"error": "text"}`
 (vLLM without a key), `{"object": "error", "message"}` (SGLang), `{"detail": …}` (FastAPI), a list around any of
-them (Gemini). The words are foreign: they are redacted first, then bounded and made harmless.
+them (Gemini). The words are foreign: they are bounded, redacted and made harmless.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from harness.client.address.redact import redacted
+from harness.client.address.redact import shown_safely
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core import codec
-from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 MAX_RETRY_AFTER_S = 3600.0
@@ -55,14 +54,14 @@ def failed_status(
 ) -> RequestFailed:
     """The failure that an HTTP response other than 200 stands for. `now`: Unix time, for Retry-After dates."""
     if 300 <= status < 400:
-        target = quoted(redacted(location or "", secrets)) or "an unnamed place"
+        target = shown_safely(location or "", secrets) or "an unnamed place"
         return RequestFailed(
             "refused", f"HTTP {status}: redirects to {target}; not followed, give that address itself", status=status
         )
     words = error_words(_decoded(body, content_encoding))
     kind = classify(status, words)
     asked = _stated_seconds(retry_after, retry_after_ms, now)
-    message = f"HTTP {status}: {quoted(redacted(words, secrets)) or 'no explanation'}"
+    message = f"HTTP {status}: {shown_safely(words, secrets) or 'no explanation'}"
     if asked is not None and asked > MAX_RETRY_AFTER_S:
         message += f" (asks to wait {asked:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
         asked = MAX_RETRY_AFTER_S
@@ -70,14 +69,17 @@ def failed_status(
 
 
 def failed_event(error: Any, secrets: Iterable[str] = (), partial_text: str = "") -> RequestFailed:
-    """The failure that an error event inside a stream (or an error object in a 200) stands for."""
+    """The failure that an error event inside a stream (or an error object in a 200) stands for.
+
+    partial_text: what had come, redacted already.
+    """
     words = _words(error) or "no explanation"
     status = _stated_status(error)
     kind = "server" if status is None else classify(status, words)
     if status is None and _TOO_LONG.search(words):
         kind = "too_long"
-    message = f"error in the stream: {quoted(redacted(words, secrets))}"
-    return RequestFailed(kind, message, status=status, partial_text=redacted(partial_text, secrets))
+    message = f"error in the stream: {shown_safely(words, secrets)}"
+    return RequestFailed(kind, message, status=status, partial_text=partial_text)
 
 
 def classify(status: int, words: str) -> FailureKind:

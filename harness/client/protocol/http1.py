@@ -15,6 +15,9 @@ from urllib.parse import urlsplit
 MAX_HEAD_BYTES = 32 * 1024
 """Longest head of a response."""
 
+MAX_INTERIM_HEADS = 100
+"""Most heads of status 1xx before the true one."""
+
 MAX_SIZE_LINE_BYTES = 4096
 """Longest line of a chunk's size with its extensions, and longest trailers."""
 
@@ -49,7 +52,18 @@ def request_head(url: str, headers: Mapping[str, str]) -> bytes:
 class ResponseReader:
     """One response, fed piece by piece. status: 0 until the head is whole. headers: names in lower case."""
 
-    __slots__ = ("_buffer", "_framing", "_keep_alive", "_left", "_surplus", "ended", "headers", "started", "status")
+    __slots__ = (
+        "_buffer",
+        "_framing",
+        "_interim",
+        "_keep_alive",
+        "_left",
+        "_surplus",
+        "ended",
+        "headers",
+        "started",
+        "status",
+    )
 
     def __init__(self) -> None:
         self.status = 0
@@ -59,6 +73,7 @@ class ResponseReader:
         """A byte came."""
         self._framing = ""  # "chunked", "length" or "close", once the head is whole
         self._buffer = b""  # an unfinished head, chunk size or trailer
+        self._interim = 0
         self._left = 0  # bytes to come of the body (length), or of the chunk and its CRLF (chunked)
         self._keep_alive = True
         self._surplus = False
@@ -109,19 +124,23 @@ class ResponseReader:
         return "the connection closed inside the body"
 
     def _read_head(self, data: bytes) -> bytes:
-        self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
-                raise BadResponse("the reply does not begin as HTTP/1.1 does")
-            return b""
-        head, rest = _head(self._buffer[:end]), self._buffer[end + 4 :]
-        self._buffer = b""
-        if head.status < 200 and head.status != 101:  # 100 Continue, 103 Early Hints: the true head follows
-            return self._read_head(rest)
-        self.status, self.headers, self._keep_alive, self._framing, self._left = head
-        self.ended = self._framing == "length" and not self._left
-        return rest
+        data = self._buffer + data
+        at = 0
+        while (end := data.find(b"\r\n\r\n", at)) >= 0:
+            head = _head(data[at:end])
+            at = end + 4
+            if head.status >= 200 or head.status == 101:
+                self.status, self.headers, self._keep_alive, self._framing, self._left = head
+                self.ended = self._framing == "length" and not self._left
+                self._buffer = b""
+                return data[at:]
+            self._interim += 1  # 100 Continue, 103 Early Hints: the true head follows
+            if self._interim > MAX_INTERIM_HEADS:
+                raise BadResponse("interim replies without end")
+        self._buffer = data[at:]
+        if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
+            raise BadResponse("the reply does not begin as HTTP/1.1 does")
+        return b""
 
     def _read_chunks(self, data: bytes) -> bytes:
         left = self._left

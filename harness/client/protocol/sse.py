@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.redact import redacted
+from harness.client.address.redact import shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.failures import failed_event
 from harness.client.protocol.plain_event import decode_plain_event
@@ -56,8 +56,8 @@ class ReplyParser:
     """
 
     __slots__ = (
-        "_at", "_bytes", "_completion", "_data", "_event_name", "_events", "_failure", "_held", "_held_bytes",
-        "_max_bytes", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
+        "_at", "_bytes", "_completion", "_data", "_data_bytes", "_event_name", "_events", "_failure", "_held",
+        "_held_bytes", "_max_bytes", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +84,7 @@ class ReplyParser:
         self._held: list[bytes] = []  # the unfinished line (events) or the body so far (json)
         self._held_bytes = 0
         self._data: list[bytes] = []  # data lines of the event under way
+        self._data_bytes = 0
         self._event_name = b""
         self._events = 0
         self._snippet = b""
@@ -254,7 +255,8 @@ class ReplyParser:
             raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            if len(self._data) > 1 and sum(map(len, self._data)) > MAX_EVENT_BYTES:
+            self._data_bytes += len(line)
+            if len(self._data) > 1 and self._data_bytes > MAX_EVENT_BYTES:
                 raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
         elif line.startswith(b"event:"):
             self._event_name = line[6:].strip()
@@ -265,6 +267,7 @@ class ReplyParser:
     def _dispatch_lines(self) -> None:
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
         self._data.clear()
+        self._data_bytes = 0
         self._dispatch(data)
 
     def _dispatch(self, data: bytes) -> None:
@@ -355,10 +358,10 @@ class ReplyParser:
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
         """A failure that the transport saw (a deadline), with the text so far."""
-        return RequestFailed(kind, quoted(redacted(message, self.secrets)), partial_text=self._partial())
+        return RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._partial())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
-        return self._failed(RequestFailed(kind, redacted(message, self.secrets), partial_text=self._partial()))
+        return self._failed(RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._partial()))
 
     def _runaway(self) -> RequestFailed:
         return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
@@ -368,10 +371,10 @@ class ReplyParser:
         return failure
 
     def _quoted(self, data: bytes) -> str:
-        return quoted(redacted(data[:2000].decode("utf-8", "replace"), self.secrets)) or "nothing"
+        return shown_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
 
     def _partial(self) -> str:
-        return redacted(self._completion.so_far(), self.secrets)[-MAX_PARTIAL_CHARS:]
+        return tail_redacted(self._completion.so_far(), MAX_PARTIAL_CHARS, self.secrets)
 
 
 def _is_error(value: dict[str, Any]) -> bool:

@@ -1,0 +1,87 @@
+"""Every function that touches a server's bytes takes time that grows with their number, not with its square.
+
+The clock is the thread's own CPU time, the least of three tries; sixteen times the bytes may take five times what is
+due, and quadratic work takes sixteen times it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from harness.client.address.redact import redacted, shown_safely, tail_redacted
+from harness.client.protocol.event_templates import learnt
+from harness.client.protocol.failures import failed_event, failed_status
+from harness.client.protocol.http1 import BadResponse, ResponseReader
+from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from tests.client.work import grows_linearly
+
+KEY = "sk-canary-0123456789-abcdefghij"
+TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+
+
+def parse(body: bytes, size: int | None = None) -> None:
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(KEY,))
+    size = size or len(body)
+    try:
+        for at in range(0, len(body), size):
+            parser.feed(body[at : at + size], 1.0)
+        parser.finish(2.0)
+    except RequestFailed:
+        pass
+
+
+def read(response: bytes, size: int) -> None:
+    reader = ResponseReader()
+    try:
+        for at in range(0, len(response), size):
+            reader.feed(response[at : at + size])
+    except BadResponse:
+        pass
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+WORK: dict[str, tuple[int, Callable[[int], object]]] = {
+    "blanks after api_key in an error": (1000, lambda n: redacted("api_key:" + " " * n)),
+    "blanks after api_key in an error body": (1000, lambda n: failed_status(500, b"api_key:" + b" " * n)),
+    "many api_keys": (1000, lambda n: redacted("api_key: ' " * n)),
+    "bearer without a token": (1000, lambda n: redacted("bearer " * n)),
+    "slashes of addresses": (1000, lambda n: redacted("://a" * n)),
+    "beginnings of a key": (1000, lambda n: redacted(KEY[:9] * n, (KEY,))),
+    "data lines of one event": (2500, lambda n: parse(b"data:\n" * n + b"\n")),
+    "data lines, read by read": (2500, lambda n: parse(b"data: 1\n" * n + b"\n", 64)),
+    "a line without end": (20_000, lambda n: parse(b"data: " + b"x" * n, 64)),
+    "comments": (5000, lambda n: parse(b": ping\n\n" * n)),
+    "events without data": (5000, lambda n: parse(b"event: x\n\n" * n)),
+    "blanks before a body": (50_000, lambda n: parse(b" " * n, 8)),
+    "a body in JSON": (50_000, lambda n: parse(b'{"choices":[{"delta":{"content":"' + b"x" * n, 64)),
+    "tokens": (2000, lambda n: parse(TOKEN * n)),
+    "tokens, then a failure": (2000, lambda n: parse(TOKEN * n + b"data: {\n\n")),
+    "an error of many words": (20_000, lambda n: failed_event({"error": {"message": "the model is " * n}}, (KEY,))),
+    "an open tag": (20_000, lambda n: failed_status(502, b"<script " * n)),
+    "chunks of one byte": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 4096)),
+    "chunks of one byte, read by read": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 3)),
+    "a message": (50_000, lambda n: shown_safely("Bearer " * n, (KEY,))),
+    "the end of a text": (50_000, lambda n: tail_redacted("Bearer " * n, 4000, (KEY,))),
+    "texts in one event": (50, lambda n: learnt(b'{"choices":[{' + b'"text":"",' * n + b'"index":0}]}')),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_on_a_servers_bytes_is_linear(name: str) -> None:
+    n, work = WORK[name]
+    assert grows_linearly(work, n)
+
+
+def test_quadratic_work_is_seen() -> None:
+    assert not grows_linearly(lambda n: [sum(range(i)) for i in range(n)], 500)
+
+
+def test_interim_replies_without_end_are_refused_and_some_are_passed_over() -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    reader = ResponseReader()
+    assert reader.feed(interim * 50 + b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx") == b"x"
+    with pytest.raises(BadResponse, match="interim"):
+        ResponseReader().feed(interim * 5000)
