@@ -6,6 +6,9 @@ from __future__ import annotations
 TAIL_CHARS = 12_000
 """How far from the end the phrases ("the answer is") are looked for, in characters."""
 
+MAX_FOUND_CHARS = 20_000
+"""Longest answer that is compared, in characters; of a longer one the beginning, marked as cut."""
+
 MAX_CANDIDATES = 16
 """Other boxes that are compared to find out whether a right answer stood in the text."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.boxed import bare, boxes_from_end
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
@@ -27,6 +28,7 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.radicals import NotExact, freeze
 from harness.grading.find.extract import Found, bounded, candidates, extract_from
 from harness.grading.find.reasoning import final_part
+from harness.grading.find.several import parts_of
 
 VERSION = "2"
 GRADER = f"rules/{VERSION}"
@@ -174,15 +176,19 @@ def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
 
 def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Found | None:
     found = extract_from(
-        text, start, end, kind=question.kind, several_boxes=_several(question), truncated=truncated,
+        text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
     )  # fmt: skip
     return None if found is None else found._replace(answer=bounded(found.answer))
 
 
-def _several(question: Question) -> bool:
-    """Boxes side by side are one answer where the card says so or the reference has several parts."""
-    return question.rules.several_boxes or question.kind == "multiple"
+def _parts(question: Question) -> int | None:
+    """Parts of the reference, where boxes side by side are one answer: it has several, or the card says so."""
+    if question.kind == "choice":
+        return None
+    parts = max((parts_of(bare(reference)) for reference in question.references), default=1)
+    several = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
+    return parts if several else None
 
 
 def _last_letter(question: Question) -> str:
@@ -198,8 +204,14 @@ def _others(text: str | None, found: Found | None) -> list[str]:
 # --- deciding ---
 def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
     """Compare an extracted answer with every reference of the question, or ask the benchmark's own verifier."""
-    if question.rules.grader != verifier.RULES:
-        return _by_verifier(question, answer)
+    try:
+        by_rules = question.rules.grader == verifier.RULES
+        return _by_rules(question, answer, tell=tell) if by_rules else _by_verifier(question, answer)
+    except RecursionError:
+        return Decision("undecided", "depth", None)
+
+
+def _by_rules(question: Question, answer: str, *, tell: bool) -> Decision:
     rule, undecided, steps = "no reference", False, list[str]()
     for reference in question.references:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
@@ -233,7 +245,7 @@ def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, gra
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=None if found is None else found.answer,
+        extracted=None if found is None else bounded(found.answer, MAX_ANSWER_CHARS),
         span=None if found is None else (found.start, found.end),
         vote=decision.vote,
         unextracted=right_elsewhere,

@@ -124,3 +124,9 @@ def _lines_run(text: str) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+@pytest.mark.parametrize("answer", ["7" * 5_000, "x + " * 1_200 + "y", "A long word. " * 500])
+def test_equal_text_is_equal_however_long(answer: str) -> None:
+    assert grade(question(answer), sample(f"\\boxed{{{answer}}}")).verdict == "correct"
+    assert grade(question(answer), sample(f"\\boxed{{{answer[:-1]}z}}")).verdict != "correct"

@@ -11,12 +11,17 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
 from harness.answers.letters import LAST_LETTER, letter_of, letters_of
-from harness.answers.words import is_words, squeezed, words_of
+from harness.answers.words import is_words, squeezed, unwrapped, words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
+_VALUE_UNDER_LETTER = re.compile(
+    r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
+)
+"""An option's letter with its value: the value is what the reference is compared with."""
+
 _COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")
 _PROSE_WORDS = 6
 _PROSE_SIGNS = 12
@@ -56,7 +61,10 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
             return Comparison(True, "words")
         if kind == "text":
             return _unlike_words(reference)
-    return _by_tree(reference, answer, kind, rules)
+    result = _by_tree(reference, answer, kind, rules)
+    if result.equal is False and (value := _value_under_letter(answer)) is not None:
+        return _by_tree(reference, value, kind, rules)
+    return result
 
 
 @lru_cache(maxsize=8_192)
@@ -98,6 +106,15 @@ def _unlike_words(reference: str) -> Comparison:
 
 
 # --- multiple choice ---
+def _value_under_letter(answer: str) -> str | None:
+    """The 12 of `(B) 12`, where the reference is no letter."""
+    plain = unwrapped(answer).strip()
+    if plain.startswith("{") and plain.endswith("}"):
+        plain = plain[1:-1]
+    found = _VALUE_UNDER_LETTER.fullmatch(plain)
+    return found[1] or found[2] if found else None
+
+
 def _names_choice(reference: str) -> bool:
     """`C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
     letter = letter_of(reference)

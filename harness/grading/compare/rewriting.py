@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, symbols
+from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, symbols, walk
 from harness.grading.bounds import MAX_ALTERNATIVES
 
 _BINDERS = frozenset(("sum", "prod"))
@@ -13,16 +13,26 @@ _ELLIPSIS = sym("…")
 _UNIT_VECTORS = (I, sym("j"), sym("k"))
 
 
-def with_bound_names(node: Node, depth: int = 0) -> Node:
+def with_bound_names(node: Node) -> Node:
     """Bound variables of sums and products by one name for each depth, so that the writer's letter does not matter."""
+    return _with_bound_names(node, 0) if any(_is_binder(here) for here in walk(node)) else node
+
+
+def _is_binder(node: Node) -> bool:
+    return node.op == "fn" and node.args[0] in _BINDERS and len(node.args) == 5 and node.args[1].op == "sym"
+
+
+def _with_bound_names(node: Node, depth: int) -> Node:
     if not any(isinstance(part, Node) for part in node.args):
         return node
-    if node.op == "fn" and node.args[0] in _BINDERS and len(node.args) == 5 and node.args[1].op == "sym":
+    if _is_binder(node):
         name, variable, low, high, body = node.args
         bound = sym(f"k_bound{depth}")  # of the letters that stand for integers
-        body = with_bound_names(_renamed(body, variable, bound), depth + 1)
-        return Node("fn", (name, bound, with_bound_names(low, depth), with_bound_names(high, depth), body))
-    return Node(node.op, tuple(with_bound_names(part, depth) if isinstance(part, Node) else part for part in node.args))
+        body = _with_bound_names(_renamed(body, variable, bound), depth + 1)
+        return Node("fn", (name, bound, _with_bound_names(low, depth), _with_bound_names(high, depth), body))
+    return Node(
+        node.op, tuple(_with_bound_names(part, depth) if isinstance(part, Node) else part for part in node.args)
+    )
 
 
 def _renamed(node: Node, variable: Node, name: Node) -> Node:
@@ -105,6 +115,8 @@ def _factor(term: Node, unit: Node) -> Node | None:
 
 def without_degree_signs(node: Node) -> Node:
     """`180° - 2x` as `180 - 2x`: degree signs go from the terms of a sum, never from inside a function."""
+    if not any(here.op == "deg" for here in walk(node)):
+        return node
     if node.op == "deg":
         return without_degree_signs(node.args[0])
     if node.op in ("add", "mul", "neg", "div"):

@@ -7,15 +7,17 @@ A response that the budget cut off is only searched for a box or an explicit phr
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Literal, NamedTuple
 
-from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, open_box
+from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
-from harness.grading.bounds import TAIL_CHARS
+from harness.grading.bounds import MAX_FOUND_CHARS, TAIL_CHARS
 from harness.grading.find.choice import choice_in_prose, stated_choice
 from harness.grading.find.reasoning import final_part
+from harness.grading.find.several import joined, with_exact_value
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
 
@@ -29,9 +31,6 @@ class Found(NamedTuple):
     method: Method
 
 
-_CONNECTOR = re.compile(
-    r"(?i)(?:[\s$,;、，；.()\[\]*]|\\[()\[\],;:! ]|\\q?quad|and|or|和|或|\\text\{\s*(?:and|or)\s*\})*"
-)
 _PHRASE = re.compile(
     r"""(?x)
     \#{4}[ \t]*
@@ -41,10 +40,23 @@ _PHRASE = re.compile(
     | (?:^|\n)[ \t]*A\s*[:：]\s*
     | (?:最终答案|答案|结果)\s*(?:应?[是为]|[:：])+\s*
     | <answer>\s*
-    | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s*
+    | (?:故选|应选|故答案[是为]|所以选)\s*[:：]?\s* | 答\s*[:：]\s*
     """
 )
 _MATH = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]+)\$|\\\((.{1,2000}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
+_JSON = re.compile(r"(?i)[\"'](?:final[_ ]?)?answer[\"']\s*:\s*")
+_JSON_TEXT = re.compile(r'"((?:[^"\\]|\\.){0,4000})"|\'([^\'\n]{0,4000})\'')
+_BACKSLASHED = re.compile(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
+_JSON_VALUE = re.compile(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
+_ASIDE = re.compile(
+    r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
+    r"|(?<=[\d%})$])\s*,?\s*(?:or\s+)?(?:about|approximately|roughly|≈)\s*[\d.]+%?"
+)
+"""A value told a second time, rounded."""
+
+_TOTAL = re.compile(r"(?<=\d)\s*[,，]\s*[A-Za-z]{2,}(?:\s+[A-Za-z]{2,})*\Z")
+"""Words behind a number that add nothing: "72, in total"."""
+
 _MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
 _SENTENCE_END = re.compile(
     r"""(?x) \n | </answer> | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
@@ -52,38 +64,46 @@ _SENTENCE_END = re.compile(
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 _NUMBER = re.compile(
-    r"""(?x) (?<![\w.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
+    r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥]? [-−]?
     (?: \d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d) | \d+/\d+ | \d+(?:\.\d+)? | \.\d+ ) (?:[eE][+-]?\d+)? %? """
 )
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+MAX_CHINESE_SIGNS = 8
+"""Chinese characters of a line that is nothing but an answer, at most."""
+
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _COMMAND = re.compile(r"\\[A-Za-z]+")
+_FENCE_OPEN = re.compile(r"```[A-Za-z]*\s*\n\s*|`")
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SPECIAL = re.compile(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 
 
 def extract(
-    text: str | None, *, kind: str = "expression", several_boxes: bool = False, truncated: bool = False, last: str = "Z"
+    text: str | None, *, kind: str = "expression", parts: int | None = None, truncated: bool = False, last: str = "Z"
 ) -> Found | None:
-    """The one answer of a response, or None. Positions are characters of `text`; `last` is the last option letter."""
+    """The one answer of a response, or None. Positions are characters of `text`.
+
+    parts: how many the reference has, where boxes side by side are one answer; last: the last option letter.
+    """
     if not text:
         return None
     part = final_part(text)
     if part is None:
         return None
-    found = extract_from(text, *part, kind=kind, several_boxes=several_boxes, truncated=truncated, last=last)
+    found = extract_from(text, *part, kind=kind, parts=parts, truncated=truncated, last=last)
     return None if found is None else found._replace(answer=bounded(found.answer))
 
 
-def bounded(answer: str) -> str:
+def bounded(answer: str, limit: int = MAX_FOUND_CHARS) -> str:
     """`answer` without needless white space when it is long; one that is still too long is cut and marked so."""
-    if len(answer) <= MAX_ANSWER_CHARS:
+    if len(answer) <= limit:
         return answer
     answer = " ".join(answer.split())
-    return answer if len(answer) <= MAX_ANSWER_CHARS else f"{answer[:MAX_ANSWER_CHARS]} …[cut"
+    return answer if len(answer) <= limit else f"{answer[:limit]} …[cut"
 
 
 def extract_from(
-    text: str, lo: int, hi: int, *, kind: str, several_boxes: bool, truncated: bool, last: str
+    text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Found | None:
     """As `extract`, within text[lo:hi] and without looking for reasoning."""
     boxes = boxes_from_end(text, lo, hi)
@@ -96,9 +116,8 @@ def extract_from(
             stated = _choice_beside(text, box, lo, hi, last)
         if stated is not None:
             return stated
-        if several_boxes:
-            return _joined(text, box, boxes)
-        return Found(box.content, box.start, box.end, "box")
+        whole = with_exact_value(text, box, boxes) if parts is None else joined(text, box, boxes, parts)
+        return Found(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     lo = max(lo, hi - TAIL_CHARS)
     tail = text[lo:hi]
     if not truncated and (broken := open_box(text, lo, hi)) is not None:
@@ -107,7 +126,8 @@ def extract_from(
         return Found(choice.answer, lo + choice.start, lo + choice.end, "letter")
     phrase = _after_phrase(tail, kind)
     if phrase is None and not truncated and not has_box(text, lo, hi):
-        tail = _FENCE.sub(lambda match: " " * len(match.group()), tail)
+        for aside in (_FENCE, _ASIDE):
+            tail = aside.sub(lambda match: " " * len(match.group()), tail)
         phrase = _whole_line(tail) or _last_formula(tail) or _last_number(tail)
     if phrase is None:
         return None
@@ -133,20 +153,6 @@ def candidates(text: str, limit: int) -> list[str]:
     return contents
 
 
-def _joined(text: str, last: Box, earlier: object) -> Found:
-    """The boxes of the last sentence, when only commas and "and" stand between them."""
-    chain = [last]
-    for box in earlier:  # type: ignore[attr-defined]
-        gap = text[box.outer_end : chain[-1].outer_start]
-        if len(gap) > 60 or _CONNECTOR.fullmatch(gap) is None or len(chain) >= 64:
-            break
-        chain.append(box)
-    if len(chain) == 1:
-        return Found(last.content, last.start, last.end, "box")
-    chain.reverse()
-    return Found(", ".join(box.content for box in chain), chain[0].start, last.end, "boxes")
-
-
 def _stated_later(text: str, lo: int, hi: int) -> Found | None:
     """ "The final answer is $…$." behind the last box: the sentence that few-shot prompts teach, and it comes last."""
     if hi - lo > TAIL_CHARS or (at := text.rfind("inal answer is", lo, hi)) < 0:
@@ -157,7 +163,34 @@ def _stated_later(text: str, lo: int, hi: int) -> Found | None:
     return Found(formula.group(), formula.start(), formula.end(), "phrase")
 
 
+def _in_json(tail: str) -> Found | None:
+    """`{"answer": …}`: the value of the last field of that name, a text without its escapes."""
+    field = _last(_JSON, tail)
+    if field is None:
+        return None
+    if (quoted := _JSON_TEXT.match(tail, field.end())) is not None:
+        place = quoted.lastindex or 1
+        return Found(_unescaped(quoted), quoted.start(place), quoted.end(place), "phrase")
+    value = _JSON_VALUE.match(tail, field.end())
+    if value is None or value.group() in ("null", "{"):
+        return None
+    return Found(value.group().removeprefix("[").removesuffix("]"), value.start(), value.end(), "phrase")
+
+
+def _unescaped(quoted: re.Match[str]) -> str:
+    """The text of a JSON string; one that holds LaTeX with single backslashes, which JSON does not allow, as it is."""
+    content = quoted[quoted.lastindex or 1]
+    if any(is_command(name) for name in _BACKSLASHED.findall(content)):
+        return content
+    try:
+        return str(json.loads(f'"{content}"'))
+    except ValueError:
+        return content
+
+
 def _after_phrase(tail: str, kind: str) -> Found | None:
+    if (in_json := _in_json(tail)) is not None:
+        return in_json
     found = None
     for match in _PHRASE.finditer(tail):
         if tail[match.end() : match.end() + 1].strip():
@@ -171,6 +204,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None
     """What stands from `start` to the end of the sentence: formulas when it opens with one, else words."""
     while start < len(tail) and tail[start] in " \t*_:：":
         start += 1
+    if (fence := _FENCE_OPEN.match(tail, start)) is not None:
+        start = fence.end()
     formula = _MATH.match(tail, start)
     if formula is not None:
         end = formula.end()
@@ -182,7 +217,8 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None
     end = stop.start() if stop else len(tail)
     special = _SPECIAL.search(tail, start, end)
     end = special.start() if special else end
-    answer = tail[start:end].strip().strip("*_").rstrip(".。 ").strip()
+    answer = tail[start:end].strip().strip("*_`").rstrip(".。 ").strip()
+    answer = _TOTAL.sub("", answer)
     inner = list(_MATH.finditer(answer))
     if inner and len(answer) - sum(len(match.group()) for match in inner) > 3:
         # "the largest $n$ is 34": words around a formula are not part of the answer
@@ -208,6 +244,9 @@ def _whole_line(tail: str) -> Found | None:
     answer = _SPECIAL.sub("", tail).strip()
     if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
         return None
+    words_beside_formula = _MATH.search(answer) is not None and _WORD.search(_MATH.sub("", answer)) is not None
+    if words_beside_formula or len(_CHINESE.findall(answer)) > MAX_CHINESE_SIGNS:
+        return None  # a sentence
     at = tail.find(answer)
     return Found(answer, at, at + len(answer), "line") if at >= 0 else None
 

@@ -113,8 +113,6 @@ def _serve(question: Question, task: Task) -> Reply:
         return Reply(task.item, *decide(question, task.answer, tell=task.tell))
     except MemoryError:
         return Reply(task.item, "undecided", "memory", None)
-    except RecursionError:
-        return Reply(task.item, "undecided", "depth", None)
 
 
 def _limit() -> None:

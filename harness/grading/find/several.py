@@ -1,0 +1,90 @@
+r"""Several boxes that are one answer: `x=\boxed{1}` and `x=\boxed{-1}`, joined where the reference has several parts.
+
+Boxes belong together when nothing lies between them but commas, "and", names of the values and of the parts asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from harness.answers.boxed import Box
+
+MAX_GAP_CHARS = 80
+"""Longest text between two boxes of one answer, in characters."""
+
+MAX_BOXES = 64
+"""Boxes that are joined, at most."""
+
+_BETWEEN = re.compile(
+    r"""(?xi)
+    (?: [\s$,;、，；.()\[\]*&:|{}] | \\[()\[\],;:!&\\ ] | \\q?quad | \\(?:text|mathrm|mbox|textbf)(?![a-z])
+      | \b(?:and|or|also|as\s+well\s+as|respectively|for|in|the|other|another|second|third|part|case|question|root
+           |solution|value|one|is|are|we\s+have)\b
+      | 和 | 或 | 及 | 与
+      | (?:\\[a-z]+ | [a-z]) (?:_\{?\w{1,3}\}?)? (?:\(\w{1,3}\))? \s* =
+      | \(?(?:[a-h] | i{1,3} | iv | v | \d)[).]
+    )*"""
+)
+_LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\}))?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z")
+_APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
+_CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[\d\\(]))")
+_THOUSANDS = re.compile(r"\d{3}(?!\d)")
+
+
+def joined(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
+    """The box that the last one and those that belong to it are together; `parts`: how many the reference has.
+
+    A last box that has so many parts by itself is the whole answer.
+    """
+    if 1 < parts <= parts_of(last.content):
+        return last
+    chain = [last]
+    for box in earlier:
+        gap = text[box.outer_end : chain[-1].outer_start]
+        if len(gap) > MAX_GAP_CHARS or _BETWEEN.fullmatch(gap) is None or len(chain) >= MAX_BOXES:
+            break
+        chain.append(box)
+    if len(chain) == 1:
+        return last
+    chain.reverse()
+    labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]
+    contents = [
+        f"{label[1]} = {box.content}" if label is not None and None not in labels and "=" not in box.content
+        else box.content
+        for box, label in zip(chain, labels, strict=True)
+    ]  # fmt: skip
+    return Box(", ".join(contents), chain[0].start, last.end, chain[0].outer_start, last.outer_end)
+
+
+def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
+    r"""`\boxed{\sqrt2}`, numerically `\boxed{\approx 1.41}`: the last box only approximates the one before it."""
+    before = next(iter(earlier), None)
+    if before is None or _APPROXIMATE.match(last.content) is None:
+        return last
+    gap = text[before.outer_end : last.outer_start]
+    if len(gap) > MAX_GAP_CHARS or re.search(r"[.!?]\s|\n\n", gap):
+        return last
+    return Box(f"{before.content} {last.content}", before.start, last.end, before.outer_start, last.outer_end)
+
+
+def parts_of(answer: str) -> int:
+    """How many values stand side by side in an answer, told by its commas; ± counts as two, a tuple is one."""
+    answer = answer.strip().strip("$").strip()
+    for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}")):
+        if answer.startswith(opening) and answer.endswith(closing) and opening not in answer[len(opening) :]:
+            answer = answer[len(opening) : -len(closing)]
+            break
+    depth = commas = 0
+    for place, sign in enumerate(answer):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 and (sign in ";，、" or (sign == "," and not _groups_digits(answer, place))):
+            commas += 1
+    connected = len(_CONNECTED.findall(answer))
+    signs = 2 if "\\pm" in answer or "±" in answer else 1
+    return (1 + max(commas, connected)) * signs
+
+
+def _groups_digits(answer: str, comma: int) -> bool:
+    """The comma of 1,234."""
+    return comma > 0 and answer[comma - 1].isdigit() and _THOUSANDS.match(answer, comma + 1) is not None
