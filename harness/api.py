@@ -155,8 +155,8 @@ def score(
     """
     defaults = Grading()
     grading = Grading(
-        workers=workers or os.cpu_count() or 1,
-        deadline_s=deadline or defaults.deadline_s,
+        workers=(os.cpu_count() or 1) if workers is None else workers,
+        deadline_s=defaults.deadline_s if deadline is None else deadline,
         fresh=fresh,
         answer_from_reasoning=answer_from_reasoning,
     )
@@ -219,7 +219,7 @@ def grade(
         absolute_tolerance=absolute_tolerance,
         round_to_reference=round_to_reference,
     )
-    limit = deadline or pool.DEADLINE_SECONDS
+    limit = pool.DEADLINE_SECONDS if deadline is None else deadline
     return pool.verdict_on(reference, response, kind=kind, rules=rules, choices=tuple(choices), deadline_s=limit)
 
 

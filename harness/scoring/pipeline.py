@@ -12,7 +12,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.checksums import digest
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
@@ -46,6 +46,12 @@ class Grading:
     deadline_s: float = pool.DEADLINE_SECONDS
     fresh: bool = False
     answer_from_reasoning: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError`."""
+        pool.check_deadline(self.deadline_s)
+        if self.workers < 1:
+            raise UsageError("at least one worker is needed", field="workers", value=self.workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

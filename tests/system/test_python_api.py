@@ -192,6 +192,17 @@ def test_one_response_is_graded_with_its_steps() -> None:
     assert right.steps[-1].startswith("correct")
 
 
+def test_bounds_hold_from_python_too(tmp_path: Path) -> None:
+    with pytest.raises(harness.UsageError, match=r"^deadline=0: expected seconds above 0"):
+        harness.grade("1", "1", deadline=0)
+    with pytest.raises(harness.UsageError, match=r"^relative_tolerance=-1: expected a number of at least 0"):
+        harness.grade("1", "1", relative_tolerance=-1)
+    with pytest.raises(harness.UsageError, match=r"^deadline=1000000000.0: expected seconds"):
+        harness.score(tmp_path, deadline=1e9)
+    with pytest.raises(harness.UsageError, match=r"^workers=0: at least one"):
+        harness.score(tmp_path, workers=0)
+
+
 def test_another_tools_outputs_are_scored(questions: Path) -> None:
     Path("outputs.jsonl").write_text('{"gen": "$5$", "right": 5}\n{"gen": "$6$", "right": 5}\n')
     scores = harness.score("outputs.jsonl", response_key="gen", answer_key="right", repeats="questions", workers=1)

@@ -9,6 +9,7 @@ group; that one answer is "undecided" (rule "time", "memory" or "crash") and the
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import selectors
@@ -124,8 +125,13 @@ def verdict_on(
     """The verdict on one response, with its steps, by a worker process started for it.
 
     reference: text, a number, or a list of the parts of one answer; kind: what it is, "auto" = as its form tells.
-    Raises `UsageError`: the reference is none, a verifier is not trusted.
+    Raises `UsageError`: the reference is none, a tolerance or the deadline makes no sense, a verifier is not trusted.
     """
+    check_deadline(deadline_s)
+    for name in ("relative_tolerance", "absolute_tolerance"):
+        value = getattr(rules, name)
+        if not 0 <= value < math.inf:
+            raise UsageError("expected a number of at least 0", field=name, value=value)
     question = question_on(reference, kind, rules, choices)
     sample = Sample(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
@@ -133,6 +139,14 @@ def verdict_on(
     )  # fmt: skip
     ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, tell=True)
     return verdict
+
+
+def check_deadline(seconds: float) -> None:
+    """Raises `UsageError` for a deadline of one answer that makes no sense."""
+    if not 0 < seconds < MAX_DEADLINE_SECONDS:
+        raise UsageError(
+            f"expected seconds above 0 and below {MAX_DEADLINE_SECONDS:g}", field="deadline", value=seconds
+        )
 
 
 def question_on(
