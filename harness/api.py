@@ -21,6 +21,7 @@ from harness.core.errors import HarnessError, Interrupted, UsageError
 from harness.core.records import AnswerKind, GradeRules
 from harness.core.wording import Sentence, option
 from harness.experiments import servers
+from harness.experiments.again import options_again, python_call
 from harness.experiments.judging import judge_of, score_with_judge
 from harness.experiments.keywords import FilePath, RunKeywords
 from harness.experiments.options import JudgeOptions as Judge
@@ -184,16 +185,27 @@ def score(
     return Scores(path.name, tuple(judged.scores), tuple(judged.reports))
 
 
-def report(runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath, *, out: FilePath | None = None) -> Report:
+def report(
+    runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
+    *,
+    out: FilePath | None = None,
+    show_withheld: bool = False,
+) -> Report:
     """One report of scored runs, the first one the baseline, beside published scores of their models.
 
-    out: a folder for report.html, .md, .csv and .tex. Raises `StoreError`.
+    out: a folder for report.html, .md, .csv and .tex. show_withheld: show also the questions that their card asks to
+    keep out of what is published. Raises `StoreError`.
     """
     listed = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else list(runs)
     if not listed:
         raise UsageError("name at least one run", field="runs")
     folders = [RunFolder.open(_path(one)) for one in listed]
-    made = report_of(folders, load_published(models=[Manifest.load(folder).model for folder in folders]))
+    made = report_of(
+        folders,
+        load_published(models=[Manifest.load(folder).model for folder in folders]),
+        repeat=lambda manifest: [python_call(options) for options in options_again(manifest)],
+        show_withheld=show_withheld,
+    )
     if out is not None:
         made.write(Path(out))
     return made

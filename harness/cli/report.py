@@ -23,14 +23,20 @@ def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, i_know
 
     The files go to --out, else into the run folder; for several runs, into the folder that holds the first.
     """
+    from harness.cli.again import typed
+    from harness.experiments.again import options_again
     from harness.reports import report
     from harness.reports.plots import draw
     from harness.runs import Manifest, RunFolder
     from harness.scoring import load_published
 
     folders = [RunFolder.open(path) for path in runs]
-    models = [Manifest.load(folder).model for folder in folders]
-    made = report(folders, load_published(models=models), show_withheld=i_know)
+    made = report(
+        folders,
+        load_published(models=[Manifest.load(folder).model for folder in folders]),
+        repeat=lambda manifest: [typed(options) for options in options_again(manifest)],
+        show_withheld=i_know,
+    )
     target = (out or (folders[0].path if len(folders) == 1 else folders[0].path.parent)).absolute()
     if plots is not None:
         n_plots = len(draw.write_plots(made.plots(), plots)) // len(draw.FORMATS)

@@ -176,6 +176,7 @@ class RunSettings:
             "canary": self.canary,
             "budget_tokens": self.budget_tokens,
             "budget_usd": self.budget_usd,
+            "prices": {"prompt": self.prices.prompt, "completion": self.prices.completion} if self.prices else None,
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
             "deadlines": {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from rich.console import RenderableType
 
@@ -29,6 +30,7 @@ from harness.reports.tables import (
     token_table,
 )
 from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest
 from harness.scoring import (
     PairedComparison,
     PublishedComparison,
@@ -39,13 +41,17 @@ from harness.scoring import (
 )
 from harness.scoring.published import matching
 
+Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
+"""What to type to have a run's samples again: one line or several."""
+
 
 @dataclass(frozen=True)
 class Report:
-    """Scored runs side by side; the first is the baseline of the paired tables."""
+    """Scored runs side by side; the first is the baseline of the paired tables. repeat: see `report`."""
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
+    repeat: Repeat | None = None
 
     @cached_property
     def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
@@ -90,14 +96,13 @@ class Report:
         """For a spreadsheet: every number, one line a run and benchmark."""
         return to_csv([(run.label, run.manifest.model, score) for run, _, score in self.scores])
 
-    def html(self, commands: Sequence[tuple[str, str]] = ()) -> str:
-        """One self-contained page: no script, no request, everything foreign escaped and clipped.
-
-        commands: (run, what to type to have it again).
-        """
+    def html(self) -> str:
+        """One self-contained page: no script, no request, everything foreign escaped and clipped."""
         from harness.reports.page import Tables, page  # Jinja, which no other format needs
 
-        return page(self.runs, Tables(summary_table(self.runs), self._comparisons, self._numbers), commands)
+        tables = Tables(summary_table(self.runs), self._comparisons, self._numbers)
+        commands = [(run.label, line) for run in self.runs for line in (self.repeat or _no_lines)(run.manifest)]
+        return page(self.runs, tables, commands)
 
     def plots(self) -> Iterator[Plot]:
         """Every plot, each under a name of its own; `plots.draw.write_plots` makes files of them."""
@@ -137,12 +142,21 @@ class Report:
         return [published_table(rows)] if rows else []
 
 
+def _no_lines(_manifest: Manifest) -> Sequence[str]:
+    return ()
+
+
 def report(
-    run_folders: Sequence[RunFolder], published: Sequence[PublishedScore] = (), *, show_withheld: bool = False
+    run_folders: Sequence[RunFolder],
+    published: Sequence[PublishedScore] = (),
+    *,
+    repeat: Repeat | None = None,
+    show_withheld: bool = False,
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    show_withheld: show also the questions that their card asks to keep out of what is published.
+    repeat: says what to type to have a run's samples again; the door knows. show_withheld: show also the questions
+    that their card asks to keep out of what is published.
     Raises `StoreError` when a folder is no run or one of its files is damaged.
     """
-    return Report(tuple(read_runs(run_folders, show_withheld=show_withheld)), tuple(published))
+    return Report(tuple(read_runs(run_folders, show_withheld=show_withheld)), tuple(published), repeat)

@@ -1,0 +1,35 @@
+"""A run's options as the command that asks for it again: every word quoted for the shell it is pasted into."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+
+def typed(options: Mapping[str, Any]) -> str:
+    """`harness run …`. options: see `experiments.again.options_again`."""
+    from harness.cli.run import command
+
+    known = {parameter.name: parameter for parameter in command.params}
+    words = ["harness", "run", *([",".join(options["benchmarks"])] if "benchmarks" in options else [])]
+    for name, value in options.items():
+        if name != "benchmarks":
+            words += _words(known[name], value)
+    return shlex.join(words)
+
+
+def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    flag = parameter.opts[-1]
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        yield flag
+        return
+    for one in value if parameter.multiple else [value]:
+        yield flag
+        if isinstance(one, dict):
+            yield json.dumps(one)
+        else:
+            yield "none" if one is None else ",".join(map(str, one)) if isinstance(one, list) else str(one)

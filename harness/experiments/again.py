@@ -1,0 +1,97 @@
+"""From a run's manifest to the options that ask for the same samples again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.benchmarks import catalogue, prompts
+from harness.benchmarks.card import Card
+from harness.core.errors import UsageError
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
+from harness.runs.manifest import BenchmarkRecord, Manifest
+
+DATA = "QUESTIONS_FILE"
+"""Stands where a run asked a file of its user's: a manifest knows the digest of such a file, not its place."""
+
+
+def options_again(manifest: Manifest) -> list[dict[str, Any]]:
+    """Fields of `RunOptions`, once for each group of benchmarks that were asked alike.
+
+    They fix what makes the samples what they are (the run's identity) and whom it asked; speed and limits are left to
+    the defaults. Keys and headers are in no manifest, so they have to be given again.
+    """
+    groups: list[dict[str, Any]] = []
+    for name, record in manifest.benchmarks.items():
+        card = _card(name)
+        options = _options(manifest.model, record, card)
+        wanted = f"{name}:{record.plan.samples}"
+        if card is None:
+            groups.append({"data": DATA, "samples": record.plan.samples, **options})
+        elif (alike := next((g for g in groups if _asked(g) == options and "data" not in g), None)) is not None:
+            alike["benchmarks"].append(wanted)
+        else:
+            groups.append({"benchmarks": [wanted], **options})
+    return groups
+
+
+def python_call(options: Mapping[str, Any]) -> str:
+    """The options as a call of `harness.run`."""
+    given = dict(options)
+    benchmarks = given.pop("benchmarks", None)
+    first = [repr(",".join(benchmarks))] if benchmarks else []
+    return f"harness.run({', '.join([*first, *(f'{name}={value!r}' for name, value in given.items())])})"
+
+
+def _asked(group: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in group.items() if name != "benchmarks"}
+
+
+def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str, Any]:
+    identity, settings = record.identity, record.settings
+    found: dict[str, Any] = {"model": model}
+    if addresses := [_address(one) for one in settings.get("endpoints") or [] if isinstance(one, dict)]:
+        found["base_url"] = addresses
+    sampling = dict(identity.get("sampling") or {})
+    found |= {name: sampling[name] for name in Sampling.model_fields if name in sampling}
+    by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
+    if dropped := [name for name in by_default if name not in sampling]:
+        found["drop"] = dropped
+    if identity.get("api", "chat") != "chat":
+        found["api"] = identity["api"]
+    if identity.get("seed", 0) != 0:
+        found["seed"] = identity["seed"]
+    found |= _prompt(identity, card)
+    if record.plan.question_ids is not None:
+        found["ids"] = record.plan.question_ids
+    found |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
+    if identity.get("fitted_max_tokens") is not None:
+        found["fit_context"] = True
+    return found
+
+
+def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
+    """Prompt and system prompt, where they are not what the card asks for."""
+    name, system = identity.get("prompt"), identity.get("system_prompt")
+    if not isinstance(name, str):
+        return {}
+    found = {} if card is not None and card.prompt == name else {"prompt": name}
+    try:
+        own = prompts.named(name, card.prompts if card is not None else ()).system
+    except UsageError:
+        own = None
+    if (system or None) != (own or None):
+        found["system_prompt"] = system or "none"
+    return found
+
+
+def _address(endpoint: Mapping[str, Any]) -> str:
+    weight = endpoint.get("weight", 1.0)
+    return str(endpoint.get("base_url")) + ("" if weight == 1.0 else f",weight={weight:g}")
+
+
+def _card(name: str) -> Card | None:
+    try:
+        return catalogue.load(name) if name in catalogue.names() else None
+    except UsageError:
+        return None

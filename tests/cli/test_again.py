@@ -1,0 +1,97 @@
+"""The command that a report prints asks for the same samples again, and pastes into a shell as one command."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.again import typed
+from harness.cli.run import command
+from harness.cli.server_options import with_server
+from harness.experiments.again import DATA, options_again, python_call
+from harness.experiments.options import RunOptions
+from harness.experiments.prepare import prepare
+from harness.runs import RunFolder
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
+from tests.faults.server import FaultServer
+from tests.system.old_runs import FOLDERS, answer
+
+OLD_RUNS = sorted(path for path in FOLDERS.glob("*/*") if path.is_dir())
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The parameters of `harness run …`, as the command would get them."""
+    words = shlex.split(line)
+    assert words[:2] == ["harness", "run"]
+    context = command.make_context("run", words[2:])
+    return {name: value for name, value in context.params.items() if name not in ("dry_run", "pilot")}
+
+
+def called(line: str) -> dict[str, Any]:
+    """What `harness.run(…)` is called with, of literals only."""
+    call = ast.parse(line, mode="eval").body
+    assert isinstance(call, ast.Call)
+    (benchmarks,) = map(ast.literal_eval, call.args)
+    return {"benchmarks": benchmarks.split(","), **{str(k.arg): ast.literal_eval(k.value) for k in call.keywords}}
+
+
+def identity(given: dict[str, Any], name: str, fitted: int | None) -> dict[str, Any]:
+    """What makes the samples that these parameters ask for, of a server that stands for the one of old."""
+    with FaultServer(answer) as server:
+        options = RunOptions.of(**with_server({**given, "base_url": (server.base_url,)}, given.pop("serve", None)))
+        return _identity(options, name, fitted)
+
+
+def _identity(options: RunOptions, name: str, fitted: int | None) -> dict[str, Any]:
+    with prepare(options) as prepared:
+        (chosen,) = prepared.sets
+        assert chosen.name == name
+        return prepared.settings.identity(chosen, fitted)
+
+
+@pytest.mark.parametrize("old", [path for path in OLD_RUNS if path.name != "own-file"], ids=lambda path: path.name)
+def test_the_command_has_the_identity_of_the_run_that_it_repeats(old: Path) -> None:
+    manifest = Manifest.load(RunFolder(old))
+    ((name, record),) = manifest.benchmarks.items()
+    (options,) = options_again(manifest)
+    fitted = record.identity["fitted_max_tokens"]
+    given = parsed(typed(options))
+    assert differences(record.identity, identity(given, name, fitted)) == []
+    assert given["benchmarks"] == f"{name}:{record.plan.samples}"
+    assert (given["ids"] or None) == (record.plan.question_ids and ",".join(record.plan.question_ids))
+    assert called(python_call(options)) == options
+
+
+def test_a_file_of_ones_own_is_named_by_a_stand_in() -> None:
+    (options,) = options_again(Manifest.load(RunFolder(FOLDERS / "0.1.0" / "own-file")))
+    assert "benchmarks" not in options
+    assert (options["data"], options["samples"]) == (DATA, 4)
+    assert typed(options).startswith(f"harness run --data {DATA} --samples 4 ")
+
+
+def manifest(**identities: dict[str, Any]) -> Manifest:
+    records = {
+        name: BenchmarkRecord(identity={"sampling": {"temperature": 0.6}, **identity}, plan=Plan(samples=2))
+        for name, identity in identities.items()
+    }
+    return Manifest(harness_version="0", created="", model="m", benchmarks=records)
+
+
+def test_benchmarks_that_were_asked_alike_share_a_command() -> None:
+    made = manifest(aime24={"prompt": "boxed"}, math500={"prompt": "boxed"}, demo={"prompt": "demo", "seed": None})
+    lines = [typed(options) for options in options_again(made)]
+    assert [line.split()[2] for line in lines] == ["aime24:2,math500:2", "demo:2"]
+    assert "--seed none" in lines[1]
+    assert "--drop top_p --drop max_tokens" in lines[0]
+
+
+@pytest.mark.parametrize("hostile", ["x; rm -rf /", "$(reboot)", "`id`", "a'b\"c", "--out=/etc", "\x1b]52;c;x\x07"])
+def test_a_hostile_name_is_one_word_of_the_command(hostile: str) -> None:
+    made = manifest(demo={"prompt": "demo", "system_prompt": hostile})
+    line = typed(options_again(made)[0])
+    words = shlex.split(line)
+    assert words[words.index("--system-prompt") + 1] == hostile
