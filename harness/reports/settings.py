@@ -99,14 +99,21 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
 
 
 def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
-    """Identity and settings of one benchmark's samples by name: `max_tokens`, where `sampling.max_tokens` is the only
-    field of that last name."""
+    """Identity and settings of one benchmark's samples by name: `max_tokens` for `sampling.max_tokens`.
+
+    Where two fields share a last name, the one of the identity has it, and the other stands under its whole path.
+    """
     record = run.benchmarks[benchmark].record
     chosen = record.plan.question_ids
     plan = {"samples": record.plan.samples, "questions": "all" if chosen is None else f"{len(chosen):,} chosen"}
-    found = _flat({**plan, **record.identity, **record.settings})
-    last = Counter(name.rsplit(".", 1)[-1] for name in found)
-    return {(tail if last[tail := name.rsplit(".", 1)[-1]] == 1 else name): value for name, value in found.items()}
+    found: dict[str, object] = {}
+    for tree in (plan, record.identity, record.settings):
+        flat = _flat(tree)
+        last = Counter(name.rsplit(".", 1)[-1] for name in flat)
+        for name, value in flat.items():
+            tail = name.rsplit(".", 1)[-1]
+            found[tail if last[tail] == 1 and tail not in found else name] = value
+    return found
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
@@ -144,7 +151,8 @@ def _said(value: object) -> str:
         case str():
             return value[:12] if _is_digest(value) else value
         case Mapping():
-            shown = [f"{_name(str(key))} {_said(inner)}" for key, inner in list(value.items())[:MAX_LISTED]]
+            given = [(str(key), inner) for key, inner in value.items() if _is_set(inner)]
+            shown = [f"{_name(key)} {_said(inner)}" for key, inner in given[:MAX_LISTED]]
             return ", ".join(shown) or "none"
         case list() | tuple():
             more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from harness.reports.history import read_history
 from harness.reports.scored import read_runs
-from harness.reports.settings import by_weight, duration, failure_table, in_words, run_table, settings_table
+from harness.reports.settings import (
+    by_weight,
+    duration,
+    failure_table,
+    flat_settings,
+    in_words,
+    run_table,
+    settings_table,
+)
 from harness.runs.log import RunLog
 from tests.reports.run_folders import write_run
 
@@ -64,6 +72,15 @@ def test_settings_that_move_a_score_most_come_first() -> None:
     settings = {"top_p": 1, "zeta": 1, "temperature": 1, "chat_template_kwargs.enable_thinking": 1, "max_tokens": 1}
     ranked = [name for name, _ in sorted(settings.items(), key=by_weight)]
     assert ranked == ["max_tokens", "chat_template_kwargs.enable_thinking", "temperature", "top_p", "zeta"]
+
+
+def test_the_identity_keeps_its_names_whatever_else_is_recorded(tmp_path: Path) -> None:
+    told = {"sampling_from": {"temperature": "card"}, "endpoints": [{"base_url": "http://x", "proxy": None}]}
+    (run,) = read_runs([write_run(tmp_path / "run", settings=told)])
+    found = flat_settings(run, "demo")
+    assert (found["temperature"], found["sampling_from.temperature"]) == (0.6, "card")
+    rows = {row[0]: row[1] for row in settings_table([run], "demo").rows}
+    assert rows["endpoints"] == "address http://x"
 
 
 def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
