@@ -19,6 +19,14 @@ AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "t
 """integer: compared as an integer · number: one numeric value · expression: any single mathematical object ·
 multiple: several answers, order free unless the rules say so · choice: a letter · text: words."""
 
+Form = Literal["fraction", "decimal", "simplest", "factored", "expanded"]
+"""fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
+factored: the factors of the reference · expanded: no product of sums."""
+
+NearMiss = Literal["another box", "form", "rounded", "unit"]
+"""How a wrong answer misses a right one: another box held it · right but for the form asked for · the exact value of
+a rounded reference · the right number with another unit."""
+
 Api = Literal["chat", "completions"]
 
 
@@ -44,6 +52,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     round_to_reference: a decimal that rounds to the reference at the reference's own digits is accepted.
     several_boxes: the boxes of the last sentence together are the answer (multi-part answers).
     ordered: the parts of a "multiple" answer must come in the reference's order.
+    form: the form that was asked for, which the answer must be written in.
     conventions: conventions of `docs/grading.md` switched off (false) or on (true) for this benchmark.
     """
 
@@ -53,6 +62,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     round_to_reference: bool = False
     several_boxes: bool = False
     ordered: bool = False
+    form: Form | None = None
     conventions: dict[str, bool] = {}
 
 
@@ -158,6 +168,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     ("numeric", "structural", …). grader: name and version of the grader. vote: canonical form of the
     extracted answer, by which maj@k counts; None does not vote. span: (start, end) of the answer in `text`,
     in characters. unextracted: a right answer stood in the text but was not given as the answer.
+    near_miss: how a wrong answer misses a right one, where it does by little.
     basis: short digest of the references and rules that it was graded by; another one means to grade again.
     """
 
@@ -171,6 +182,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     vote: str | None = None
     span: tuple[int, int] | None = None
     unextracted: bool = False
+    near_miss: NearMiss | None = None
     truncated: bool = False
     completion_tokens: int | None = None
     basis: str = ""

@@ -18,12 +18,12 @@ from harness.answers.grammar.parse import parse
 from harness.answers.grammar.shown import show
 from harness.answers.letters import LAST_LETTER
 from harness.core.inert import quoted, visible
-from harness.core.records import AnswerKind, Grade, Question, Sample
+from harness.core.records import AnswerKind, Grade, NearMiss, Question, Sample
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES
 from harness.grading.compare.canonical import canonical
-from harness.grading.compare.equivalence import equal
+from harness.grading.compare.equivalence import equal, near_miss
 from harness.grading.compare.exact import exact
 from harness.grading.compare.radicals import NotExact, freeze
 from harness.grading.find.extract import Found, bounded, candidates, extract_from
@@ -32,6 +32,13 @@ from harness.grading.find.several import parts_of
 
 VERSION = "2"
 GRADER = f"rules/{VERSION}"
+
+NEAR_MISSES: dict[NearMiss, str] = {
+    "another box": "another box of the text holds the right answer",
+    "form": "right but for the form that was asked for",
+    "rounded": "the exact value of a rounded reference",
+    "unit": "the right number with another unit",
+}
 
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
 """Rules of grades that the bounds of a worker ended."""
@@ -62,6 +69,7 @@ _RULES = {
     "memory": "the answer needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
+    "form": "the value is right and its form is not",
     "judge": "the rules left it open, and a judge decided",
 }
 
@@ -81,6 +89,7 @@ class Decision(NamedTuple):
     rule: str
     vote: str | None
     steps: tuple[str, ...] = ()
+    near_miss: NearMiss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,8 @@ class Verdict:
     """The verdict on one response.
 
     extracted: the answer as found, None without one; span: where it stands in the text, in characters. rule: what
-    decided. vote: the form by which maj@k counts it. unextracted: another box held a right answer.
+    decided. vote: the form by which maj@k counts it. unextracted: another box held a right answer. near_miss: how a
+    wrong answer misses a right one, where it does by little.
     steps: how it came about, one sentence a step, harmless to print, the outcome last; empty unless asked for.
     grader: the rules by their version, or the benchmark's own verifier by the digest of its file.
     """
@@ -100,6 +110,7 @@ class Verdict:
     vote: str | None
     unextracted: bool
     steps: tuple[str, ...] = ()
+    near_miss: NearMiss | None = None
     grader: str = GRADER
 
     @property
@@ -123,6 +134,7 @@ class Verdict:
             vote=self.vote,
             span=self.span,
             unextracted=self.unextracted,
+            near_miss=self.near_miss,
             truncated=sample.truncated,
             completion_tokens=sample.usage.completion_tokens,
         )
@@ -221,7 +233,13 @@ def _by_rules(question: Question, answer: str, *, tell: bool) -> Decision:
             steps = _told_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
             return Decision("correct", rule, canonical(answer, question), tuple(steps))
-    return Decision("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps))
+    near = None if undecided else _near_miss(question, answer)
+    return Decision("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
+
+
+def _near_miss(question: Question, answer: str) -> NearMiss | None:
+    found = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
+    return next((near for near in found if near is not None), None)
 
 
 def _by_verifier(question: Question, answer: str) -> Decision:
@@ -238,7 +256,8 @@ def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, gra
     found = searched.found
     steps: tuple[str, ...] = ()
     if searched.steps:
-        passed_over = ("another box of the text holds the right answer",) if right_elsewhere else ()
+        near = "another box" if right_elsewhere else decision.near_miss
+        passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
         rule = () if found is None else (f"rule {decision.rule}: {_RULES.get(decision.rule, 'compared part by part')}",)
         told = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
         steps = tuple(visible(step, MAX_STEP_CHARS) for step in told)
@@ -250,6 +269,7 @@ def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, gra
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
+        near_miss="another box" if right_elsewhere else decision.near_miss,
         grader=grader,
     )
 

@@ -11,8 +11,8 @@ import msgspec
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.records import SCHEMA_VERSION, Grade, Key, Question
-from harness.grading.verdict import EXHAUSTED
+from harness.core.records import SCHEMA_VERSION, Grade, Key, NearMiss, Question
+from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_endpoint import warnings as endpoint_warnings
@@ -76,7 +76,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_missing: planned samples without a grade. partial: some are missing inside what is covered, so that the accuracy
     leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: no rule could
     decide, or the grader ran out of time or memory; wrong in the accuracy. verifier_errors: sentences about exceptions
-    of the benchmark's own verifier, whose samples are undecided.
+    of the benchmark's own verifier, whose samples are undecided. near_misses: wrong answers by how they miss.
     n_unextracted: the right answer stood in the text but was not given as the answer. pass_at, pass_hat (all k right),
     maj_at: k → value, and the same with `_intervals`: k → intervals; maj_at_estimated: the k that were drawn at random,
     the others are exact.
@@ -129,6 +129,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_from_reasoning: float | None = None
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
+    near_misses: dict[NearMiss, int] = {}
     warnings: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
 
@@ -207,6 +208,7 @@ def score_benchmark(
         workload=workload,
         graders=tuple(sorted({grade.grader for grade in all_grades})),
         verifier_errors=_verifier_errors(all_grades),
+        near_misses=dict(sorted(Counter(g.near_miss for g in all_grades if g.near_miss is not None).items())),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies)))
 
@@ -230,6 +232,9 @@ def _warnings(score: Score, tallies: Tallies) -> list[str]:
         )
     found += score.verifier_errors
     found += _undecided(tallies)
+    found += [
+        f"{count} wrong answers are near misses: {NEAR_MISSES[near]}" for near, count in score.near_misses.items()
+    ]
     if score.accuracy is not None and score.sampling_error is None:
         found.append("one sample per question: the sampling error is unknown, only its upper bound")
     if score.n_imputed:

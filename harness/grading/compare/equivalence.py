@@ -6,13 +6,16 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from harness.answers.boxed import bare
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import Node
 from harness.answers.letters import LAST_LETTER, letter_of, letters_of
 from harness.answers.words import is_words, squeezed, unwrapped, words_of
-from harness.core.records import GradeRules
+from harness.core.records import Form, GradeRules, NearMiss
+from harness.grading.compare.forms import has_form
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
@@ -21,6 +24,14 @@ _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
 """An option's letter with its value: the value is what the reference is compared with."""
+
+_FORMS: dict[Form, str] = {
+    "fraction": "one integer over another",
+    "decimal": "a decimal",
+    "simplest": "in simplest form",
+    "factored": "factored as the reference is",
+    "expanded": "expanded",
+}
 
 _COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")
 _PROSE_WORDS = 6
@@ -36,7 +47,34 @@ class Comparison(NamedTuple):
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Is `answer` (already found in the response) the answer that `reference` is?"""
+    """Is `answer` (already found in the response) the answer that `reference` is, in the form that was asked for?"""
+    result = _equal(reference, answer, kind, rules, choices)
+    if result.equal and rules.form is not None and kind not in ("choice", "text"):
+        one, other = _read(bare(reference), False), _read(bare(answer), False)
+        if isinstance(one, Node) and isinstance(other, Node) and not has_form(other, one, rules.form):
+            return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
+    return result
+
+
+def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
+    """How `answer`, which is wrong, misses the reference by little; None when it does not."""
+    if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
+        return "form"
+    if kind in ("choice", "text"):
+        return None
+    rounding = replace(rules, round_to_reference=True)
+    if "." in reference and rules != rounding and _equal(reference, answer, kind, rounding, ()).equal:
+        return "rounded"
+    one, other = _read(bare(reference), False), _read(bare(answer), False)
+    if isinstance(one, str) or isinstance(other, str) or one.op == other.op != "quantity":
+        return None
+    signed = ("quantity", "deg", "pct")
+    if one.op in signed and other.op in signed and same(one.args[0], other.args[0], rules).equal:
+        return "unit"
+    return None
+
+
+def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
     if kind != "choice":
         one, other = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
         if one and other and not (rules.relative_tolerance or rules.absolute_tolerance):

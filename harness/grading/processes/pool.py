@@ -376,7 +376,7 @@ class _Pool:
             return False
         _, job = worker.owed.popleft()
         worker.deadline_at = time.monotonic() + self.deadline
-        self.decisions[job.key] = Decision(reply.outcome, reply.rule, reply.vote, reply.steps)  # type: ignore[arg-type]
+        self.decisions[job.key] = Decision(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss)  # type: ignore[arg-type]
         if reply.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
             return False

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from harness.core import codec
-from harness.core.records import Question
+from harness.core.records import NearMiss, Question
 from harness.grading import verifier
 from harness.grading.bounds import MAX_FRAME_BYTES, WORKER_MEMORY_BYTES
 from harness.grading.verdict import decide
@@ -48,6 +48,7 @@ class Reply(msgspec.Struct, array_like=True):
     rule: str
     vote: str | None
     steps: tuple[str, ...] = ()
+    near_miss: NearMiss | None = None
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:

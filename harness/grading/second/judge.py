@@ -82,4 +82,5 @@ def judged(grade: Grade, ruling: bool | None, grader: str, *, override: bool = F
         rule="judge",
         grader=grader,
         unextracted=grade.unextracted and not ruling,
+        near_miss=None if ruling else grade.near_miss,
     )

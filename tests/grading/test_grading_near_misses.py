@@ -1,0 +1,137 @@
+"""Near misses, and the forms in which an answer may be asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from harness.benchmarks.card import from_mapping
+from harness.cli.main import cli
+from harness.core.errors import UsageError
+from harness.core.records import Form, GradeRules
+from harness.grading import grade
+from harness.runs import grades as grade_file
+from harness.runs import questions as question_file
+from harness.scoring import score_benchmark
+from tests.grading.given import question, sample
+from tests.reports.run_folders import write_run
+
+
+def missed(reference: str, response: str, rules: GradeRules | None = None) -> tuple[str, str | None]:
+    """(verdict, near miss)."""
+    graded = grade(question(reference, rules=rules or GradeRules()), sample(response))
+    return graded.verdict, graded.near_miss
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "near"),
+    [
+        ("12.55", r"\frac{113}{9}", None),
+        ("12.56", r"\frac{113}{9}", "rounded"),
+        ("6.46", r"\sqrt{41.75}", "rounded"),
+        ("6.46", r"\sqrt{42}", None),
+        (r"41.4\%", r"\sqrt2-1", "rounded"),
+        ("0.458", r"\frac{11}{24}", "rounded"),
+        ("0.458", r"\frac{10}{24}", None),
+        ("0.458", "0.46", None),
+        (r"5\text{ cm}", r"5\text{ m}", "unit"),
+        (r"5\text{ cm}", r"6\text{ m}", None),
+        (r"5\text{ dollars}", r"5\text{ cents}", "unit"),
+        (r"5^\circ", r"5\%", "unit"),
+        ("7", "8", None),
+    ],
+)
+def test_a_wrong_answer_may_miss_by_little(reference: str, answer: str, near: str | None) -> None:
+    assert missed(reference, rf"\boxed{{{answer}}}") == ("wrong", near)
+
+
+def test_a_rounded_reference_accepts_its_exact_value_where_the_card_says_so() -> None:
+    rules = GradeRules(round_to_reference=True)
+    assert missed("0.458", r"\boxed{\frac{11}{24}}", rules) == ("correct", None)
+    assert missed("0.458", r"\boxed{\frac{10}{24}}", rules) == ("wrong", None)
+
+
+def test_another_box_with_the_right_answer_is_a_near_miss() -> None:
+    assert missed("7", r"\boxed{7}. No, it is \boxed{8}.") == ("wrong", "another box")
+    assert missed("7", r"\boxed{6}. No, it is \boxed{8}.") == ("wrong", None)
+    assert missed("7", r"\boxed{8}. No, it is \boxed{7}.") == ("correct", None)
+
+
+FORMS: list[tuple[Form, str, str, bool]] = [
+    ("fraction", "1/2", r"\frac12", True),
+    ("fraction", "1/2", r"\frac24", True),
+    ("fraction", "1/2", "0.5", False),
+    ("fraction", "3/2", r"1\frac12", False),
+    ("fraction", "-3/2", r"-\frac32", True),
+    ("fraction", "4", "4", True),
+    ("decimal", "1/2", "0.5", True),
+    ("decimal", "1/2", r"\frac12", False),
+    ("decimal", "4", "4", True),
+    ("simplest", "1/2", r"\frac12", True),
+    ("simplest", "1/2", r"\frac24", False),
+    ("simplest", r"2\sqrt2", r"2\sqrt{2}", True),
+    ("simplest", r"2\sqrt2", r"\sqrt8", False),
+    ("simplest", r"\frac{\sqrt2}{2}", r"\frac{\sqrt2}{2}", True),
+    ("simplest", r"\frac{\sqrt2}{2}", r"\frac{1}{\sqrt2}", False),
+    ("simplest", "6", r"2\cdot 3", False),
+    ("simplest", "5", "2+3", False),
+    ("simplest", r"1+\sqrt2", r"1+\sqrt2", True),
+    ("simplest", "8", "2^3", False),
+    ("simplest", "x^2", "x^2", True),
+    ("factored", "4(3-x)(3+x)", "4(3-x)(x+3)", True),
+    ("factored", "4(3-x)(3+x)", "-4(x-3)(x+3)", True),
+    ("factored", "4(3-x)(3+x)", "(6-2x)(6+2x)", False),
+    ("factored", "4(3-x)(3+x)", "36-4x^2", False),
+    ("factored", "(x-1)^2(x+2)", "(x+2)(1-x)^2", True),
+    ("factored", "(x-1)^2(x+2)", "(x^2-2x+1)(x+2)", False),
+    ("expanded", "x^2-1", "x^2-1", True),
+    ("expanded", "x^2-1", "(x-1)(x+1)", False),
+    ("expanded", "x^2+2x+1", "(x+1)^2", False),
+]
+
+
+@pytest.mark.parametrize(("form", "reference", "answer", "right"), FORMS)
+def test_a_form_is_asked_for_by_the_card_and_by_nobody_else(
+    form: Form, reference: str, answer: str, right: bool
+) -> None:
+    response = rf"\boxed{{{answer}}}"
+    assert missed(reference, response) == ("correct", None)
+    expected = ("correct", None) if right else ("wrong", "form")
+    assert missed(reference, response, GradeRules(form=form)) == expected
+    assert missed(reference, rf"\boxed{{{answer}+1}}", GradeRules(form=form)) == ("wrong", None)
+
+
+def test_a_card_states_a_form_by_name() -> None:
+    columns = {"question": "q", "answer": "a"}
+    card = {"name": "n", "title": "N", "source": {"kind": "file", "path": "x.jsonl"}, "columns": columns}
+    assert from_mapping({**card, "rules": {"form": "factored"}}, "card.yaml").rules.form == "factored"
+    with pytest.raises(UsageError, match="form"):
+        from_mapping({**card, "rules": {"form": "fractured"}}, "card.yaml")
+
+
+def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    place = folder.benchmark("demo")
+    asked = question_file.read(place)
+    stored = grade_file.read(place)
+    wrong = msgspec.structs.replace(stored[0], verdict="wrong", extracted=r"\frac{11}{24}", near_miss="rounded")
+    grade_file.write(place, [wrong, *stored[1:]])
+    score = score_benchmark(asked, grade_file.read(place), 4)
+    assert score.near_misses == {"rounded": 1}
+    assert "1 wrong answers are near misses: the exact value of a rounded reference" in score.warnings
+    done = CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)])
+    assert done.exit_code == 0, done.output
+    (line,) = done.output.splitlines()
+    assert line.startswith(f"demo {stored[0].question_id} #{stored[0].sample_index}: the exact value of a rounded")
+    assert r"answer \frac{11}{24}" in line
+    grade_file.write(place, stored)
+    assert CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)]).output == "no near miss\n"
+
+
+@pytest.mark.parametrize("words", [["5"], ["--near-misses", "5", "5"]])
+def test_a_grade_needs_a_response_and_a_list_of_near_misses_needs_none(words: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["grade", *words])
+    assert isinstance(done.exception, UsageError)
