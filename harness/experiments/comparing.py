@@ -123,7 +123,7 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     assert ours.score is not None
     assert first.score is not None
     if _graders(ours) != _graders(first):
-        found.append("they were graded by different graders: give `harness score --fresh` for both")
+        found.append("they were graded by different graders: score both again, afresh")
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.n_missing:
             found.append(f"{which} is unfinished: {score.n_missing} samples are missing")
