@@ -67,6 +67,7 @@ bench-schedule: $(VENV)/.installed-bench
 simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate.py --repeats $(REPEATS)
 	@$(BIN)/python bench/simulate_endpoints.py
+	@$(BIN)/python bench/simulate_race.py
 
 ## test-servers: real vLLM, SGLang and routers on this CPU; installs several GB on the first call
 test-servers: $(VENV)/.installed-test

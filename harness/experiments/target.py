@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.core.inert import visible
-from harness.core.records import Key
 from harness.core.wording import option
+from harness.experiments.graded import GradedRounds
 from harness.experiments.prepare import Prepared
 from harness.experiments.sample import Sampled, generate
 from harness.experiments.watching import Watcher
 from harness.generation.outcome import Outcome
-from harness.grading.processes import pool
-from harness.runs import RunFolder, read_samples
 from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error
-
-if TYPE_CHECKING:
-    from harness.benchmarks.questions import QuestionSet
-    from harness.core.records import Question
 
 
 def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
@@ -30,9 +24,9 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     Asked in stages: eight rounds first, then as many as their spread says. After each stage all is graded, and a
     benchmark that is exact enough asks no more; so no sample is asked that a look could have spared.
     """
-    precision = Precision(prepared.folder, prepared.sets)
+    graded = GradedRounds(prepared.folder, prepared.sets)
     planned = prepared.settings.benchmarks
-    reached = precision.look()
+    reached = {name: _reached(graded.of(name)) for name in planned}
     sessions: list[Outcome] = []
     while True:
         stage = {n: replace(one, samples=_wanted(reached[n], error, one.samples)) for n, one in planned.items()}
@@ -40,7 +34,7 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
-        reached = precision.look()
+        reached = {name: _reached(graded.of(name)) for name in planned}
         if all(_wanted(reached[n], error, one.samples) <= stage[n].samples for n, one in planned.items()):
             break
     said = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
@@ -99,33 +93,6 @@ class Reached:
     error: float
 
 
-class Precision:
-    """How exact the benchmarks of a run are by now; grades only what it has not seen."""
-
-    def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
-        self._folder = folder
-        self._questions = {s.name: {q.question_id: q for q in s.questions} for s in sets}
-        self._correct: dict[str, dict[Key, bool]] = {name: {} for name in self._questions}
-
-    def look(self) -> dict[str, Reached]:
-        """By benchmark. Raises `StoreError`."""
-        found = {}
-        for name, questions in self._questions.items():
-            known = self._correct[name]
-            place = self._folder.benchmark(name)
-            stored = read_samples(place) if place.samples.exists() else ()
-            fresh = (s for s in stored if s.question_id in questions and s.key not in known)
-            for grade in pool.grade_all(questions, fresh):
-                known[grade.key] = grade.verdict == "correct"
-            found[name] = _reached(questions, known)
-        return found
-
-
-def _reached(questions: Mapping[str, Question], correct: Mapping[Key, bool]) -> Reached:
-    n = 0
-    while all(Key(question_id, n) in correct for question_id in questions):
-        n += 1
-    if n == 0:
-        return Reached(0, 1.0)
-    right = np.array([float(sum(correct[Key(question_id, i)] for i in range(n))) for question_id in questions])
-    return Reached(n, reached_error(right, n))
+def _reached(rounds: NDArray[np.bool_]) -> Reached:
+    n = len(rounds)
+    return Reached(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)

@@ -16,7 +16,8 @@ from harness.scoring.distributions import Z_95
 from harness.scoring.stop import LEAST_ROUNDS, reached_error, target_met
 
 
-def _bench(name: str) -> ModuleType:
+def bench(name: str) -> ModuleType:
+    """The script `bench/NAME.py` as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "bench" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -26,7 +27,7 @@ def _bench(name: str) -> ModuleType:
     return module
 
 
-simulate = _bench("simulate")
+simulate = bench("simulate")
 
 
 @pytest.fixture
@@ -83,10 +84,10 @@ def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal
 ) -> None:
     """The cell in which comparing plain shares within questions accused most: the slow one gets what is left over."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
-    bench = _bench("simulate_endpoints")
+    endpoints = bench("simulate_endpoints")
     chance = random.Random(1)
     shape = (100, 4, 64)
-    alarms = sum(any(bench.named(chance, shape, 1.5, 2.2, 0.0)) for _ in range(40))
-    found = sum(bench.named(chance, shape, 1.0, 2.2, 0.6)[1] for _ in range(6))
+    alarms = sum(any(endpoints.named(chance, shape, 1.5, 2.2, 0.0)) for _ in range(40))
+    found = sum(endpoints.named(chance, shape, 1.0, 2.2, 0.6)[1] for _ in range(6))
     assert alarms <= 2
     assert found >= 4

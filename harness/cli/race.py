@@ -1,0 +1,109 @@
+"""`harness race`: sample candidates in whole rounds until it is clear which is better."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.run_options import run_options
+from harness.cli.server_options import with_server
+from harness.cli.spelling import Command
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
+from harness.core.inert import quoted, safe_name, visible
+from server_launchers.command_line import server_options
+
+if TYPE_CHECKING:
+    from harness.experiments.race import Candidate, Raced
+    from harness.scoring.race import Standing
+
+
+@click.command("race", cls=Command)
+@click.argument("benchmarks", metavar="BENCHMARK", required=False)
+@click.option(
+    "--candidate",
+    "candidates",
+    multiple=True,
+    metavar="'NAME KEY=VALUE …'",
+    help="An entrant and what is its own: options of a run by their names in Python. The first is the baseline.",
+)
+@click.option("--margin", type=click.FloatRange(0, 50), default=0.0, help="Points below which two count as equal.")
+@click.option("--step", type=click.IntRange(1, 1000), help="Rounds between two looks. Default: 2.")
+@run_options
+@server_options(hidden=True)
+def command(
+    candidates: tuple[str, ...], margin: float, step: int | None, dry_run: bool, pilot: bool, **given: Any
+) -> None:
+    """Sample BENCHMARK with each candidate, round by round, until it is decided how they stand to the first.
+
+    What the options say holds for all of them; --samples is the most that a candidate may use. After each look the
+    difference is bounded by an interval that stays valid however often one looks. Verdicts: better, worse, equal within
+    the margin, undecided. Run folders are kept in --out, and the same command goes on from there.
+
+    \b
+    harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
+        --candidate 'cool temperature=0.6' --candidate 'hot temperature=1.0'
+    harness race aime24:64 --out races/tuned --candidate 'base model=org/base base_url=http://a:8000' \\
+        --candidate 'tuned model=org/tuned base_url=http://b:8000'
+    """
+    from harness.cli.watching import Terminal
+    from harness.experiments.race import STEP, race
+
+    if dry_run or pilot:
+        raise UsageError("a race has neither a pilot nor a dry run: give `harness run` for those", field="pilot")
+    common = with_server(given, given.pop("serve"))
+    out = common.pop("out") or Path("races") / safe_name(common["benchmarks"] or "data")
+    entrants = [_candidate(text, common, Path(out)) for text in candidates]
+    with Terminal() as watcher:
+        raced = race(entrants, margin=margin / 100, step=step or STEP, watcher=watcher, on_look=_look)
+    sys.exit(_closing(raced))
+
+
+def _candidate(text: str, common: Mapping[str, Any], out: Path) -> Candidate:
+    """Raises `UsageError` naming the word that is wrong."""
+    from harness.core import codec
+    from harness.experiments.options import RunOptions
+    from harness.experiments.race import Candidate
+
+    try:
+        name, *words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"expected NAME KEY=VALUE …: {error}", field="candidates", value=text) from error
+    own: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise UsageError(f"expected KEY=VALUE, found {quoted(word)!r}", field="candidates", value=text)
+        try:
+            own[key] = codec.decode(value)
+        except codec.DecodeError:
+            own[key] = value
+    options = RunOptions.of(**{**common, **own, "out": out / safe_name(name)})
+    return Candidate(name=name, options=options)
+
+
+def _look(standings: Mapping[str, Standing]) -> None:
+    for name, one in standings.items():
+        if one.rounds:
+            click.echo(f"  {visible(name)}: {_said(one)}", err=True)
+
+
+def _said(one: Standing) -> str:
+    between = " and ".join(f"{100 * end:+.1f}" for end in one.interval)
+    return f"{100 * one.difference:+.1f} points after {one.rounds} rounds, between {between}: {one.verdict}"
+
+
+def _closing(raced: Raced) -> int:
+    for name, one in raced.standings.items():
+        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_said(one)}")
+    used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
+    click.echo(f"samples a question: {used}")
+    for name, path in raced.folders.items():
+        click.echo(f"  {visible(name)}: {visible(str(path))}")
+    if raced.owed:
+        click.echo(f"harness: {raced.owed}; the same command asks for them again", err=True)
+    return EXIT_COMPLETE if raced.decided else EXIT_OWED

@@ -1,0 +1,94 @@
+"""A race may be looked at after every round: its interval is worked by hand, and its verdicts are seldom false."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.scoring.race import BETS, Totals, confidence, judge, log_wealth, lower_end, totals_of
+from tests.scoring.test_scoring_simulation import bench
+
+simulate = bench("simulate_race")
+
+counts = st.builds(Totals, st.integers(0, 400), st.integers(0, 400), st.integers(0, 400))
+
+
+def test_the_wealth_is_the_mean_over_bets_of_their_products() -> None:
+    by_hand = np.mean([(1 + bet * 0.9) ** 2 * (1 - bet * 0.1) * (1 - bet * 1.1) for bet in BETS])
+    assert log_wealth(Totals(2, 1, 1), 0.1) == pytest.approx(math.log(by_hand))
+
+
+@given(counts, st.floats(-0.99, 0.99), st.floats(-0.99, 0.99))
+def test_a_larger_supposed_difference_is_never_ruled_out_more(totals: Totals, m: float, other: float) -> None:
+    low, high = sorted((m, other))
+    assert log_wealth(totals, low) >= log_wealth(totals, high) - 1e-9
+
+
+@given(counts)
+def test_the_interval_holds_what_is_seen_and_mirrors_with_the_sides(totals: Totals) -> None:
+    low, high = confidence(totals, 0.05)
+    assert -1 <= low <= totals.difference + 1e-9
+    assert totals.difference - 1e-9 <= high <= 1
+    mirrored = confidence(Totals(totals.lost, totals.tied, totals.won), 0.05)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-high, -low))
+
+
+@given(counts, st.floats(-0.9, 0.9))
+def test_a_game_that_is_fair_at_m_wins_nothing_in_expectation(totals: Totals, m: float) -> None:
+    """One question more of the supposed difference: the expected wealth does not grow."""
+    up = (1 + m) / 2
+    after = up * math.exp(log_wealth(totals._replace(won=totals.won + 1), m))
+    after += (1 - up) * math.exp(log_wealth(totals._replace(lost=totals.lost + 1), m))
+    assert after <= math.exp(log_wealth(totals, m)) * (1 + 1e-9)
+
+
+def test_totals_count_questions_round_by_round() -> None:
+    candidate = np.array([[True, True, False], [True, False, False]])
+    baseline = np.array([[True, False, True], [False, False, False]])
+    assert totals_of(candidate, baseline) == [Totals(1, 1, 1), Totals(2, 3, 1)]
+
+
+def test_verdicts_are_better_worse_equal_or_none_yet() -> None:
+    clear = [Totals(200, 100, 20)]
+    assert judge(clear, 0.0).verdict == "better"
+    assert judge([Totals(20, 100, 200)], 0.0).verdict == "worse"
+    assert judge([Totals(3, 20, 4)], 0.01).verdict == "undecided"
+    alike = [Totals(300, 30_000, 300)]
+    assert judge(alike, 0.02).verdict == "equal within the margin"
+    assert judge(alike, 0.0).verdict == "undecided"
+    assert judge([], 0.5).verdict == "undecided"
+
+
+def test_several_comparisons_share_the_level() -> None:
+    totals = [Totals(40, 30, 20)]
+    one, ten = judge(totals, 0.0).interval, judge(totals, 0.0, 10).interval
+    assert ten.low < one.low
+    assert one.high < ten.high
+    assert lower_end(totals[0], 0.025) == pytest.approx(one.low)
+
+
+def test_looking_after_every_round_gives_few_false_verdicts_and_saves_rounds() -> None:
+    rng = np.random.default_rng(11)
+    same = [simulate.play(rng, simulate.Cell(30, 40, 4.0, 0.5, 0.0)) for _ in range(120)]
+    assert sum(one.false for one in same) <= 6
+    apart = [simulate.play(rng, simulate.Cell(30, 40, 4.0, 0.5, 0.15)) for _ in range(20)]
+    assert all(one.verdict == "better" for one in apart)
+    assert sum(one.rounds for one in apart) / 20 < 20
+
+
+def test_looking_with_a_test_made_for_one_look_would_be_found_out() -> None:
+    """The same games, called as soon as a 95 % interval for one look leaves 0 out."""
+    rng = np.random.default_rng(11)
+    false = 0
+    for _ in range(60):
+        wins, losses = rng.random((2, 40, 30)) < 0.5
+        for totals in totals_of(wins, losses):
+            error = math.sqrt(totals.won + totals.lost) / (totals.won + totals.tied + totals.lost)
+            if totals.won + totals.lost and abs(totals.difference) > 1.96 * error:
+                false += 1
+                break
+    assert false > 9
