@@ -66,6 +66,12 @@ def rows(data: Path) -> list[Row]:
     for row in _lines(data / "equivalence.jsonl"):
         text = row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}"
         found.append(Row(names.get(row["source"], "pairs: others"), row["id"], row["gold"], text, row["expected"]))
+    second = data / "equivalence_2.jsonl"
+    for row in _lines(second) if second.exists() else []:
+        if not row["ambiguous"]:
+            source = "MathCoder outputs" if row["source"].startswith("MathCoder") else row["source"].partition(":")[0]
+            name = f"second: {source if source in ('own', 'MathCoder outputs') else 'public'}"
+            found.append(Row(name, row["id"], row["gold"], row["response"], row["label"]))
     for path in sorted((data / "outputs").glob("*.jsonl")):
         found += [
             Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"])
@@ -149,8 +155,8 @@ def _accuracy(labelled: list[Row], ours: list[Grade], theirs: dict[Key, bool | N
         sets[row.set].append((row.expected, grade.verdict == "correct", second))
         if row.set.startswith("outputs"):
             sets["outputs: pooled"].append(sets[row.set][-1])
-        if row.set.startswith("pairs"):
-            sets["pairs: pooled"].append(sets[row.set][-1])
+        if row.set.startswith(("pairs", "second")):
+            sets[f"{row.set.partition(':')[0]}: pooled"].append(sets[row.set][-1])
     say(f"{'set':32} {'n':>5}   ours (FA/FR)         Math-Verify (FA/FR)\n")
     for name, results in sorted(sets.items()):
         say(f"{name:32} {len(results):5}   {_rate(results, 1):20} {_rate(results, 2) if theirs is not None else '–'}\n")

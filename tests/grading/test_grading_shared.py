@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import resource
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,9 @@ from harness.answers.boxed import bare
 from harness.core.records import Grade
 from harness.grading.processes.pool import grade_all
 from harness.grading.selftest import self_test
+from tests.grading import labelled
 from tests.grading.given import question, sample
+from tests.grading.labelled import Labelled
 
 FILES = [
     "aime24",
@@ -44,65 +44,57 @@ def rows(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file]
 
 
-def judged(labelled: list[tuple[str, str, bool]]) -> list[tuple[bool, Grade]]:
-    questions = {str(i): question(reference, name=str(i)) for i, (reference, _, _) in enumerate(labelled)}
-    samples = [sample(text, name=str(i)) for i, (_, text, _) in enumerate(labelled)]
-    grades = grade_all(questions, samples, workers=1, deadline_s=2.0)
-    return [(expected, g) for (_, _, expected), g in zip(labelled, grades, strict=True)]
+def judged(rows: list[Labelled]) -> list[tuple[Labelled, Grade]]:
+    questions = {str(i): question(row.reference, name=str(i)) for i, row in enumerate(rows)}
+    samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
+    return list(zip(rows, grade_all(questions, samples, workers=1, deadline_s=2.0), strict=True))
 
 
-def agreement(results: list[tuple[bool, Grade]]) -> float:
-    return sum(expected == (g.verdict == "correct") for expected, g in results) / len(results)
+def agreement(results: list[tuple[Labelled, Grade]]) -> float:
+    return sum(row.correct == (grade.verdict == "correct") for row, grade in results) / len(results)
 
 
-def handmade(data: Path, kind: str) -> list[tuple[str, str, bool]]:
-    def text(row: dict[str, Any]) -> str:
-        packed = row.get("response_zlib_b64")
-        return zlib.decompress(base64.b64decode(packed)).decode("utf-8", "surrogatepass") if packed else row["response"]
-
-    found = [row for row in rows(data / "equivalence_handmade.jsonl") if row["kind"] == kind and not row["ambiguous"]]
-    return [(row["gold"], text(row), row["expected"]) for row in found]
+def false_accepts(results: list[tuple[Labelled, Grade]]) -> list[str]:
+    return [row.name for row, grade in results if grade.verdict == "correct" and not row.correct]
 
 
-@pytest.mark.parametrize(("kind", "least"), [("equality", 0.98), ("extraction", 0.95), ("hostile", 0.95)])
+@pytest.mark.parametrize(("kind", "least"), [("equality", 1.0), ("extraction", 1.0), ("hostile", 1.0)])
 def test_hand_made_rows(shared_data: Path, kind: str, least: float) -> None:
-    results = judged(handmade(shared_data, kind))
+    results = judged(labelled.hand_made(shared_data, kind))
     assert agreement(results) >= least
-    assert [g.extracted for expected, g in results if g.verdict == "correct" and not expected] == []
+    assert false_accepts(results) == []
 
 
 def test_hostile_rows_end_in_time_and_memory_and_touch_no_file(shared_data: Path) -> None:
     before = set(Path("/tmp").glob("grader_pwn_*"))
-    results = judged(handmade(shared_data, "hostile"))
-    assert {g.rule for _, g in results}.isdisjoint(("time", "memory", "crash"))
+    results = judged(labelled.hand_made(shared_data, "hostile"))
+    assert {grade.rule for _, grade in results}.isdisjoint(("time", "memory", "crash"))
     assert set(Path("/tmp").glob("grader_pwn_*")) == before
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20  # KiB
 
 
 @pytest.mark.parametrize(
     ("source", "least"),
-    [("", 0.95), ("huggingface/Math-Verify", 0.99), ("uw-nsl/TinyV", 0.92)],
+    [("", 0.985), ("huggingface/Math-Verify", 1.0), ("uw-nsl/TinyV", 0.98)],
     ids=["all", "mv", "tinyv"],
 )
 def test_public_pairs(shared_data: Path, source: str, least: float) -> None:
-    found = [row for row in rows(shared_data / "equivalence.jsonl") if row["source"].startswith(source)]
-    labelled = [
-        (row["gold"], row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}", row["expected"])
-        for row in found
-    ]
-    assert agreement(judged(labelled)) >= least
+    results = judged(labelled.public(shared_data, source))
+    assert agreement(results) >= least
+    assert false_accepts(results) == []
+
+
+@pytest.mark.parametrize(("prefix", "least"), [("", 0.99), ("own", 0.99), ("MathCoder", 0.99)])
+def test_pairs_of_the_second_collection(shared_data: Path, prefix: str, least: float) -> None:
+    results = judged([row for row in labelled.second_round(shared_data) if row.name.startswith(prefix)])
+    assert agreement(results) >= least
+    assert false_accepts(results) == []
 
 
 def test_real_outputs(shared_data: Path) -> None:
-    labelled = [
-        (row["gold"], row["response"], row["label"])
-        for path in sorted((shared_data / "outputs").glob("*.jsonl"))
-        for row in rows(path)
-        if row["label"] is not None
-    ]
-    results = judged(labelled)
-    assert agreement(results) >= 0.997
-    assert sum(g.rule == "symbolic" for _, g in results) <= 0.05 * len(results)
+    results = judged(labelled.outputs(shared_data))
+    assert agreement(results) >= 0.998
+    assert sum(grade.rule == "symbolic" for _, grade in results) <= 0.05 * len(results)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,143 @@
+"""Generated answers, each with a right twin and a wrong one: neither side can be won by giving in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.answers.kinds import kind_of
+from harness.grading import grade
+from harness.grading.compare.equivalence import equal
+from tests.budget import examples
+from tests.grading.given import RULES, question, sample
+
+pytestmark = pytest.mark.fuzz
+bounded = settings(max_examples=examples(60), deadline=None)
+
+NUMBERS = st.integers(-99, 99)
+DISTINCT = st.lists(NUMBERS, min_size=2, max_size=4, unique=True)
+SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "dozen": 12, "万": 10**4, "亿": 10**8}
+UNITS = {"mm": 1, "cm": 10, "m": 1_000, "km": 10**6}
+WORDS = st.sampled_from(
+    ["is wrong", "or more", "squared", "cubed", "(rejected)", "at most", "is not right", "factorial"]
+)
+STATEMENTS = [
+    "The answer is {}.", "Answer: **{}**", "I choose option {}.", "故选：{}。", "That leaves {}.", "({}) is correct.",
+    "So the right choice is ({}).", r"\boxed{{\text{{({})}}}}",
+]  # fmt: skip
+
+
+def equals(reference: str, answer: str) -> bool:
+    return bool(equal(reference, answer, kind_of(reference), RULES).equal)
+
+
+def twins(reference: str, right: str, wrong: str) -> None:
+    assert equals(reference, right), (reference, right)
+    assert not equals(reference, wrong), (reference, wrong)
+    assert equals(right, reference), (right, reference)
+    assert not equals(wrong, reference), (wrong, reference)
+
+
+@bounded
+@given(DISTINCT, st.permutations("abkpqrxyz"), st.randoms(use_true_random=False))
+def test_names_exchanged(values: list[int], letters: list[str], chance: object) -> None:
+    named = list(zip(letters, values, strict=False))
+    shuffled = sorted(named, key=lambda _: chance.random())  # type: ignore[attr-defined]
+    moved = list(zip([name for name, _ in named], [*values[1:], values[0]], strict=True))
+    twins(*(", ".join(f"{name} = {value}" for name, value in pairs) for pairs in (named, shuffled, moved)))
+
+
+@bounded
+@given(DISTINCT)
+def test_one_element_dropped_or_changed(values: list[int]) -> None:
+    listed = ", ".join(map(str, values))
+    twins(listed, ", ".join(map(str, reversed(values))), ", ".join(map(str, values[:-1])))
+    twins(listed, listed, ", ".join(map(str, [*values[:-1], values[-1] + 200])))
+    twins(rf"\{{{listed}\}}", rf"\{{{', '.join(map(str, sorted(values)))}\}}", rf"\{{{listed}, 500\}}")
+
+
+@bounded
+@given(DISTINCT)
+def test_coordinates_exchanged(values: list[int]) -> None:
+    point = f"({', '.join(map(str, values))})"
+    twins(point, rf"\left({' , '.join(map(str, values))}\right)", f"({', '.join(map(str, [*values[1:], values[0]]))})")
+
+
+@bounded
+@given(st.integers(1, 99), st.sampled_from(sorted(SCALES)), st.sampled_from(sorted(SCALES)))
+def test_scale_word_changed(number: int, scale: str, other: str) -> None:
+    other = other if other != scale else "trillion"
+    sized, changed = (rf"{number}\text{{ {word}}}" for word in (scale, other))
+    twins(str(number * SCALES[scale]), sized, changed)
+    twins(str(number * SCALES[scale]), sized, str(number))
+
+
+@bounded
+@given(st.integers(1, 99), st.sampled_from(sorted(UNITS)), st.sampled_from(sorted(UNITS)))
+def test_unit_changed(number: int, unit: str, other: str) -> None:
+    other = other if other != unit else "kg"
+    same = r"\text{ mm}"
+    twins(rf"{number}\text{{ {unit}}}", f"{number * UNITS[unit]}{same}", rf"{number}\text{{ {other}}}")
+
+
+@bounded
+@given(NUMBERS, WORDS)
+def test_words_that_deny_or_change_a_number(number: int, words: str) -> None:
+    assert not equals(str(number), rf"{number}\text{{ {words}}}")
+    assert equals(str(number), rf"{number}\text{{ apples}}")
+
+
+@bounded
+@given(NUMBERS, st.integers(1, 50), st.sampled_from(["[)", "(]", "[]"]))
+def test_bracket_turned(low: int, width: int, ends: str) -> None:
+    high = low + width
+    turned = {"[)": "(]", "(]": "[)", "[]": "[)"}[ends]
+    interval, wrong = (f"{e[0]}{low}, {high}{e[1]}" for e in (ends, turned))
+    signs = ["<=" if end in "[]" else "<" for end in ends]
+    twins(interval, f"{low} {signs[0]} x {signs[1]} {high}", wrong)
+    assert not equals(interval, f"{low}, {high}")
+
+
+@bounded
+@given(st.sampled_from("ABCDE"), st.sampled_from("ABCDE"), st.sampled_from(STATEMENTS))
+def test_letter_moved(letter: str, other: str, statement: str) -> None:
+    response = f"(A) is tempting, and (E) looks good. {statement.format(letter)}"
+    verdict = grade(question(other, kind="choice"), sample(response)).verdict
+    assert (verdict == "correct") == (letter == other)
+
+
+@bounded
+@given(NUMBERS, st.integers(1, 9), st.integers(1, 9))
+def test_cases_exchanged(bound: int, slope: int, other: int) -> None:
+    first, second, below, above = f"{slope}x", f"-{other}x+1", f"x<{bound}", rf"x\ge {bound}"
+
+    def cases(*rows: tuple[str, str]) -> str:
+        return r"\begin{cases}" + r"\\".join(f"{value}&{condition}" for value, condition in rows) + r"\end{cases}"
+
+    twins(
+        cases((first, below), (second, above)),
+        cases((second, rf"\text{{if }}{above}"), (first, r"\text{otherwise}")),
+        cases((first, above), (second, below)),
+    )
+
+
+@bounded
+@given(st.integers(2, 12), st.integers(1, 5), st.permutations("knm"))
+def test_step_of_a_family_changed(part: int, step: int, letters: list[str]) -> None:
+    start = rf"\frac{{\pi}}{{{part}}}"
+    twins(
+        rf"{start}+{step}{letters[0]}\pi, {letters[0]}\in\mathbb{{Z}}",
+        rf"{start}-{step}{letters[1]}\pi, {letters[1]}\in\mathbb{{Z}}",
+        rf"{start}+{step + 1}{letters[0]}\pi, {letters[0]}\in\mathbb{{Z}}",
+    )
+
+
+@bounded
+@given(DISTINCT)
+def test_boxes_side_by_side(values: list[int]) -> None:
+    reference = ", ".join(map(str, values))
+    right = " and ".join(rf"$x = \boxed{{{value}}}$" for value in values)
+    assert grade(question(reference), sample(f"The roots are {right}.")).verdict == "correct"
+    wrong = " and ".join(rf"$x = \boxed{{{value}}}$" for value in [*values[:-1], values[-1] + 200])
+    assert grade(question(reference), sample(f"The roots are {wrong}.")).verdict == "wrong"
