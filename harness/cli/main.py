@@ -27,6 +27,7 @@ COMMANDS = {
     "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "compare": "Say which run is better, how sure that is, and what would settle it.",
+    "plan": "Say how many samples a difference takes, and what they cost.",
     "race": "Sample candidates in rounds until it is clear which is better.",
     "verify": "Say whether a run agrees with what is published of its model.",
     "report": "Print one table for runs, and write Markdown and HTML.",

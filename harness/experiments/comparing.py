@@ -51,7 +51,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
         Compared(
             run=run.label,
             baseline=base.label,
-            paired=compare_runs(_scored(run, benchmark), _scored(base, first)),
+            paired=compare_runs(scored(run, benchmark), scored(base, first)),
             samples=min(item.n for one in (benchmark, first) for item in one.questions if item.n),
             warnings=tuple(_warnings(benchmark, first)),
         )
@@ -86,7 +86,7 @@ def verify(folder: RunFolder, model: str | None = None) -> list[Verified]:
     published = load_published(models=[name])
     found = []
     for benchmark in run.benchmarks.values():
-        questions = _scored(run, benchmark)
+        questions = scored(run, benchmark)
         assert benchmark.score is not None
         settings = flat_settings(run, benchmark.name)
         comparisons = [
@@ -102,7 +102,8 @@ def verify(folder: RunFolder, model: str | None = None) -> list[Verified]:
     return found
 
 
-def _scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+    """The counted questions of a scored benchmark. Raises `StoreError` where it is not scored."""
     if benchmark.score is None or not benchmark.questions:
         raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
     return benchmark.questions

@@ -1,0 +1,49 @@
+"""`harness plan`: how many samples a difference takes, and what they cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.spelling import Command
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+
+
+@click.command("plan", cls=Command)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--detect", type=float, required=True, metavar="POINTS", help="True difference that is to be found.")
+@click.option("--versus", type=click.IntRange(1), help="Samples a question in what this run is compared with.")
+@click.option("--price-in", type=click.FloatRange(0), help="USD per million prompt tokens.")
+@click.option("--price-out", type=click.FloatRange(0), help="USD per million completion tokens.")
+def command(run: Path, detect: float, versus: int | None, price_in: float | None, price_out: float | None) -> None:
+    """Say how many samples a question it takes to find a true difference of --detect points four times in five, and the
+    tokens, time and money. RUN is scored: a pilot of two samples a question, or a former run of such a model.
+
+    The difference is one on these questions, between two runs of as many samples, or beside --versus samples that are
+    there already.
+
+    \b
+    harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2
+    """
+    from harness.cli.pilot import forecast_lines
+    from harness.experiments.planning import plan
+    from harness.generation.spending import Prices
+    from harness.runs import RunFolder
+
+    if (price_in is None) != (price_out is None):
+        raise UsageError("--price-in and --price-out go together: prompts and replies are both billed")
+    prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
+    for one in plan(RunFolder.open(run), detect / 100, versus, prices):
+        name = visible(one.benchmark, 80)
+        if one.samples is None or one.forecast is None:
+            click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
+            continue
+        beside = f"beside {versus} samples that are there" if versus else "in each of two runs"
+        click.echo(
+            f"{name}: {one.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
+            f"repetitions (accuracy about {100 * one.accuracy:.1f} %, {one.n_questions} questions)"
+        )
+        for line in forecast_lines(one.forecast, one.concurrency):
+            click.echo(f"  {line}")

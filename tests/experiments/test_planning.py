@@ -1,0 +1,88 @@
+"""`harness plan`: the samples that it names find the difference four times in five, and it says what they take."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.core.errors import UsageError
+from harness.experiments.planning import plan
+from harness.scoring.differences import score_variance
+from harness.scoring.distributions import Z_95
+from harness.scoring.planning import samples_to_detect
+from tests.experiments.test_race import able
+from tests.faults.server import FaultServer
+from tests.reports.run_folders import write_run
+from tests.system.command import harness
+
+
+def test_the_samples_are_as_worked_by_hand() -> None:
+    # variance 0.1, 30 questions, 2 points: 2 · 0.1/30 / (0.02/2.8016)²
+    assert samples_to_detect(0.1, 30, 0.02) == math.ceil(2 * 0.1 / 30 / (0.02 / 2.801585) ** 2) == 131
+    assert samples_to_detect(0.1, 30, 0.02, 1000) == math.ceil(0.1 / 30 / ((0.02 / 2.801585) ** 2 - 0.1 / 30 / 1000))
+    assert samples_to_detect(0.1, 30, 0.02, 64) is None
+
+
+def test_that_many_samples_find_the_difference_four_times_in_five() -> None:
+    rng = np.random.default_rng(2)
+    chances = rng.beta(0.9, 0.9, size=60)
+    other = np.clip(chances + 0.05 * chances * (1 - chances) / (chances * (1 - chances)).mean(), 0, 1)
+    gap = float((other - chances).mean())
+    n = samples_to_detect(float((chances * (1 - chances)).mean()), 60, gap)
+    assert n is not None
+    counts = np.full(60, float(n))
+    ours, theirs = (rng.binomial(n, p, size=(2000, 60)).astype(float) for p in (other, chances))
+    z = (ours - theirs).mean(axis=-1) / n / np.sqrt(score_variance(ours, counts, theirs, counts))
+    assert float((np.abs(z) > Z_95).mean()) == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(12)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with FaultServer(able(0.5)) as server:
+        given = (
+            "--data",
+            "sums.jsonl",
+            "--id-key",
+            "id",
+            "--base-url",
+            server.base_url,
+            "--out",
+            "pilot",
+            "--no-canary",
+        )
+        assert harness(tmp_path, "run", *given, "--samples", "400", "--pilot").code == 0
+    assert harness(tmp_path, "score", "pilot").code == 0
+    done = harness(tmp_path, "plan", "pilot", "--detect", "2", "--price-in", "1", "--price-out", "10")
+    assert done.code == 0, done.err
+    assert "samples a question in each of two runs find a difference of 2 points" in done.out
+    assert "million new tokens" in done.out
+    assert "time:" in done.out
+    assert "USD" in done.out
+    (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
+    assert two.samples == pytest.approx(4 * four.samples, rel=0.02)
+
+
+def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
+    from harness.runs import RunFolder
+
+    return plan(RunFolder(folder / "pilot"), detect)
+
+
+def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "pilot", benchmarks=[("demo", 30, 2)])
+    done = harness(tmp_path, "plan", "pilot", "--detect", "1", "--versus", "4")
+    assert done.code == 0
+    assert "no number of samples finds 1 points beside 4 samples" in done.out
+    refused = harness(tmp_path, "plan", "pilot", "--detect", "0")
+    assert (refused.code, "--detect" in refused.err) == (2, True)
+
+
+def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
+    write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
+    with pytest.raises(UsageError, match="shows no spread"):
+        plan_of(tmp_path, 0.02)
