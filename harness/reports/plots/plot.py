@@ -54,7 +54,7 @@ CONFIG: Mapping[str, Any] = {
         "gridColor": GRID,
         "tickSize": 4,
     },
-    "axisY": {"domain": False, "ticks": False, "tickCount": 5, "labelPadding": 6},
+    "axisY": {"domain": False, "ticks": False, "tickCount": 6, "labelPadding": 6},
     "axisX": {"grid": False, "tickCount": 6},
     "legend": {
         "orient": "top",

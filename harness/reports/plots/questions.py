@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,7 @@ def scatter_plot(baseline: str, other: str, pairs: Sequence[tuple[QuestionTally,
     )
     better = sum(b.correct * a.n > a.correct * b.n for a, b in pairs)
     worse = sum(b.correct * a.n < a.correct * b.n for a, b in pairs)
+    across: dict[str, Any] = {"scale": _WITH_ROOM, **SHARE_AXIS, "values": _FIFTHS}
     line = {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]}
     drawing = {
         "height": 280,
@@ -78,13 +80,13 @@ def scatter_plot(baseline: str, other: str, pairs: Sequence[tuple[QuestionTally,
             {
                 "data": line,
                 "mark": {"type": "line", "color": AXIS, "strokeDash": [4, 4], "strokeWidth": 1},
-                "encoding": {"x": axis("x", None, scale=_WITH_ROOM), "y": axis("y", None, scale=_WITH_ROOM)},
+                "encoding": {"x": axis("x", None, **across), "y": axis("y", None, **across)},
             },
             {
                 "mark": {"type": "point", "color": SERIES[0], "opacity": 0.65},
                 "encoding": {
-                    "x": axis("baseline", None, scale=_WITH_ROOM, **SHARE_AXIS, grid=True, values=_FIFTHS),
-                    "y": axis("other", None, scale=_WITH_ROOM, **SHARE_AXIS, values=_FIFTHS),
+                    "x": axis("baseline", None, grid=True, **across),
+                    "y": axis("other", None, **across),
                     "size": {
                         "aggregate": "count",
                         "type": "quantitative",

@@ -31,7 +31,10 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
                 drawing={
                     "height": HEIGHT,
                     "mark": {"type": "area", "color": SERIES[0], "line": {"color": SERIES[0]}, "interpolate": "step"},
-                    "encoding": {"x": axis("time", unit), "y": axis("tokens_per_s", "tokens/s", format=",~f")},
+                    "encoding": {
+                        "x": axis("time", unit, format=",~f"),
+                        "y": axis("tokens_per_s", "tokens/s", format=",~f"),
+                    },
                 },
             )
         )
@@ -52,7 +55,7 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
             drawing={
                 "mark": {"type": "line", "point": {"size": 14}},
                 "encoding": {
-                    "x": axis("time", unit),
+                    "x": axis("time", unit, format=",~f"),
                     "y": axis("seconds", "seconds", format=",~f"),
                     "color": series_of(names),
                 },
