@@ -52,7 +52,7 @@ class Asked:
 class ServerSpec:
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    It has as many fields as there are options that engines share. Raises SpecError for the first field that is wrong.
+    Wide: it has a field for each option that engines share. Raises SpecError for the first field that is wrong.
     Paths may be given as text, sequences as lists.
     """
 

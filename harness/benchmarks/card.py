@@ -203,7 +203,7 @@ class Card(_Part):
     """A benchmark. `kind: auto` decides by each reference: a bare letter is a choice, a list is multiple, words are
     text, anything else an expression.
 
-    More fields than a class of ours may have (25): it is the form that a person fills in, and its keys are its words.
+    Wide: it is the form that a person fills in, and its keys are the words of that form.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f:,]+$")]

@@ -18,7 +18,10 @@ Texts = str | Sequence[str]
 
 
 class RunKeywords(TypedDict, total=False):
-    """See `harness.experiments.options.RunOptions`; None leaves an option as it is by default (seed: sends none)."""
+    """See `harness.experiments.options.RunOptions`; None leaves an option as it is by default (seed: sends none).
+
+    Wide: it repeats the fields of `RunOptions` for type checkers.
+    """
 
     model: str | None
     base_url: Texts

@@ -168,6 +168,8 @@ class RunOptions(WhichServer):
     tokens; prices: a YAML file of them by model. rpm, tpm: requests and tokens a minute at most.
     first_token_timeout, idle_timeout: seconds. attempts: requests for one sample.
     lengths_from: a former run, for the order. fit_context, accept_missing, canary, break_lock: see docs/running.md.
+
+    Wide: it is all that a person may ask, and its fields are the options of the command line and of Python.
     """
 
     benchmarks: Listed = ()

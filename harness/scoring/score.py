@@ -87,6 +87,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
     speed: None where nothing was streamed. workload: what the samples asked of the servers.
+
+    Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
 
     benchmark: str
