@@ -1,4 +1,4 @@
-"""The house stays in order: each room says what lives there, and nothing in it grows beyond what a reader holds in mind."""
+"""The house stays in order: each room says what lives there, and nothing grows beyond what a reader holds in mind."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.experiments.sample import Sampled
+    from harness.experiments.session import Sampled
     from harness.generation.outcome import Outcome
     from harness.generation.settings import RunSettings
 
@@ -107,7 +107,7 @@ def _summary(outcome: Outcome, settings: RunSettings) -> None:
 
 def _ending(outcome: Outcome, settings: RunSettings) -> int:
     """Say how a session without a target ended and what to do next. Returns the exit code."""
-    from harness.experiments.sample import with_suggestion
+    from harness.experiments.session import with_suggestion
 
     _summary(outcome, settings)
     for cause in outcome.causes[:SHOWN_CAUSES]:

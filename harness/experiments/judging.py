@@ -17,7 +17,7 @@ import msgspec
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.checksums import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from harness.experiments.prepare import Prepared
-from harness.experiments.sample import generate
+from harness.experiments.session import generate
 from harness.experiments.watching import Watcher
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.outcome import Outcome

@@ -18,7 +18,7 @@ from harness.benchmarks import catalogue, questions
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.providers import DROPPABLE
 from harness.client.interface import Deadlines
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_problem

@@ -16,7 +16,7 @@ from harness.core.wording import option
 from harness.experiments.graded import GradedRounds
 from harness.experiments.options import RunOptions
 from harness.experiments.prepare import Prepared, prepare
-from harness.experiments.sample import generate
+from harness.experiments.session import generate
 from harness.experiments.watching import Watcher
 from harness.generation.outcome import Outcome
 from harness.scoring.race import Standing, judge, totals_of

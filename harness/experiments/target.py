@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.core.wording import option
 from harness.experiments.graded import GradedRounds
 from harness.experiments.prepare import Prepared
-from harness.experiments.sample import Sampled, generate
+from harness.experiments.session import Sampled, generate
 from harness.experiments.watching import Watcher
 from harness.generation.outcome import Outcome
 from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error

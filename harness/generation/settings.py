@@ -13,7 +13,7 @@ from harness.client.address.redact import host_and_port
 from harness.client.chooser import chosen
 from harness.client.interface import Deadlines, TransportName
 from harness.client.protocol.payload import RequestTemplate
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.errors import UsageError
 from harness.core.wording import option
 from harness.generation.plan import Order

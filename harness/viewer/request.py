@@ -7,7 +7,7 @@ import shlex
 from urllib.parse import quote
 
 from harness.client.protocol.payload import RequestTemplate
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.records import Question, Sample
 from harness.runs.manifest import BenchmarkRecord

@@ -13,7 +13,7 @@ from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.records import Message, Question
 from server_launchers.keeping.supervisor import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR

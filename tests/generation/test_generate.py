@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.checksums import sample_seed
 from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError
 from harness.generation.lengths import mean_lengths

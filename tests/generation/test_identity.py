@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling

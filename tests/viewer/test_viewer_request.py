@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core.records import Key
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible

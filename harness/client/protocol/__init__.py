@@ -1,4 +1,4 @@
 """HTTP and the OpenAI protocol without I/O: requests as bytes, bytes as replies, refusals as typed failures.
 
-The transports enter everywhere; the rooms above take `reply` and `spelling`.
+The transports enter everywhere; the rooms above take `reply`.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from harness.client.protocol.spelling import Spelling
+from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.records import Question
 

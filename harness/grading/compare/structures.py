@@ -1,4 +1,7 @@
-"""Equality of structured answers: lists, tuples, sets, intervals, matrices, relations, ratios, times, words."""
+"""Equality of structured answers: lists, tuples, sets, intervals, matrices, relations, ratios, times, words.
+
+Long: structures hold structures, so each kind of them calls the others.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""One session of a prepared run, and what it came to. Nothing here grades before the first reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.client.address.providers import suggestion
+from harness.core.errors import ServerError
+from harness.experiments.prepare import Prepared, in_a_line
+from harness.experiments.watching import Watcher
+from harness.generation import lengths, runner
+from harness.generation.outcome import Outcome
+from harness.generation.settings import RunSettings
+from harness.runs import RunFolder
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
+    from harness.generation.dispatch.canary import Answered
+    from harness.generation.plan import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What a session came to. reached, missed: in a sentence, how the target was; empty where none was set, or where
+    samples are owed. A run that reached it is complete as it stands.
+
+    outcome: of the last session that asked.
+    """
+
+    outcome: Outcome
+    reached: str = ""
+    missed: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is owed."""
+        return self.outcome.complete
+
+
+def with_suggestion(message: str) -> str:
+    """`message`, with the option to change where it is a server's refusal of one field."""
+    hint = suggestion(message)
+    return f"{message} ({hint})" if hint else message
+
+
+def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+    """`runner.generate` for what is prepared, under `settings`; a refusal comes with the option to change."""
+    watcher = watcher or Watcher()
+    former = prepared.options.lengths_from
+    prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
+    watcher.sampling(in_a_line(settings, prepared.sets))
+    try:
+        return runner.generate(
+            settings,
+            prepared.sets,
+            context_of=prepared.looks.context_of,
+            on_progress=watcher.progressed,
+            answered=answer_finder(prepared.sets),
+            prior_lengths=prior,
+            endpoints_file=prepared.endpoints_file,
+            environment=prepared.about,
+            resume_command=watcher.resume_command,
+            break_lock=prepared.options.break_lock,
+        )
+    except ServerError as error:
+        raise ServerError(with_suggestion(error.sentence.marked)) from error
+
+
+def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
+    """Whether the grader finds an answer in a reply; True where a verifier of the benchmark's own reads it."""
+    questions = {(s.name, q.question_id): q for s in sets for q in s.questions}
+
+    def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+        from harness.grading.verdict import find  # with the first reply, not before the first request
+
+        question = questions[task.benchmark, task.question_id]
+        if question.rules.grader != "rules":
+            return True
+        return find(question, text) is not None
+
+    return answered
