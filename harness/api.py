@@ -140,6 +140,7 @@ def score(
     deadline: float | None = None,
     fresh: bool = False,
     answer_from_reasoning: bool = False,
+    cut_text: bool = False,
     response_key: str | None = None,
     answer_key: str | None = None,
     question_key: str | None = None,
@@ -160,6 +161,7 @@ def score(
         deadline_s=defaults.deadline_s if deadline is None else deadline,
         fresh=fresh,
         answer_from_reasoning=answer_from_reasoning,
+        cut_text=cut_text,
     )
     path = _path(source)
     named: dict[str, Any] = {

@@ -51,6 +51,9 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     is_flag=True,
     help="Also say what the accuracy would be if reasoning without a final answer were searched.",
 )
+@click.option(
+    "--cut-text", is_flag=True, help="Also grade what longer replies had come to at smaller budgets of tokens."
+)
 @click.option("--also", type=click.Choice(["math-verify"]), help="Grade a second time by this grader, and compare.")
 @click.option(
     "--also-python",
@@ -65,6 +68,7 @@ def command(
     deadline: float | None,
     fresh: bool,
     answer_from_reasoning: bool,
+    cut_text: bool,
     also: str | None,
     also_python: str | None,
     **flags: Any,
@@ -86,6 +90,7 @@ def command(
         deadline_s=deadline if deadline is not None else defaults.deadline_s,
         fresh=fresh,
         answer_from_reasoning=answer_from_reasoning,
+        cut_text=cut_text,
     )
     columns = {name: flags.pop(name) for name in _COLUMNS}
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}

@@ -20,9 +20,11 @@ from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
 from harness.runs.safe_open import open_for_reading, refuse_link
 from harness.scoring.by_endpoint import Origins
+from harness.scoring.cut_text import accuracy_of_cut_text, cut
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.speed import Speed, Stopwatch
-from harness.scoring.tokens import TokenCounter
+from harness.scoring.tally import tally
+from harness.scoring.tokens import TokenCounter, budgets_of
 from harness.scoring.workload import Ledger, Workload
 
 MAX_NAMED = 3
@@ -39,13 +41,14 @@ class Grading:
     """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again.
 
     answer_from_reasoning: also say what the accuracy would be if the reasoning were searched where the final part gives
-    no answer; the grades stay as they are.
+    no answer; the grades stay as they are. cut_text: also grade what replies had come to at smaller budgets.
     """
 
     workers: int = 1
     deadline_s: float = pool.DEADLINE_SECONDS
     fresh: bool = False
     answer_from_reasoning: bool = False
+    cut_text: bool = False
 
     def __post_init__(self) -> None:
         """Raises `UsageError`."""
@@ -63,6 +66,7 @@ class GradedBenchmark:
     endpoint, if there are several. speed: how fast the samples came, if streamed. counter: their reasoning tokens.
     workload: what they asked of the servers.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
+    cut: by budget in tokens, the grades of the longer replies cut there; None = not asked for.
     """
 
     folder: BenchmarkFolder
@@ -76,6 +80,7 @@ class GradedBenchmark:
     counter: TokenCounter = field(default_factory=TokenCounter)
     workload: Workload | None = None
     from_reasoning: list[Grade] | None = None
+    cut: Mapping[int, Mapping[Key, Grade]] | None = None
 
 
 def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
@@ -115,6 +120,7 @@ def grade_run(
             counter=counter,
             workload=ledger.workload(keys),
             from_reasoning=_from_reasoning(place, asked, found, grading) if grading.answer_from_reasoning else None,
+            cut=_cut(place, asked, found, grading) if grading.cut_text else None,
         )
 
 
@@ -133,6 +139,15 @@ def publish(graded: GradedBenchmark) -> Score:
     if graded.from_reasoning is not None:
         other = score_benchmark(graded.questions, graded.from_reasoning, graded.samples)
         score = msgspec.structs.replace(score, accuracy_from_reasoning=other.accuracy)
+    if graded.cut is not None:
+        counted = tally(graded.questions, graded.grades, graded.samples).questions
+        budgets = tuple(
+            msgspec.structs.replace(
+                one, accuracy_of_cut_text=accuracy_of_cut_text(counted, graded.cut.get(one.budget, {}))
+            )
+            for one in score.budgets
+        )
+        score = msgspec.structs.replace(score, budgets=budgets)
     grades.write(graded.folder, graded.grades)
     refuse_link(graded.folder.scores)
     write_atomically(graded.folder.scores, codec.pretty(score))
@@ -190,6 +205,20 @@ def _from_reasoning(
     )
     by_key = {grade.key: grade for grade in regraded}
     return [by_key.get(grade.key, grade) for grade in found]
+
+
+def _cut(
+    folder: BenchmarkFolder, asked: list[Question], found: list[Grade], grading: Grading
+) -> dict[int, dict[Key, Grade]]:
+    """By budget, the grades of the replies that are longer, cut there."""
+    by_id = {question.question_id: question for question in asked}
+    graded = {}
+    for budget in budgets_of([g.completion_tokens for g in found if g.completion_tokens is not None]):
+        keys = {g.key for g in found if (g.completion_tokens or 0) > budget}
+        short = (one for sample in read_samples(folder, keys=keys) if (one := cut(sample, budget)) is not None)
+        regraded = pool.grade_all(by_id, short, workers=grading.workers, deadline_s=grading.deadline_s)
+        graded[budget] = {grade.key: grade for grade in regraded}
+    return graded
 
 
 def _readable_grades(folder: BenchmarkFolder) -> list[Grade]:

@@ -124,11 +124,15 @@ def budget_scores(items: Sequence[QuestionTally]) -> tuple[BudgetScore, ...]:
     tokens = [grade.completion_tokens for grade in grades if grade.completion_tokens is not None]
     if len(tokens) < len(grades) or not all(item.n for item in items):
         return ()
+    return tuple(budget_score(items, budget) for budget in budgets_of(tokens))
+
+
+def budgets_of(tokens: Sequence[int]) -> list[int]:
+    """256, 512 … from the first that a sample keeps to up to the first that all do."""
     budgets = [LEAST_BUDGET]
-    while budgets[-1] < max(tokens):
+    while tokens and budgets[-1] < max(tokens):
         budgets.append(2 * budgets[-1])
-    shortest = min(tokens)
-    return tuple(budget_score(items, budget) for budget in budgets if budget >= shortest)
+    return [budget for budget in budgets if tokens and budget >= min(tokens)]
 
 
 def budget_score(items: Sequence[QuestionTally], budget: int) -> BudgetScore:

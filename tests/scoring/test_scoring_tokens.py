@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.core.records import Usage
+from harness.core.records import Sample, Usage
 from harness.reports import report, to_csv
 from harness.runs import RunFolder
 from harness.scoring import Score, score_benchmark
+from harness.scoring.cut_text import cut
 from harness.scoring.pipeline import Grading, score_run
 from tests.scoring.graded import grade, graded, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
@@ -107,3 +108,36 @@ def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
     assert float(row["accuracy_within_256"]) == pytest.approx(1 / 3)
     assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")
+
+
+def long_reply(index: int, text: str, reasoning: str | None, tokens: int = 1000) -> Sample:
+    """A reply of 1,000 tokens; the reference answer is 2."""
+    one = sample("q0", index, A)
+    return msgspec.structs.replace(one, text=text, reasoning=reasoning, usage=Usage(completion_tokens=tokens))
+
+
+def test_a_reply_whose_answer_stands_early_is_right_also_when_it_is_cut(tmp_path: Path) -> None:
+    answer = r"so \boxed{2}."
+    samples = [
+        long_reply(0, answer + " I check it" + "." * 89, None),  # stands within the first tenth of its text
+        long_reply(1, "." * 90 + answer, None),  # at the end
+        long_reply(2, answer, "." * 900),  # behind its reasoning
+    ]
+    (plain,) = score_run(stored(tmp_path / "plain", [question("q0")], samples, 3), Grading())
+    assert [one.accuracy_of_cut_text for one in plain.budgets] == [None]
+    samples.append(long_reply(3, answer, None, tokens=200))
+    (score,) = score_run(stored(tmp_path / "cut", [question("q0")], samples, 4), Grading(cut_text=True))
+    found = {one.budget: (one.accuracy, one.accuracy_of_cut_text) for one in score.budgets}
+    assert found == {256: (0.25, 0.5), 512: (0.25, 0.5), 1024: (1.0, 1.0)}
+    assert "cut text graded" in report([RunFolder(tmp_path / "cut")]).markdown()
+
+
+def test_a_cut_within_the_reasoning_leaves_no_text() -> None:
+    whole = long_reply(0, "x" * 50, "y" * 50)
+    early, late = cut(whole, 250), cut(whole, 750)
+    assert early is not None
+    assert late is not None
+    assert (early.text, early.reasoning, early.finish_reason) == (None, "y" * 25, "length")
+    assert (late.text, late.reasoning) == ("x" * 25, "y" * 50)
+    assert cut(whole, 1000) is None
+    assert cut(msgspec.structs.replace(whole, usage=Usage()), 10) is None
