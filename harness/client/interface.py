@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 
 DRAIN_S = 1.0
@@ -31,15 +31,24 @@ class Deadlines:
     idle: float = 120.0
 
     def due(self, parser: ReplyParser) -> float:
-        """When the reply that `parser` reads must have brought its next token, on the parser's clock."""
+        """When the reply that `parser` reads must have brought its next token, on the parser's clock; after `[DONE]`:
+        when its body must have ended, whatever else comes."""
+        if parser.done_at is not None:
+            return parser.done_at + DRAIN_S
         last = parser.last_token_at
         return parser.started + self.first_token if last is None else last + self.idle
 
-    def missed(self, parser: ReplyParser) -> RequestFailed:
-        """The failure of a reply that brought no token by then."""
+    def passed(self, parser: ReplyParser, now: float) -> Reply:
+        """What a reply comes to that is late at `now`: one that is complete is not lost because its last bytes are
+        late. Raises `RequestFailed`.
+        """
+        if parser.done:
+            return parser.finish(now)
+        if parser.finished:
+            return parser.finish(now, "no end of the body")
         if parser.last_token_at is None:
-            return parser.failed("timeout", f"no token within {self.first_token:g} s of the request")
-        return parser.failed("timeout", f"no token for {self.idle:g} s")
+            raise parser.failed("timeout", f"no token within {self.first_token:g} s of the request")
+        raise parser.failed("timeout", f"no token for {self.idle:g} s")
 
 
 class Transport(Protocol):

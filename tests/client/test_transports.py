@@ -19,10 +19,11 @@ from urllib.parse import quote
 import pytest
 import trustme
 
+from harness.client import interface
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.chooser import TransportName, open_transport
-from harness.client.fast import connection, transport
+from harness.client.fast import transport
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
@@ -82,8 +83,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a transport to look at its deadlines."""
     for module in (transport, watch):
         monkeypatch.setattr(module, "LOOK_S", 0.02)
-    for module in (connection, watch):
-        monkeypatch.setattr(module, "DRAIN_S", 0.1)
+    monkeypatch.setattr(interface, "DRAIN_S", 0.1)
 
 
 @pytest.fixture(params=list(MAKERS))
@@ -558,6 +558,22 @@ def test_tokens_extend_the_idle_deadline(make: Maker) -> None:
 def test_a_stall_after_the_finish_reason_costs_nothing(make: Maker) -> None:
     assert replied(ask(make, steps(HEAD, chunk(delta("42", finish="stop")), STALL), NO_MORE)).text == "42"
     assert replied(ask(make, steps(HEAD, chunk(delta("42", finish="stop") + DONE), STALL), PATIENT)).text == "42"
+
+
+@pytest.mark.parametrize("more", [chunk(b": ping\n\n"), chunk(delta("later") * 200), chunk(DONE)])
+@pytest.mark.parametrize("finish", ["stop", None])
+def test_what_follows_done_holds_no_slot(make: Maker, more: bytes, finish: str | None) -> None:
+    def answer(_: Request) -> Iterable[Step]:
+        yield HEAD + chunk(delta("42", finish=finish) + DONE)
+        while True:
+            yield more
+            yield Pause(0.01)
+
+    outcome = ask(make, answer, PATIENT)
+    if finish is None:
+        assert failed(outcome).kind == "cut"
+    else:
+        assert replied(outcome).text == "42"
 
 
 def test_cancelling_closes_the_connection(make: Maker) -> None:

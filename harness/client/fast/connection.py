@@ -19,7 +19,7 @@ from harness.client.fast.batches import BATCH_BYTES, MIN_BATCH_BYTES, BatchReade
 from harness.client.fast.connecting import Peer
 from harness.client.fast.event_loop import StreamLoop
 from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
-from harness.client.interface import DRAIN_S, ERROR_BODY_S, Deadlines
+from harness.client.interface import ERROR_BODY_S, Deadlines
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
@@ -63,7 +63,7 @@ class Connection:
     """
 
     __slots__ = (
-        "_again", "_batch_at", "_deadlines", "_detach", "_drained_by", "_future", "_lazy", "_owner", "_parser",
+        "_again", "_batch_at", "_deadlines", "_detach", "_error_due", "_future", "_lazy", "_owner", "_parser",
         "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "peer",
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ class Connection:
         self._parser = parser
         self._read = BatchReader(parser, self._templates)
         self._deadlines = deadlines
-        self._drained_by: float | None = None
+        self._error_due: float | None = None  # when the body of an error must have ended
         self._batch_at = parser.started
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
         self.look_at = parser.started + self._step
@@ -251,14 +251,14 @@ class Connection:
 
     def _after_parse(self) -> bool:
         if self._read.error_body is not None:
-            if self._drained_by is None:
-                self.look_at = self._drained_by = time.monotonic() + ERROR_BODY_S
+            if self._error_due is None:
+                self.look_at = self._error_due = time.monotonic() + ERROR_BODY_S
             whole = self._read.http.ended or len(self._read.error_body) >= MAX_ERROR_BODY_BYTES
             return whole and self._over(self._refusal())
         if self._read.http.ended:
             return self._finish("")
-        if self._parser.done and self._drained_by is None:
-            self.look_at = self._drained_by = time.monotonic() + DRAIN_S
+        if self._parser.done:
+            self.look_at = self._deadlines.due(self._parser)
         return False
 
     def look(self, now: float) -> None:
@@ -269,19 +269,15 @@ class Connection:
         # Deadlines count tokens, and only parsed events are tokens: so parse when one seems to have passed.
         if self._pieces and (now >= due or self._ripe(now)) and self._parse(all_of_it=True):
             return
-        if self._drained_by is not None and now >= self._drained_by:
-            if self._read.error_body is not None:
-                self._over(self._refusal())
-            else:
-                self._finish("")
-            return
         due = self._deadlines.due(parser)
-        self.look_at = min(self.look_at, due, self._drained_by or due)
+        if self._error_due is not None:
+            if now >= self._error_due:
+                self._over(self._refusal())
+                return
+            due = min(due, self._error_due)
+        self.look_at = min(self.look_at, due)
         if now >= due:
-            if parser.finished:
-                self._finish("no end of the body")
-            else:
-                self._over(self._deadlines.missed(parser))
+            self._conclude(partial(self._deadlines.passed, parser, now))
 
     def _ripe(self, now: float) -> bool:
         """What was put aside should be parsed."""
@@ -291,8 +287,11 @@ class Connection:
         return age >= SLOW_BATCH_S or self._size >= MIN_BATCH_BYTES or b"[DONE]" in self._pieces[-1]
 
     def _finish(self, cut: str) -> bool:
+        return self._conclude(partial(self._parser.finish, time.monotonic(), cut))
+
+    def _conclude(self, outcome: Callable[[], Reply]) -> bool:
         try:
-            return self._over(self._parser.finish(time.monotonic(), cut))
+            return self._over(outcome())
         except RequestFailed as failure:
             return self._over(failure)
 

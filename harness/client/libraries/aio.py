@@ -82,15 +82,13 @@ class AiohttpTransport:
                     raise parser.failed("malformed", f"the reply is compressed ({encoding}) though identity was asked")
                 parser.request_id = response.headers.get("x-request-id")
                 watch.is_closed = partial(_is_closed, response)
-                cut = await _read(response, parser, watch, clock)
+                cut = await _read(response, parser, clock)
                 return parser.finish(clock(), cut)
         except TimeoutError as error:
-            if parser.finished:  # a complete reply is not lost because its last bytes are late
-                return parser.finish(clock(), cut="" if parser.done else "no end of the body")
-            if watch.lost:
+            if watch.lost and not parser.finished:
                 return parser.finish(clock(), cut="the connection was lost over broken framing")
             if watch.expired:
-                raise deadlines.missed(parser) from None
+                return deadlines.passed(parser, clock())
             raise parser.failed("timeout", f"{_cause(error)} ({host_and_port(endpoint.base_url)})") from None
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
             raise _connection_failure(error, endpoint, proxy, secrets) from None
@@ -133,13 +131,11 @@ def _reuse_trace() -> aiohttp.TraceConfig:
     return trace
 
 
-async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, watch: Watch, clock: Callable[[], float]) -> str:
+async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Callable[[], float]) -> str:
     """Feed the body to `parser`; returns why the body ended, if not cleanly."""
     try:
         async for data in response.content.iter_any():
             parser.feed(data, clock())
-            if parser.done:
-                watch.drain()
     except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
         if isinstance(error, TimeoutError):
             raise

@@ -64,17 +64,13 @@ class SdkTransport:
                 try:
                     async for data in response.iter_bytes():
                         parser.feed(data, clock())
-                        if parser.done:
-                            watch.drain()
                 except Exception as error:  # noqa: BLE001 - narrowed to the network's exceptions below
                     cut = _network_cause(error)
                 return parser.finish(clock(), cut)
         except RequestFailed:
             raise
         except TimeoutError:
-            if parser.finished:
-                return parser.finish(clock(), cut="" if parser.done else "no end of the body")
-            raise deadlines.missed(parser) from None
+            return deadlines.passed(parser, clock())
         except openai.APIStatusError as error:
             headers = error.response.headers
             raise failed_status(

@@ -1,4 +1,4 @@
-"""The first-token and idle deadlines of one reply that is read in a task of its own."""
+"""The deadlines of one reply that is read in a task of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 
-from harness.client.interface import DRAIN_S, Deadlines
+from harness.client.interface import Deadlines
 from harness.client.protocol.sse import ReplyParser
 
 LOOK_S = 0.5
@@ -34,10 +34,6 @@ class Watch:
     def expired(self) -> bool:
         """A deadline passed."""
         return self._timeout.expired()
-
-    def drain(self) -> None:
-        """`[DONE]` came: only the end of the body is awaited, for a moment."""
-        self._timeout.reschedule(self._loop.time() + DRAIN_S)
 
     async def __aenter__(self) -> Watch:
         await self._timeout.__aenter__()

@@ -95,6 +95,11 @@ class ReplyParser:
         return self._state == "done"
 
     @property
+    def done_at(self) -> float | None:
+        """When `[DONE]` came, on the clock of `feed`; None before it."""
+        return self._at if self._state == "done" else None
+
+    @property
     def finished(self) -> bool:
         """A finish reason came: the reply is complete, though usage may follow."""
         return self._completion.finish_reason is not None
