@@ -24,6 +24,7 @@ from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply_ids import ReplyIds
 from harness.client.protocol.sse import ReplyParser
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
@@ -63,18 +64,29 @@ class Connection:
     """
 
     __slots__ = (
-        "_again", "_batch_at", "_deadlines", "_detach", "_error_due", "_future", "_lazy", "_owner", "_parser",
+        "_again", "_batch_at", "_deadlines", "_detach", "_error_due", "_future",
+        "_id_before", "_ids", "_kept", "_lazy", "_owner", "_parser",
         "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "peer",
     )  # fmt: skip
 
     def __init__(
-        self, owner: Owner, peer: Peer, sock: socket.socket, templates: Templates, *, kernel_stamps: bool
+        self,
+        owner: Owner,
+        peer: Peer,
+        sock: socket.socket,
+        templates: Templates,
+        ids: ReplyIds,
+        *,
+        kernel_stamps: bool,
     ) -> None:
         self.peer = peer
         self._owner = owner
         self._sock = sock
         self._receive = sock.recvmsg
         self._templates = templates
+        self._ids = ids
+        self._id_before: str | None = None  # of the reply before the one under way
+        self._kept = False
         self._future: asyncio.Future[Reply] | None = None
         self._pieces: list[bytes] = []
         self._stamps: list[bytes] = []  # each a struct timespec, also where the kernel gives none
@@ -101,6 +113,9 @@ class Connection:
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
         self.look_at = parser.started + self._step
         try:
+            if self._kept and self._unasked():
+                raise RequestFailed("connect", "something came before the request was sent", unanswered=True)
+            self._kept = True
             try:
                 sent = self._sock.send(request)
             except BlockingIOError:
@@ -114,6 +129,16 @@ class Connection:
             if not future.done() or future.cancelled():
                 future.cancel()
                 self.close()
+
+    def _unasked(self) -> bool:
+        """Bytes of no request, or the connection's end, have come since the reply before."""
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
 
     async def _send_rest(self, rest: memoryview) -> None:
         """Send what did not fit the socket's buffer, while replies are read: a refusal may come before the end."""
@@ -291,9 +316,11 @@ class Connection:
 
     def _conclude(self, outcome: Callable[[], Reply]) -> bool:
         try:
-            return self._over(outcome())
+            reply = outcome()
+            self._id_before = self._ids.check(reply, self._id_before)
         except RequestFailed as failure:
-            return self._over(failure)
+            return self._over(failure, keep=False)
+        return self._over(reply)
 
     def _refusal(self) -> RequestFailed:
         headers = self._read.http.headers
@@ -307,12 +334,12 @@ class Connection:
             secrets=self._parser.secrets,
         )
 
-    def _over(self, outcome: Reply | Exception) -> bool:
-        """Hand the outcome to the waiting request; keep the connection if it can carry another."""
+    def _over(self, outcome: Reply | Exception, *, keep: bool = True) -> bool:
+        """Hand the outcome to the waiting request; keep the connection if it can carry another, and `keep`."""
         future, self._future = self._future, None
         self._lazy = False
         self._owner.ended(self)
-        if self._read.http.reusable and not self._pieces:
+        if keep and self._read.http.reusable and not self._pieces:
             self._owner.freed(self)
         else:
             self.close()

@@ -23,6 +23,7 @@ from harness.client.interface import Deadlines, request_headers
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.http1 import request_head
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.reply_ids import ReplyIds
 from harness.client.protocol.sse import ReplyParser
 
 LOOK_S = 0.25
@@ -49,6 +50,7 @@ class FastTransport:
         self._idle: dict[Peer, list[Connection]] = {}
         self._routes: dict[tuple[Endpoint, str], _Route] = {}
         self._templates: dict[Peer, Templates] = {}
+        self._ids: dict[Peer, ReplyIds] = {}
         self._looking: asyncio.TimerHandle | None = None
 
     async def complete(
@@ -129,4 +131,5 @@ class FastTransport:
     async def _connected(self, peer: Peer, seconds: float) -> Connection:
         sock = await self._connector.connect(peer, seconds)
         templates = self._templates.setdefault(peer, Templates())
-        return Connection(self, peer, sock, templates, kernel_stamps=self.kernel_stamps)
+        ids = self._ids.setdefault(peer, ReplyIds())
+        return Connection(self, peer, sock, templates, ids, kernel_stamps=self.kernel_stamps)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import aiohttp
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 
 from harness.client.address.endpoint import Endpoint
@@ -111,6 +112,7 @@ class AiohttpTransport:
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
+                request_class=_Request,
                 trace_configs=[_reuse_trace()],
             )
         return session
@@ -120,6 +122,17 @@ class _Kept:
     """Whether a request went out on a connection that had carried another one before."""
 
     reused = False
+
+
+class _Request(aiohttp.ClientRequest):
+    """aiohttp (3.14) would take what a kept connection received before the request for the reply to it."""
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        """See `aiohttp.ClientRequest`."""
+        if conn.protocol is not None and conn.protocol.should_close:
+            conn.close()
+            raise aiohttp.ServerDisconnectedError("something came before the request was sent")
+        return await super().send(conn)
 
 
 def _reuse_trace() -> aiohttp.TraceConfig:
