@@ -7,11 +7,15 @@ read back equal.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+
+_MAX_DIGITS = 20
+"""Digits of an integer of 64 bits with its sign."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -43,6 +47,31 @@ def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignm
         raise DecodeError(str(error)) from error
     except RecursionError as error:
         raise DecodeError("nested too deeply") from error
+
+
+def decode_loosely(data: bytes) -> Any:
+    """The value in `data` as other programs write it: lone surrogates stay, and a number that no JSON or no float can
+    hold (NaN, 1e400, thousands of digits) is None. Raises `DecodeError`.
+    """
+    try:
+        return json.loads(data.decode(), parse_constant=_none, parse_float=_finite, parse_int=_integer)
+    except ValueError as error:
+        raise DecodeError(str(error)) from error
+    except RecursionError as error:
+        raise DecodeError("nested too deeply") from error
+
+
+def _none(_: str) -> None:
+    return None
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MAX_DIGITS else None
 
 
 def pretty(value: Any) -> bytes:

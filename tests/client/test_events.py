@@ -397,3 +397,37 @@ def test_recorded_streams_of_all_servers_parse(shared_data: Path) -> None:
             assert (whole.text or "", whole.reasoning or "") == joined_by_hand(body), name
             if name.endswith(".sse"):
                 assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(whole), name
+
+
+def test_text_after_the_finish_reason_is_kept_and_noted() -> None:
+    got = reply(event(delta(content="4", finish="stop")) + event(delta(content="2")) + DONE)
+    assert (got.text, got.notes) == ("42", ("text after the finish reason",))
+    assert reply(event(delta(content="42", finish="stop")) + event(delta(content="")) + DONE).notes == ()
+
+
+def test_a_second_reply_in_one_stream_is_no_sample() -> None:
+    other = delta(content="no") | {"id": "r2"}
+    got = failure(event(delta(content="42", finish="stop")) + event(other) + DONE)
+    assert (got.kind, got.retryable) == ("malformed", True)
+
+
+def test_ids_that_change_with_every_event_make_no_second_reply() -> None:
+    events = [delta(content="4"), delta(content="2", finish="stop"), delta(content="!")]
+    got = reply(b"".join(event(one | {"id": f"r{n}"}) for n, one in enumerate(events)) + DONE)
+    assert got.text == "42!"
+
+
+def test_another_model_inside_a_stream_is_noted() -> None:
+    got = reply(event(delta(content="4")) + event(delta(content="2", finish="stop") | {"model": "\x1b[2J"}) + DONE)
+    assert got.notes == (r"the model's name changes inside the stream: m, then \x1b[2J",)
+    assert reply(event(delta(content="4")) + event(delta(finish="stop") | {"model": ""}) + DONE).notes == ()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5000])
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_number_that_is_none_makes_a_count_unknown_and_costs_no_reply(number: str, streamed: bool) -> None:
+    usage = f'{{"prompt_tokens":{number},"completion_tokens":3}}'
+    choice = '{"index":0,"%s":{"content":"42"},"finish_reason":"stop"}' % ("delta" if streamed else "message")
+    body = f'{{"choices":[{choice}],"usage":{usage}}}'.encode()
+    got = reply(event(body) + DONE if streamed else body)
+    assert (got.text, got.usage.prompt_tokens, got.usage.completion_tokens) == ("42", None, 3)

@@ -344,6 +344,7 @@ class Connection:
         else:
             self.close()
         self._pieces, self._stamps, self._size = [], [], 0
+        del self._parser, self._read  # with all that they hold; the next request brings its own
         if future is not None and not future.done():
             if isinstance(outcome, Exception):
                 future.set_exception(outcome)

@@ -22,6 +22,7 @@ from harness.client.fast.stamps import ClockOffset
 from harness.client.interface import Deadlines, request_headers
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.http1 import request_head
+from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.reply_ids import ReplyIds
 from harness.client.protocol.sse import ReplyParser
@@ -46,6 +47,7 @@ class FastTransport:
         self.kernel_stamps = kernel_stamps and sys.platform == "linux" and sys.maxsize > 2**32
         self.clock_offset = ClockOffset()
         self._connector = Connector()
+        self._memory = Memory()
         self._active: set[Connection] = set()
         self._idle: dict[Peer, list[Connection]] = {}
         self._routes: dict[tuple[Endpoint, str], _Route] = {}
@@ -68,6 +70,7 @@ class FastTransport:
                 started_utc=time.time(),
                 max_body_bytes=max_body_bytes,
                 clock="kernel" if self.kernel_stamps else "user",
+                memory=self._memory,
                 secrets=route.secrets,
             )
             self._begun(connection)

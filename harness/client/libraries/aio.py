@@ -26,6 +26,7 @@ from harness.client.address.trust import trusting
 from harness.client.interface import ERROR_BODY_S, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
+from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.limits import MAX_ERROR_BODY_BYTES
@@ -40,6 +41,7 @@ class AiohttpTransport:
 
     def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
         self._ssl = not insecure if ca_file is None else trusting(ca_file)
+        self._memory = Memory()
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
 
     async def complete(
@@ -61,7 +63,13 @@ class AiohttpTransport:
         proxy = proxy_for(endpoint)
         clock = asyncio.get_running_loop().time
         secrets = secrets_of(endpoint)
-        parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
+        parser = ReplyParser(
+            started=clock(),
+            started_utc=time.time(),
+            max_body_bytes=max_body_bytes,
+            memory=self._memory,
+            secrets=secrets,
+        )
         watch = Watch(parser, deadlines)
         try:
             async with (

@@ -24,6 +24,7 @@ from harness.client.address.trust import trusting
 from harness.client.interface import Deadlines
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
+from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
@@ -41,6 +42,7 @@ class SdkTransport:
 
     def __init__(self, *, ca_file: Path | None = None, insecure: bool = False) -> None:
         self._verify = not insecure if ca_file is None else trusting(ca_file)
+        self._memory = Memory()
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
@@ -51,7 +53,13 @@ class SdkTransport:
         create, arguments = _call(client, path, body)
         clock = asyncio.get_running_loop().time
         secrets = secrets_of(endpoint)
-        parser = ReplyParser(started=clock(), started_utc=time.time(), max_body_bytes=max_body_bytes, secrets=secrets)
+        parser = ReplyParser(
+            started=clock(),
+            started_utc=time.time(),
+            max_body_bytes=max_body_bytes,
+            memory=self._memory,
+            secrets=secrets,
+        )
         watch = Watch(parser, deadlines)
         address = host_and_port(endpoint.base_url)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -9,10 +10,16 @@ from typing import Any, Literal
 from harness.client.protocol.plain_event import PlainEvent
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.usage import usage_of
+from harness.core.inert import quoted
 from harness.core.records import Timing
 
 _JOIN_AT = 256
 """Token texts that are joined into one block: a list of 8,000 short strings takes 15 times the memory."""
+
+_LONG_PIECE = 4096
+"""Characters of one event's text from which it is joined at once, so that what waits to be joined stays small."""
+
+_LATE = "text after the finish reason"
 
 
 class Completion:
@@ -20,11 +27,24 @@ class Completion:
 
     stamps: when each token came. finish_reason: None until it came; the completion is whole then, though usage may
     follow. may_hold_halves: lone surrogates may have come. notes: oddities, for `Reply.notes`.
+    second_reply: after the finish reason came the text of another one.
     """
 
     __slots__ = (
-        "_blocks", "_came", "_fingerprint", "_id", "_pieces", "_server_model", "_usage", "finish_reason",
-        "may_hold_halves", "notes", "stamps",
+        "_block_bytes",
+        "_blocks",
+        "_came",
+        "_fingerprint",
+        "_finish_id",
+        "_id",
+        "_pieces",
+        "_server_model",
+        "_usage",
+        "finish_reason",
+        "may_hold_halves",
+        "notes",
+        "second_reply",
+        "stamps",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -36,16 +56,26 @@ class Completion:
         self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest
         self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # joined ones, before those
         self._came = [False, False]  # a string came, even an empty one
+        self._block_bytes = 0
         self._usage: dict[str, Any] | None = None
         self._id: str | None = None
         self._server_model: str | None = None
         self._fingerprint: str | None = None
+        self._finish_id: str | None = None  # of the event that brought the finish reason
+        self.second_reply = False
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that texts and stamps take, about."""
+        return self._block_bytes + self.stamps.itemsize * len(self.stamps)
 
     def add_tokens(self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool) -> None:
         """Texts of tokens, in order, with the time each event came."""
-        self._blocks[reasoning].append("".join([*self._pieces[reasoning], *texts]))
-        self._pieces[reasoning].clear()
+        self._pieces[reasoning].extend(texts)
+        self._join(reasoning)
         self._came[reasoning] = True
+        if self.finish_reason is not None:
+            self._note(_LATE)
         self.stamps.extend(stamps if all(texts) else [at for text, at in zip(texts, stamps, strict=True) if text])
 
     def add_plain(self, event: PlainEvent, at: float) -> None:
@@ -55,6 +85,8 @@ class Completion:
         if self._server_model is None:
             self._server_model = event.model or None
             self._id = event.id or self._id
+        elif event.model and event.model != self._server_model:
+            self._renamed(event.model)
         if event.system_fingerprint:
             self._fingerprint = event.system_fingerprint
         for choice in event.choices:
@@ -67,8 +99,11 @@ class Completion:
                 reasoned = self._take(1, delta.reasoning)
             if came or reasoned:
                 self.stamps.append(at)
+                if self.finish_reason is not None:
+                    self._late(event.id)
             if choice.finish_reason:
                 self.finish_reason = choice.finish_reason
+                self._finish_id = event.id
 
     def add(self, event: dict[str, Any], at: float) -> None:
         """Any event that is no error, or a whole body; what it holds of other kinds than expected is passed over."""
@@ -78,13 +113,15 @@ class Completion:
         if self._server_model is None:
             self._server_model = _string(event.get("model"))
             self._id = _string(event.get("id")) or self._id
+        elif (model := _string(event.get("model"))) and model != self._server_model:
+            self._renamed(model)
         self._fingerprint = _string(event.get("system_fingerprint")) or self._fingerprint
         choices = event.get("choices")
         if type(choices) is list:
             for choice in choices:
                 # One completion a request: other indices belong to a caller who asked for n > 1.
                 if type(choice) is dict and choice.get("index") in (0, None):
-                    self._add_choice(choice, at)
+                    self._add_choice(choice, _string(event.get("id")), at)
 
     def reply(
         self,
@@ -126,7 +163,7 @@ class Completion:
         """Reasoning and text as they have come, for diagnosis."""
         return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
 
-    def _add_choice(self, choice: dict[str, Any], at: float) -> None:
+    def _add_choice(self, choice: dict[str, Any], event_id: str | None, at: float) -> None:
         delta = choice.get("delta")
         if type(delta) is not dict:
             delta = choice.get("message")
@@ -153,9 +190,12 @@ class Completion:
             came |= self._take(0, text)
         if came:
             self.stamps.append(at)
+            if self.finish_reason is not None:
+                self._late(event_id)
         reason = choice.get("finish_reason")
         if reason and type(reason) is str:
             self.finish_reason = reason
+            self._finish_id = event_id
 
     def _take(self, which: int, piece: str) -> bool:
         self._came[which] = True
@@ -163,10 +203,27 @@ class Completion:
             return False
         pieces = self._pieces[which]
         pieces.append(piece)
-        if len(pieces) >= _JOIN_AT:
-            self._blocks[which].append("".join(pieces))
-            pieces.clear()
+        if len(pieces) >= _JOIN_AT or len(piece) >= _LONG_PIECE:
+            self._join(which)
         return True
+
+    def _join(self, which: int) -> None:
+        block = "".join(self._pieces[which])
+        self._pieces[which].clear()
+        self._blocks[which].append(block)
+        self._block_bytes += sys.getsizeof(block)
+
+    def _late(self, event_id: str | None) -> None:
+        """Text came after the finish reason: under another id, where ids do not change from event to event, it belongs
+        to another reply."""
+        self._note(_LATE)
+        if event_id is not None and self._finish_id == self._id != event_id:
+            self.second_reply = True
+
+    def _renamed(self, model: str) -> None:
+        was, now = quoted(self._server_model or ""), quoted(model)
+        if not any(note.startswith("the model's name") for note in self.notes):
+            self.notes.append(f"the model's name changes inside the stream: {was}, then {now}")
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -193,7 +250,9 @@ def _parts(content: list[Any]) -> Iterable[tuple[bool, str]]:
             if isinstance(thinking, str):
                 yield True, thinking
             elif isinstance(thinking, list):
-                yield from ((True, piece) for _, piece in _parts(thinking))
+                for piece in thinking:
+                    if isinstance(piece, dict) and isinstance(piece.get("text"), str):
+                        yield True, piece["text"]
             text = part.get("text")
             if isinstance(text, str):
                 yield False, text

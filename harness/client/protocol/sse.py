@@ -17,6 +17,7 @@ import msgspec
 from harness.client.address.redact import shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.failures import failed_event
+from harness.client.protocol.memory import Memory
 from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core import codec
@@ -27,6 +28,9 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 
 MAX_PARTIAL_CHARS = 4000
 """Longest text of a failed reply (its end) that is kept for diagnosis."""
+
+MAX_BODY_VALUES = 1_000_000
+"""Most values of a body that is one JSON value: decoded, an empty list takes twenty times its bytes."""
 
 _SNIPPET_BYTES = 400
 """First bytes of a body that are kept, to be quoted where it is no event stream."""
@@ -56,8 +60,26 @@ class ReplyParser:
     """
 
     __slots__ = (
-        "_at", "_bytes", "_completion", "_data", "_data_bytes", "_event_name", "_events", "_failure", "_held",
-        "_held_bytes", "_max_bytes", "_snippet", "_started_utc", "_state", "clock", "request_id", "secrets", "started",
+        "__weakref__",
+        "_at",
+        "_bytes",
+        "_completion",
+        "_data",
+        "_data_bytes",
+        "_event_name",
+        "_events",
+        "_failure",
+        "_held",
+        "_held_bytes",
+        "_max_bytes",
+        "_memory",
+        "_snippet",
+        "_started_utc",
+        "_state",
+        "clock",
+        "request_id",
+        "secrets",
+        "started",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +90,7 @@ class ReplyParser:
         max_body_bytes: int,
         request_id: str | None = None,
         clock: Literal["kernel", "user"] = "user",
+        memory: Memory | None = None,
         secrets: Iterable[str] = (),
     ) -> None:
         self.clock: Literal["kernel", "user"] = clock
@@ -88,6 +111,14 @@ class ReplyParser:
         self._event_name = b""
         self._events = 0
         self._snippet = b""
+        self._memory = memory
+        if memory is not None:
+            memory.add(self)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that the reply takes so far, about."""
+        return self._completion.held_bytes + self._held_bytes + self._data_bytes
 
     @property
     def done(self) -> bool:
@@ -130,8 +161,10 @@ class ReplyParser:
             self._read(data)
         elif self._state == "json":
             self._held.append(data)
+            self._held_bytes += len(data)
         if over > 0 and not self.done:
             raise self._runaway()
+        self._look_at_memory(len(data))
 
     def feed_event(self, data: bytes, at: float) -> None:
         """As `feed` of an event that is `data`, a JSON object on one line. The parser stands at an event's border."""
@@ -144,6 +177,7 @@ class ReplyParser:
         self._bytes += len(data) + 8
         self._at = at
         self._dispatch(data)
+        self._look_at_memory(len(data))
 
     def feed_tokens(self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool, n_bytes: int) -> None:
         """Token texts that a batch reader took out of `n_bytes` of whole events, with the time each event came.
@@ -158,6 +192,7 @@ class ReplyParser:
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
             raise self._runaway()
+        self._look_at_memory(n_bytes)
 
     def finish(self, at: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
@@ -175,6 +210,8 @@ class ReplyParser:
         if self._state == "events":
             completion.notes.append("no [DONE]")
         reason = completion.finish_reason
+        if completion.second_reply:
+            raise self._fail("malformed", "the stream holds a second reply, under another id")
         if reason in _NOT_FINISHED:
             raise self._fail("server", f"the server gave up on the request (finish_reason {reason!r})")
         return completion.reply(
@@ -184,6 +221,14 @@ class ReplyParser:
             clock=self.clock,
             request_id=self.request_id,
         )
+
+    def _look_at_memory(self, n_bytes: int) -> None:
+        """`n_bytes` were read. Raises `RequestFailed` where memory is short and this reply is long."""
+        if self._memory is not None and not self.done and self._memory.is_too_much(self, n_bytes):
+            held = self.held_bytes // 1_000_000
+            raise self._fail(
+                "runaway", f"the reply takes {held} MB, and all in flight take more than there is for them"
+            )
 
     def _over(self) -> bool:
         """Nothing more is read; raises the failure if there was one."""
@@ -305,9 +350,9 @@ class ReplyParser:
         self._completion.add(value, self._at)
 
     def _decode_slowly(self, data: bytes) -> Any:
-        """Lone surrogates, which strict decoders refuse, and plain words in an error event."""
+        """What strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
         try:
-            value: Any = codec.decode(data)
+            value: Any = codec.decode_loosely(data)
             self._completion.may_hold_halves = True
             return value
         except codec.DecodeError as error:
@@ -341,9 +386,12 @@ class ReplyParser:
     def _read_json(self, cut: str) -> None:
         data = b"".join(self._held)
         self._held.clear()
+        self._held_bytes = 0
         self._completion.may_hold_halves = True
+        if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_BODY_VALUES:
+            raise self._fail("malformed", f"the reply holds more than {MAX_BODY_VALUES} values in JSON")
         try:
-            value: Any = codec.decode(data)
+            value: Any = codec.decode_loosely(data)
         except codec.DecodeError as error:
             kind: FailureKind = "cut" if cut else "malformed"
             raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quoted(data)}") from error
