@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
+from harness.core.hidden import without_secrets
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) ->
         ("server context", ", ".join(map(str, contexts)) or "not stated"),
     ]
     if settings.spelling.extra_body:
-        rows.append(("extra body", str(dict(settings.spelling.extra_body))))
+        rows.append(("extra body", str(without_secrets(dict(settings.spelling.extra_body)))))
     if settings.spelling.chat_template_kwargs:
         rows.append(("chat template", str(dict(settings.spelling.chat_template_kwargs))))
     for questions in sets:

@@ -17,6 +17,7 @@ import click
 
 from harness.core.about import __version__
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
+from harness.core.hidden import without_user_info
 from harness.core.inert import visible
 from server_launchers.errors import LaunchError
 
@@ -113,8 +114,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def _inert(message: str) -> str:
-    """A message may quote paths and other foreign text; its own line breaks stay."""
-    return "\n".join(visible(line) for line in message.split("\n"))
+    """A message may quote paths, addresses and other foreign text; its own line breaks stay."""
+    return "\n".join(visible(without_user_info(line)) for line in message.split("\n"))
 
 
 def _replace_closed_streams() -> None:

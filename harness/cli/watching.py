@@ -13,6 +13,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.progress import ProgressLine
+from harness.core.hidden import command_words
 from harness.core.inert import visible
 from harness.core.wording import Sentence
 from harness.experiments.watching import ByteProgress, Watcher
@@ -31,7 +32,7 @@ class Terminal(Watcher):
     """A context manager: the progress line ends with its block."""
 
     def __init__(self) -> None:
-        self.resume_command = shlex.join(["harness", *sys.argv[1:]])
+        self.resume_command = shlex.join(["harness", *command_words(sys.argv[1:])])
         self._line = ProgressLine()
         self._heartbeat = Heartbeat(lambda line: click.echo(line, err=True))
         self._graded_due = time.monotonic() + GRADED_SECONDS

@@ -16,6 +16,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from harness.core.hidden import without_secrets
 from harness.core.wording import UNSET, Sentence, option
 
 EXIT_COMPLETE = 0
@@ -45,6 +46,8 @@ class UsageError(HarnessError):
     """
 
     def __init__(self, sentence: str, *, field: str | None = None, value: object = UNSET) -> None:
+        if value is not UNSET and value is not None:
+            value = without_secrets(value)
         super().__init__(sentence if field is None else f"{option(field, value)}: {sentence}")
         self.field = field
         self.value = None if value is UNSET else value

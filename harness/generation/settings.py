@@ -15,6 +15,7 @@ from harness.client.interface import Deadlines, TransportName
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.spelling import Spelling
 from harness.core.errors import UsageError
+from harness.core.hidden import without_secrets
 from harness.core.wording import option
 from harness.generation.plan import Order
 from harness.generation.spending import Prices
@@ -137,8 +138,8 @@ class RunSettings:
             "prompt_digest": questions.template_digest,
             "system_prompt": questions.system_prompt,
             "dataset_digest": questions.dataset_digest,
-            "chat_template_kwargs": dict(self.spelling.chat_template_kwargs),
-            "extra_body": dict(self.spelling.extra_body),
+            "chat_template_kwargs": without_secrets(dict(self.spelling.chat_template_kwargs)),
+            "extra_body": without_secrets(dict(self.spelling.extra_body)),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import write_atomically
+from harness.core.hidden import without_secrets
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import RunFolder
@@ -127,7 +128,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
             raise refusal(benchmark, [Difference("model", self.model, model)])
         known = self.benchmarks.get(benchmark)
         if known is not None:
-            changed = differences(known.identity, record.identity)
+            changed = differences(without_secrets(known.identity), record.identity)
             if changed:
                 raise refusal(benchmark, changed)
         twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]

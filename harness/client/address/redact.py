@@ -13,10 +13,9 @@ from functools import lru_cache
 from urllib.parse import quote, urlsplit
 
 from harness.client.address.endpoint import Endpoint
+from harness.core.hidden import HIDDEN, without_user_info
 from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
-
-HIDDEN = "[hidden]"
 
 PART_CHARS = 10
 """Characters of a key in a row that are hidden where they stand alone; fewer may be a word."""
@@ -29,7 +28,6 @@ _MARGIN_CHARS = 1024
 """Least characters beyond the clipped text that are looked at for a secret or a token that the clip would cut."""
 
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
-_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 def secrets_of(endpoint: Endpoint) -> tuple[str, ...]:
@@ -49,7 +47,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     text = _without_parts(text, _parts(known))
     text = _BEARER.sub(lambda match: f"{match[1]} {HIDDEN}", text)
-    return _USER_INFO.sub("", text)
+    return without_user_info(text)
 
 
 def shown_safely(text: str, secrets: Iterable[str] = ()) -> str:

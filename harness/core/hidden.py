@@ -1,0 +1,79 @@
+"""What a person typed, fit to be printed or stored: values that are secrets by their name or their look are hidden.
+
+Covers fields of JSON, words of a command line and URLs. The keys of a run's servers are known by value; what servers
+send is cleared of them in `harness.client.address.redact`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from harness.core import codec
+
+HIDDEN = "[hidden]"
+
+_SECRET_NAME = re.compile(
+    r"(?i)(api[-_]?key|access[-_]?key|token|secret|passw(or)?d|authorization|credentials?|cookie)\Z"
+)
+_KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+_QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
+_NAMED_VALUES = frozenset({"--header", "--judge-header", "--env"})
+"""Flags whose values are NAME:VALUE or NAME=VALUE, and the value a secret."""
+
+_JSON_VALUES = frozenset({"--extra-body", "--chat-template-kwargs"})
+
+
+def is_secret(name: str, value: Any) -> bool:
+    """Whether a field of this name and value is one that nobody should read."""
+    return isinstance(value, str) and bool(_SECRET_NAME.search(name) or _KEY_SHAPED.match(value))
+
+
+def without_secrets(value: Any) -> Any:
+    """A value as JSON has it, secrets in it hidden; the same where there is none."""
+    if isinstance(value, dict):
+        return {n: HIDDEN if is_secret(str(n), v) else without_secrets(v) for n, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(without_secrets, value))
+    return without_user_info(value) if isinstance(value, str) else value
+
+
+def without_user_info(text: str) -> str:
+    """`text`, the names and passwords in its URLs left out."""
+    return _USER_INFO.sub("", text) if "@" in text else text
+
+
+def command_words(words: Iterable[str]) -> list[str]:
+    """The words of a command line, secrets in them hidden."""
+    shown: list[str] = []
+    flag = ""
+    for word in words:
+        name, equals, value = word.partition("=") if word.startswith("--") else ("", "", "")
+        if equals:
+            shown.append(f"{name}={_argument(name, value)}")
+            flag = ""
+        else:
+            shown.append(_argument(flag, word))
+            flag = word if word.startswith("--") else ""
+    return shown
+
+
+def _argument(flag: str, value: str) -> str:
+    """The value of a flag; flag: empty for a word of its own."""
+    if flag in _NAMED_VALUES:
+        named = re.match(r"[^:=]*[:=]", value)
+        return f"{named[0] if named else ''}{HIDDEN}"
+    if flag in _JSON_VALUES:
+        try:
+            given: Any = codec.decode(value)
+        except codec.DecodeError:
+            return HIDDEN
+        hidden = without_secrets(given)
+        return value if hidden == given else codec.encode(hidden).decode()
+    if flag and not value.startswith("-") and is_secret(flag, value):
+        return HIDDEN
+    if _KEY_SHAPED.match(value):
+        return HIDDEN
+    return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(value)) if "://" in value else value
