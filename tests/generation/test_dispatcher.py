@@ -1,0 +1,185 @@
+"""What a session does next, by hand: no thread, no socket, no clock that runs. Whole runs are in tests/simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.core.errors import StoreError
+from harness.core.records import Sample, Timing, Usage
+from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.plan import SessionPlan, Task, owed
+from harness.generation.settings import RunSettings
+from harness.runs.record import RecordRefused
+from tests.generation.small_runs import run_settings
+
+
+class Played:
+    """A dispatcher and its clock. `do` collects what it wants done now; `told` answers one request."""
+
+    def __init__(self, questions: int = 1, samples: int = 1, policy: RetryPolicy | None = None, **settings: Any):
+        self.now = 0.0
+        chosen: RunSettings = replace(run_settings(Path("nowhere"), samples=samples), **settings)
+        total = {"sums": questions * samples}
+        rows = owed("sums", [f"q{n}" for n in range(questions)], samples, set())
+        plan = SessionPlan(owed=rows, done={"sums": 0}, total=total)
+        self.dispatcher = Dispatcher(chosen, plan, clock=lambda: self.now, jitter=lambda low, high: high, policy=policy)
+
+    def do(self) -> list[Action]:
+        """Everything up to the next `Wait` or `Done`, that one included; no log."""
+        actions: list[Action] = []
+        while not actions or not isinstance(actions[-1], Wait | Done):
+            actions.append(self.dispatcher.next())
+        return [action for action in actions if not isinstance(action, Log)]
+
+    def sleep(self) -> list[Action]:
+        """As long as it says, and then what it does."""
+        (wait,) = self.do()
+        assert isinstance(wait, Wait)
+        assert wait.seconds is not None, "it waits for an event"
+        self.now += wait.seconds
+        return self.do()
+
+    def answer(self, task: Task) -> None:
+        timing, usage = Timing(started=0, total=1), Usage(completion_tokens=5)
+        sample = Sample(
+            benchmark=task.benchmark, question_id=task.question_id, sample_index=task.sample_index,
+            text="4", reasoning=None, finish_reason="stop", usage=usage, timing=timing, endpoint="http://a/v1",
+        )  # fmt: skip
+        reply = Reply(text="4", reasoning=None, finish_reason="stop", usage=usage, timing=timing)
+        self.dispatcher.answered(task, sample, reply)
+
+    def fail(self, task: Task, kind: FailureKind, status: int | None = None, words: str = "no") -> None:
+        self.dispatcher.failed(task, RequestFailed(kind, words, status=status))
+
+
+TASK = Task("sums", "q0", 0)
+
+
+def test_a_session_asks_stores_and_is_done_when_all_is_on_disk() -> None:
+    played = Played()
+    ask, wait = played.do()
+    assert isinstance(ask, Ask)
+    assert (ask.task, ask.attempt, wait) == (TASK, 1, Wait(None))
+    played.answer(TASK)
+    store, wait = played.do()
+    assert isinstance(store, Store)
+    assert wait == Wait(None), "not before it is on disk"
+    played.dispatcher.written(TASK)
+    assert played.do() == [Done()]
+    assert played.dispatcher.counts.done == {"sums": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("rate_limited", 429), ("connect", None), ("server", 503), ("out_of_files", None)]
+)
+def test_what_is_not_the_samples_fault_costs_it_no_attempt(kind: FailureKind, status: int | None) -> None:
+    played = Played(policy=RetryPolicy(attempts=2))
+    actions = played.do()
+    for number in range(1, 4):
+        assert [a.attempt for a in actions if isinstance(a, Ask)] == [number]
+        played.fail(TASK, kind, status)
+        actions = played.do()
+        if not isinstance(actions[0], Ask):
+            actions = played.sleep()
+    played.fail(TASK, "cut", words="a first accident")
+    assert isinstance(played.sleep()[0], Ask), "one attempt of two is left"
+
+
+@pytest.mark.parametrize("kind", ["connect", "cut"])
+def test_failures_to_connect_are_not_charged_to_the_budget_and_accidents_are(kind: FailureKind) -> None:
+    played = Played(policy=RetryPolicy(share=0, floor=0, floor_per_slot=0))
+    played.do()
+    played.fail(TASK, kind)
+    again = played.do()
+    assert isinstance(again[0], Ask) is (kind == "connect")
+    assert played.dispatcher.causes.given_up() == ({} if kind == "connect" else {TASK: "cut"})
+
+
+@pytest.mark.parametrize("ends_as", ["cancelled", "failed", "answered", "broke"])
+def test_a_cancelled_sample_is_given_up_however_its_request_ends(ends_as: str) -> None:
+    played = Played()
+    played.do()
+    assert played.dispatcher.cancel("q0", None, "by the user") == 1
+    assert played.do() == [Cancel(TASK), Wait(None)]
+    match ends_as:
+        case "cancelled":
+            played.dispatcher.cancelled(TASK)
+        case "failed":
+            played.fail(TASK, "cut")
+        case "answered":
+            played.answer(TASK)
+        case "broke":
+            played.dispatcher.broke(TASK, ZeroDivisionError("a bug"), "trace")
+    assert played.do() == [Done()]
+    assert played.dispatcher.causes.given_up() == {TASK: "cancelled"}
+    assert played.dispatcher.ending.error is None
+
+
+def test_a_request_that_nobody_cancelled_and_that_is_cancelled_is_listed() -> None:
+    played = Played()
+    played.do()
+    played.dispatcher.cancelled(TASK)
+    assert played.do() == [Done()]
+    assert played.dispatcher.causes.given_up() == {TASK: "internal"}
+
+
+def test_a_stop_cancels_each_request_once_and_waits_for_the_disk() -> None:
+    played = Played(questions=3)
+    first, second, third = (a.task for a in played.do() if isinstance(a, Ask))
+    played.answer(first)
+    played.dispatcher.drain("ctrl-c", grace=5.0)
+    assert played.do()[-1] == Wait(5.0)
+    played.dispatcher.stop("again")
+    played.dispatcher.stop("and again")
+    assert [a for a in played.do() if isinstance(a, Cancel)] == [Cancel(second), Cancel(third)]
+    played.dispatcher.cancelled(second)
+    played.answer(third)
+    played.do()
+    played.dispatcher.written(first)
+    assert played.do() == [Wait(None)]
+    played.dispatcher.written(third)
+    assert played.do() == [Done()]
+    assert played.dispatcher.ending.why == "ctrl-c"
+
+
+def test_a_record_that_is_refused_is_listed_and_a_journal_that_stops_ends_the_session() -> None:
+    played = Played(questions=2, concurrency=1)
+    played.do()
+    played.answer(TASK)
+    played.do()
+    played.dispatcher.written(TASK, RecordRefused("a lone surrogate"))
+    assert played.dispatcher.causes.given_up() == {TASK: "malformed"}
+    other = Task("sums", "q1", 0)
+    played.answer(other)
+    played.do()
+    played.dispatcher.written(other, StoreError("no space left"))
+    assert played.do() == [Done()]
+    assert isinstance(played.dispatcher.ending.error, StoreError)
+
+
+def test_while_the_disk_is_behind_nothing_more_is_asked() -> None:
+    played = Played(questions=9, concurrency=2)
+    asked = 0
+    for _ in range(9):
+        tasks = [a.task for a in played.do() if isinstance(a, Ask)]
+        asked += len(tasks)
+        for task in tasks:
+            played.answer(task)
+    assert asked == 4, "two in flight, when up to two were on their way to the disk"
+
+
+def test_endpoints_that_are_replaced_are_asked_from_then_on() -> None:
+    played = Played(questions=2, concurrency=1)
+    played.do()
+    played.dispatcher.replace_endpoints([Endpoint.parse("http://other:1/v1")])
+    played.answer(TASK)
+    (ask,) = (a for a in played.do() if isinstance(a, Ask))
+    assert ask.endpoint.base_url == "http://other:1/v1"
