@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +63,16 @@ class Asked:
 
 
 def by_columns(
-    rows: Sequence[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
+    rows: Iterable[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
 ) -> Iterator[Asked]:
     """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
-    first = rows[0]
+    ahead = iter(rows)
+    first = next(ahead)
     response_column = _needed(first, response, RESPONSE_COLUMNS, "the response", "response_key")
     answer_column = _needed(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), "the reference", "answer_key")
     question_column = _column(first, question, QUESTION_COLUMNS, "the question")
     id_column = _column(first, question_id, (), "the id")
-    for row in rows:
+    for row in chain([first], ahead):
         for column in (response_column, answer_column):
             if column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
@@ -84,7 +86,7 @@ def by_columns(
         )
 
 
-def llmeval(rows: Sequence[Row]) -> Iterator[Asked]:
+def llmeval(rows: Iterable[Row]) -> Iterator[Asked]:
     """LLMEval: `gen` is a text or a list; newer files tell a question by `doc_id`."""
     for row in rows:
         _need(row, ("prompt", "gen", "answer"), "LLMEval")
@@ -97,7 +99,7 @@ def llmeval(rows: Sequence[Row]) -> Iterator[Asked]:
         )
 
 
-def limo(rows: Sequence[Row]) -> Iterator[Asked]:
+def limo(rows: Iterable[Row]) -> Iterator[Asked]:
     """LIMO's evaluation (and its descendants): all samples of a question in one row."""
     for row in rows:
         _need(row, ("generated_responses",), "LIMO")
@@ -113,7 +115,7 @@ def limo(rows: Sequence[Row]) -> Iterator[Asked]:
         )
 
 
-def lm_eval(rows: Sequence[Row]) -> Iterator[Asked]:
+def lm_eval(rows: Iterable[Row]) -> Iterator[Asked]:
     """lm-evaluation-harness `samples_*.jsonl`: `resps` holds the texts before its own filters.
 
     It writes a line for each of its filters, all with the same responses: the first line of a `doc_id` counts.
@@ -192,7 +194,7 @@ def _inspect_sample(sample: Any, where: str) -> Asked:
     )
 
 
-def openai_batch(rows: Sequence[Row], questions: Sequence[Question]) -> Iterator[Asked]:
+def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[Asked]:
     """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
     by_id = {question.question_id: question for question in questions}
     for row in rows:

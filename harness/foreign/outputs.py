@@ -9,11 +9,12 @@ then it is two questions. `repeats` overrides the guess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from harness.benchmarks.references import read_reference
+from harness.benchmarks.references import Reference, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.checksums import digest
@@ -31,6 +32,36 @@ Repeats = Literal["auto", "samples", "questions"]
 """What rows with equal question and reference are: see the module."""
 
 
+class Outputs:
+    """The (question, sample) pairs of a file, as often as they are gone through; each time the file is read."""
+
+    def __init__(self, pairs: Callable[[], Iterator[tuple[Question, Sample]]]) -> None:
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[Question, Sample]]:
+        return self._pairs()
+
+
+class _Seen(NamedTuple):
+    """What tells the question of a row, without its responses."""
+
+    where: str
+    named: str | None
+    known: bool
+    answer_digest: str
+    content: str | None
+    n_responses: int
+
+    @classmethod
+    def of(cls, one: Asked) -> _Seen:
+        """The essence of a row. Raises `UsageError` for a row whose reference answer is none."""
+        if one.known is None:
+            _reference(one)
+        named = one.known.question_id if one.known else one.question_id
+        content = digest([one.question, one.answer])[:16] if one.question else None
+        return cls(one.where, named, one.known is not None, digest(one.answer), content, len(one.responses))
+
+
 def read(
     path: Path,
     *,
@@ -42,8 +73,11 @@ def read(
     questions: Sequence[Question] = (),
     repeats: Repeats = "auto",
     benchmark: str | None = None,
-) -> list[tuple[Question, Sample]]:
+) -> Outputs:
     """(question, sample) pairs in the order of the file. Raises `UsageError`: one sentence with file, line and field.
+
+    The file is read through once for its questions, and again for each time that the pairs are gone through, so that no
+    more than a few responses are held.
 
     Keys name columns and imply the format "columns"; without keys and format the tool is recognised. `questions`:
     those of a card, for formats that carry no reference answers (openai_batch, sglang). `benchmark`: name of the
@@ -58,10 +92,15 @@ def read(
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
-    asked = list(_asked(path, format, keys, questions))
-    if not asked:
+    seen = [_Seen.of(one) for one in _asked(path, format, keys, questions)]
+    if not seen:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
-    return _pairs(asked, name, repeats)
+    identities = _identities(seen, repeats)
+
+    def pairs() -> Iterator[tuple[Question, Sample]]:
+        return _pairs(_asked(path, format, keys, questions, again=True), identities, name)
+
+    return Outputs(pairs)
 
 
 def recognise(row: Row) -> Format:
@@ -79,7 +118,12 @@ def recognise(row: Row) -> Format:
 
 
 def _asked(
-    path: Path, format: Format | None, keys: tuple[str | None, ...], questions: Sequence[Question]
+    path: Path,
+    format: Format | None,
+    keys: tuple[str | None, ...],
+    questions: Sequence[Question],
+    *,
+    again: bool = False,
 ) -> Iterable[Asked]:
     if format is None and not any(keys):
         if path.suffix == ".eval":
@@ -92,8 +136,10 @@ def _asked(
         return formats.inspect(path)
     if format == "sglang":
         return formats.sglang(path, questions)
-    rows = tables.read(path, responses=True)
-    format = format or ("columns" if any(keys) else recognise(rows[0]))
+    rows = tables.stream(path, responses=True, again=again)
+    first = next(rows)
+    format = format or ("columns" if any(keys) else recognise(first))
+    rows = chain([first], rows)
     if format == "openai_batch":
         if not questions:
             raise _need_questions(path, format)
@@ -111,11 +157,9 @@ def _need_questions(path: Path, format: str) -> UsageError:
     )
 
 
-def _pairs(asked: list[Asked], name: str, repeats: Repeats) -> list[tuple[Question, Sample]]:
-    identities = _identities(asked, repeats)
+def _pairs(asked: Iterable[Asked], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
-    pairs = []
     for one, question_id in zip(asked, identities, strict=True):
         question = built.get(question_id)
         if question is None:
@@ -123,52 +167,47 @@ def _pairs(asked: list[Asked], name: str, repeats: Repeats) -> list[tuple[Questi
         for response in one.responses:
             index = next_index[question_id]
             next_index[question_id] += 1
-            pairs.append((question, _sample(question, index, response)))
-    return pairs
+            yield question, _sample(question, index, response)
 
 
-def _identities(asked: list[Asked], repeats: Repeats) -> list[str]:
+def _identities(seen: Sequence[_Seen], repeats: Repeats) -> list[str]:
     """The question id of each row. See the module for rows without an id of their own."""
-    named = [one.known.question_id if one.known else one.question_id for one in asked]
+    named = [one.named for one in seen]
     if all(named):
-        _check_consistent(asked, [str(i) for i in named])
+        _check_consistent(seen)
         return [str(i) for i in named]
-    content = [digest([one.question, one.answer])[:16] if one.question else None for one in asked]
-    rows = [len(one.responses) for one in asked]
     sizes: Counter[str] = Counter()
-    for key, number in zip(content, rows, strict=True):
-        if key:
-            sizes[key] += number
+    for one in seen:
+        if one.content:
+            sizes[one.content] += one.n_responses
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
-    seen: Counter[str] = Counter()
+    before: Counter[str] = Counter()
     result = []
-    for position, (key, number) in enumerate(zip(content, rows, strict=True)):
+    for number, one in enumerate(seen, 1):
+        key = one.content
         if key is None:
-            result.append(f"row-{position + 1}")
+            result.append(f"row-{number}")
             continue
         questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
-        ordinal = seen[key] * questions // sizes[key] + 1
-        seen[key] += number
+        ordinal = before[key] * questions // sizes[key] + 1
+        before[key] += one.n_responses
         result.append(key if ordinal == 1 else f"{key}-{ordinal}")
     return result
 
 
-def _check_consistent(asked: list[Asked], ids: list[str]) -> None:
-    first: dict[str, Asked] = {}
-    for one, question_id in zip(asked, ids, strict=True):
-        earlier = first.setdefault(question_id, one)
-        if one.known is None and digest(one.answer) != digest(earlier.answer):
+def _check_consistent(seen: Sequence[_Seen]) -> None:
+    first: dict[str, _Seen] = {}
+    for one in seen:
+        earlier = first.setdefault(str(one.named), one)
+        if not one.known and one.answer_digest != earlier.answer_digest:
             raise UsageError(
-                f"{one.where}: the question {visible(question_id, 100)!r} has another reference answer than at "
+                f"{one.where}: the question {visible(str(one.named), 100)!r} has another reference answer than at "
                 f"{earlier.where}; samples of one question must agree"
             )
 
 
 def _question(one: Asked, name: str, question_id: str) -> Question:
-    try:
-        accepted, kind = read_reference(one.answer)
-    except ValueError as error:
-        raise UsageError(f"{one.where}: the reference answer {error}") from error
+    accepted, kind = _reference(one)
     return Question(
         benchmark=name,
         question_id=question_id,
@@ -179,6 +218,13 @@ def _question(one: Asked, name: str, question_id: str) -> Question:
         row_digest=digest([one.question, one.answer]),
         prompt_digest=digest(one.question),
     )
+
+
+def _reference(one: Asked) -> Reference:
+    try:
+        return read_reference(one.answer)
+    except ValueError as error:
+        raise UsageError(f"{one.where}: the reference answer {error}") from error
 
 
 def _sample(question: Question, index: int, response: Response) -> Sample:

@@ -6,7 +6,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 import msgspec
 
@@ -255,23 +254,26 @@ class _FailedRequest(msgspec.Struct, frozen=True):
 def score_outputs(
     pairs: Iterable[tuple[Question, Sample]], grading: Grading, on_graded: OnGraded = lambda _name, _n: None
 ) -> tuple[list[Score], list[Grade]]:
-    """Grade and score another tool's outputs: (one score a benchmark, all grades in order).
+    """Grade and score another tool's outputs, gone through once: (one score a benchmark, all grades in order).
 
     What is there is the plan: questions may have unequal numbers of samples.
     """
-    listed = list(pairs)
+    asked: dict[str, dict[str, Question]] = {}
+    by_id: dict[str, Question] = {}
+
+    def samples() -> Iterator[Sample]:
+        for question, sample in pairs:
+            by_id[question.question_id] = asked.setdefault(question.benchmark, {})[question.question_id] = question
+            yield sample
+
     found: list[Grade] = []
-    scores = []
-    for name, group in groupby(sorted(listed, key=lambda pair: pair[0].benchmark), key=lambda p: p[0].benchmark):
-        members = list(group)
-        by_id = {question.question_id: question for question, _ in members}
-        samples = (sample for _, sample in members)
-        graded = []
-        for grade in pool.grade_all(by_id, samples, workers=grading.workers, deadline_s=grading.deadline_s):
-            graded.append(msgspec.structs.replace(grade, basis=basis(by_id[grade.question_id])))
-            on_graded(name, len(graded))
-        scores.append(score_benchmark(list(by_id.values()), graded, None))
-        found += graded
+    for grade in pool.grade_all(by_id, samples(), workers=grading.workers, deadline_s=grading.deadline_s):
+        found.append(msgspec.structs.replace(grade, basis=basis(by_id[grade.question_id])))
+        on_graded(grade.benchmark, len(found))
+    scores = [
+        score_benchmark(list(questions.values()), [g for g in found if g.benchmark == name], None)
+        for name, questions in sorted(asked.items())
+    ]
     return scores, found
 
 

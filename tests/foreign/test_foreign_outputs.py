@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +21,11 @@ from harness.foreign import outputs
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
+
+
+def read(*words: Any, **keys: Any) -> list[tuple[Question, Sample]]:
+    """All pairs of a file."""
+    return list(outputs.read(*words, **keys))
 
 
 def shape(pairs: Pairs) -> list[int]:
@@ -48,7 +55,7 @@ def llmeval_row(question: str, answer: Any, gen: Any, **more: Any) -> dict[str, 
 
 @pytest.mark.parametrize("gen", ["one", ["one"], ["one", "two", "three"]])
 def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
-    pairs = outputs.read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
+    pairs = read(write_rows([llmeval_row("p", 1, gen), llmeval_row("q", 2, gen)], "aime24.jsonl"))
     check(pairs)
     assert shape(pairs) == [len(gen) if isinstance(gen, list) else 1] * 2
     assert texts(pairs)[0] == "one"
@@ -60,54 +67,54 @@ def test_llmeval_stores_one_text_or_a_list(write_rows: Write, gen: Any) -> None:
 def test_repeated_rows_are_samples_of_one_question_in_any_arrangement(write_rows: Write, together: bool) -> None:
     rows = [llmeval_row(q, 1, f"{q}{n}") for n in range(4) for q in "pqr"]
     rows = sorted(rows, key=lambda row: row["prompt"]) if together else rows
-    pairs = outputs.read(write_rows(rows))
+    pairs = read(write_rows(rows))
     check(pairs)
     assert shape(pairs) == [4, 4, 4]
 
 
 def test_a_question_that_occurs_twice_as_often_is_two_questions(write_rows: Write) -> None:
     rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqrr" for n in range(4)]
-    pairs = outputs.read(write_rows(rows))
+    pairs = read(write_rows(rows))
     check(pairs)
     assert shape(pairs) == [4, 4, 4, 4]
-    assert shape(outputs.read(write_rows(rows), repeats="samples")) == [4, 4, 8]
-    assert shape(outputs.read(write_rows(rows), repeats="questions")) == [1] * 16
+    assert shape(read(write_rows(rows), repeats="samples")) == [4, 4, 8]
+    assert shape(read(write_rows(rows), repeats="questions")) == [1] * 16
 
 
 def test_a_set_with_one_sample_each_keeps_its_duplicates_apart(write_rows: Write) -> None:
-    assert shape(outputs.read(write_rows([llmeval_row(q, 1, q) for q in "pqrstp"]))) == [1] * 6
+    assert shape(read(write_rows([llmeval_row(q, 1, q) for q in "pqrstp"]))) == [1] * 6
 
 
 def test_a_lost_sample_makes_no_second_question(write_rows: Write) -> None:
     rows = [llmeval_row(q, 1, f"{q}{n}") for q in "pqr" for n in range(8)]
-    assert shape(outputs.read(write_rows(rows[:-3]))) == [8, 8, 5]
+    assert shape(read(write_rows(rows[:-3]))) == [8, 8, 5]
 
 
 def test_equal_questions_with_other_references_are_distinct(write_rows: Write) -> None:
     rows = [llmeval_row("p", gold, "x") for gold in (15, 27) for _ in range(2)]
-    assert shape(outputs.read(write_rows(rows))) == [2, 2]
+    assert shape(read(write_rows(rows))) == [2, 2]
 
 
 def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Write) -> None:
     rows = [llmeval_row("same", 1, f"{n}", doc_id=n % 2) for n in range(6)]
-    assert shape(outputs.read(write_rows(rows))) == [3, 3]
+    assert shape(read(write_rows(rows))) == [3, 3]
     with pytest.raises(UsageError, match="the question '0' has another reference answer than at"):
-        outputs.read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
+        read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
 
 
 def test_any_file_is_read_by_its_column_names(write_rows: Write) -> None:
     rows = [{"task": f"p{n % 2}", "out": [f"a{n}", f"b{n}"], "truth": n % 2} for n in range(4)]
     path = write_rows(rows)
-    pairs = outputs.read(path, response_key="out", answer_key="truth", question_key="task")
+    pairs = read(path, response_key="out", answer_key="truth", question_key="task")
     check(pairs)
     assert shape(pairs) == [4, 4]
-    assert shape(outputs.read(path, response_key="out", answer_key="truth")) == [2, 2, 2, 2]
-    assert shape(outputs.read(path, response_key="out", answer_key="truth", id_key="truth")) == [4, 4]
+    assert shape(read(path, response_key="out", answer_key="truth")) == [2, 2, 2, 2]
+    assert shape(read(path, response_key="out", answer_key="truth", id_key="truth")) == [4, 4]
 
 
 def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
     row = {"question": "p", "response": "so 5", "gold": "5", "finish_reason": "length", "completion_tokens": 7}
-    question, sample = outputs.read(write_rows([row]))[0]
+    question, sample = read(write_rows([row]))[0]
     assert (question.references, question.messages[0].content) == (("5",), "p")
     assert (sample.text, sample.truncated, sample.usage.completion_tokens) == ("so 5", True, 7)
 
@@ -134,27 +141,27 @@ def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
 )
 def test_what_does_not_fit_is_one_sentence(write_rows: Write, row: Any, keys: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        outputs.read(write_rows([row]), **keys)
+        read(write_rows([row]), **keys)
 
 
 def test_a_stored_null_stays_a_sample_without_text(write_rows: Write) -> None:
-    assert texts(outputs.read(write_rows([llmeval_row("p", 1, [None, "x"])]))) == [None, "x"]
+    assert texts(read(write_rows([llmeval_row("p", 1, [None, "x"])]))) == [None, "x"]
 
 
 def test_what_models_write_is_never_refused_for_its_text(tmp_path: Path) -> None:
     row = '{"prompt": "p", "answer": 1, "gen": "\\ud800' + "x" * 3_000_000 + '", "logprob": NaN}'
     path = tmp_path / "long.jsonl"
     path.write_text(row, "utf-8")
-    ((_, sample),) = outputs.read(path)
+    ((_, sample),) = read(path)
     assert len(sample.text or "") == 3_000_001
     path.write_text('{"prompt": "p", "answer": NaN, "gen": "x"}', "utf-8")
     with pytest.raises(UsageError, match="the reference answer must be a number, found nan"):
-        outputs.read(path)
+        read(path)
 
 
 def test_limo_keeps_all_samples_of_a_question_in_one_row(write_rows: Write) -> None:
     rows = [{"question": f"p{n}", "generated_responses": ["a", "b"], "gold_answer": n, "too_long": 0} for n in range(2)]
-    pairs = outputs.read(write_rows(rows))
+    pairs = read(write_rows(rows))
     assert shape(pairs) == [2, 2]
     assert pairs[-1][0].references == ("1",)
 
@@ -165,7 +172,7 @@ def test_lm_eval_sample_logs_are_read_before_their_filters(write_rows: Write) ->
          "resps": [["first", "second"]], "filtered_resps": ["5"], "filter": name, "exact_match": 1.0}
         for name in ("strict-match", "flexible-extract") for n in range(2)
     ]  # fmt: skip
-    pairs = outputs.read(write_rows(rows, "samples_gsm8k.jsonl"))
+    pairs = read(write_rows(rows, "samples_gsm8k.jsonl"))
     check(pairs)
     assert shape(pairs) == [2, 2]
     assert texts(pairs)[:2] == ["first", "second"]
@@ -196,7 +203,7 @@ def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
 
 def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
     samples = [inspect_sample(n, e) for n in (1, 2) for e in (1, 2, 3)]
-    pairs = outputs.read(inspect_log(tmp_path / "log.eval", samples))
+    pairs = read(inspect_log(tmp_path / "log.eval", samples))
     check(pairs)
     assert shape(pairs) == [3, 3]
     question, sample = pairs[0]
@@ -209,13 +216,13 @@ def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
     whole = inspect_log(tmp_path / "log.eval", [inspect_sample(1, 1)]).read_bytes()
     (tmp_path / "cut.eval").write_bytes(whole[:-30])
     with pytest.raises(UsageError, match="is damaged or no Inspect log"):
-        outputs.read(tmp_path / "cut.eval")
+        read(tmp_path / "cut.eval")
     with pytest.raises(UsageError, match="holds no samples; it may be an interrupted log"):
-        outputs.read(inspect_log(tmp_path / "empty.eval", []))
+        read(inspect_log(tmp_path / "empty.eval", []))
     with pytest.raises(UsageError, match="there is no file"):
-        outputs.read(tmp_path / "absent.eval")
+        read(tmp_path / "absent.eval")
     with pytest.raises(UsageError, match="is no sample of an Inspect log"):
-        outputs.read(inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}]))
+        read(inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}]))
 
 
 def asked(write_rows: Write) -> list[Question]:
@@ -232,15 +239,15 @@ def batch_row(custom_id: str, text: str = "4", **more: Any) -> dict[str, Any]:
 def test_openai_batch_output_is_joined_to_the_questions_by_custom_id(write_rows: Write) -> None:
     rows = [batch_row("sum-1"), batch_row("sum-11"), batch_row("sum-2-0", "a"), batch_row("sum-2-1", "b")]
     failed = batch_row("sum-3", response=None, error={"code": "batch_expired"})
-    pairs = outputs.read(write_rows([*rows, failed]), questions=asked(write_rows))
+    pairs = read(write_rows([*rows, failed]), questions=asked(write_rows))
     check(pairs)
     assert [q.question_id for q, _ in pairs] == ["sum-1", "sum-11", "sum-2", "sum-2"]
     assert pairs[0][0].references == ("2",)
     assert pairs[0][1].usage.completion_tokens == 3
     with pytest.raises(UsageError, match=r"the custom_id 'sum-99' is no question's id\. Did you mean"):
-        outputs.read(write_rows([batch_row("sum-99")]), questions=asked(write_rows))
+        read(write_rows([batch_row("sum-99")]), questions=asked(write_rows))
     with pytest.raises(UsageError, match="holds no reference answers: name its benchmark"):
-        outputs.read(write_rows([batch_row("sum-1")]))
+        read(write_rows([batch_row("sum-1")]))
 
 
 def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, tmp_path: Path) -> None:
@@ -254,14 +261,14 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     rule = "=" * 40
     dump.write_text("".join(f"{rule} {i} {rule}\n{s}\n{'=' * 80}\n\n" for i, s in enumerate(states)), "utf-8")
     bare = questions.build(from_file(str(tmp_path / "sums.jsonl"), id_key="id"), prompt="none").questions
-    pairs = outputs.read(dump, questions=bare)
+    pairs = read(dump, questions=bare)
     check(pairs)
     assert [q.question_id for q, _ in pairs] == ["sum-1", "sum-1", "sum-11", "sum-11"]
     assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
     assert not any("reason step by step" in (s.text or "") for _, s in pairs)
-    assert [q.question_id for q, _ in outputs.read(dump, questions=known)] == [q.question_id for q, _ in pairs]
+    assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
     with pytest.raises(UsageError, match="state 0 holds none of the questions"):
-        outputs.read(dump, questions=known[5:10])
+        read(dump, questions=known[5:10])
 
 
 @pytest.mark.parametrize(
@@ -287,8 +294,40 @@ def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str
 def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, per_question: int | None) -> None:
     path = shared_data / "outputs" / file
     rows = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
-    pairs = outputs.read(path, response_key="response", answer_key="gold", question_key="question")
+    pairs = read(path, response_key="response", answer_key="gold", question_key="question")
     check(pairs)
     assert texts(pairs) == [row["response"] for row in rows]
     if per_question:
         assert Counter(shape(pairs)).most_common(1)[0][0] == per_question
+
+
+def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:
+    path = write_rows([llmeval_row(f"q{n}", 1, f"so {n}") for n in range(3)])
+    found = outputs.read(path)
+    assert [sample.text for _, sample in found] == [sample.text for _, sample in found] == ["so 0", "so 1", "so 2"]
+    path.unlink()
+    with pytest.raises(UsageError):
+        list(found)
+
+
+def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
+    path, text = tmp_path / "large.jsonl", "we think and think. " * 15_000
+    with path.open("w") as file:
+        for n in range(400):
+            file.write(json.dumps({"id": n % 50, "response": f"{text}\\boxed{{{n % 50}}}", "answer": n % 50}) + "\n")
+    assert path.stat().st_size > 100_000_000
+    words = [sys.executable, "-c", _MEASURED, str(path)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True, cwd=tmp_path)
+    resident, accuracy = done.stdout.split()
+    assert float(accuracy) == 1.0
+    assert int(resident) < 150_000  # KiB; the file alone has 120,000
+
+
+_MEASURED = """
+import resource, sys
+from harness.foreign import outputs
+from harness.scoring.pipeline import Grading, score_outputs
+pairs = outputs.read(sys.argv[1], response_key="response", answer_key="answer", id_key="id")
+(score,), _ = score_outputs(pairs, Grading())
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, score.accuracy)
+"""

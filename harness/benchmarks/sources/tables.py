@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_RESPONSE_CHARS, MAX_ROWS
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -68,15 +70,62 @@ def read(path: Path, split: str | None = None, shown: str | None = None, *, resp
             rows = _json_lines(data, shown, responses)
     if split is not None and suffix != ".json":
         raise UsageError(f"{shown} is one file and has no splits; leave out the split {visible(split)!r}")
-    result = []
-    for row in rows:
-        _check_fields(row, responses)
-        result.append(row)
-        if len(result) > MAX_ROWS:
+    return list(_checked(rows, shown, responses))
+
+
+def stream(path: Path, *, responses: bool = False, again: bool = False) -> Iterator[Row]:
+    """The rows of the file as `read` gives them, one by one where the format lets it. Raises `UsageError`.
+
+    again: the same file was gone through before, so that what JSON leaves open need not be looked for a second time.
+    """
+    suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
+    if suffix in (".jsonl", ".ndjson") and not compression and path.is_file():
+        yield from _checked(_lines(path, visible(str(path)), responses, again), visible(str(path)), responses)
+    else:
+        yield from read(path, responses=responses)
+
+
+def _lines(path: Path, shown: str, responses: bool, again: bool) -> Iterator[Row]:
+    size = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                size += len(line)
+                if size > MAX_DATA_BYTES:
+                    raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
+                if line.strip():
+                    where = f"{shown}:{number}"
+                    if again and (value := _quick(line)) is not None:
+                        yield Row(where, value)
+                        continue
+                    try:
+                        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                    except UnicodeDecodeError as error:
+                        at = size - len(line) + error.start
+                        raise UsageError(f"{where} is not UTF-8 (byte {at}); save the file as UTF-8") from error
+                    yield _object(parse_json(text, where, responses), where)
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
+
+
+def _quick(line: bytes) -> dict[str, Any] | None:
+    """A line of JSON by the fast reader, which takes the last of two equal keys; None where it refuses."""
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _checked(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
+    """The rows, each within the bounds. Raises `UsageError` without one."""
+    number = 0
+    for number, row in enumerate(rows, 1):
+        if number > MAX_ROWS:
             raise UsageError(f"{shown} has more than {MAX_ROWS} rows")
-    if not result:
+        _check_fields(row, responses)
+        yield row
+    if not number:
         raise UsageError(f"{shown} holds no rows")
-    return result
 
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")

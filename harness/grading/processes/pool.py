@@ -99,6 +99,8 @@ def verdicts(
                     f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
+            if question.rules.grader not in names:  # the questions of a stream become known on the way
+                names |= grader_names([question])
             searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, tell=tell)
             # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
             jobs = [_Job(question, searched.found.answer, tell)] if searched.found is not None else []
