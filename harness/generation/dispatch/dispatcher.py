@@ -5,19 +5,17 @@ The dispatcher is told what happens (`answered`, `failed`, `written` …, and th
 whole sessions can be played from a seed (`tests/simulation`).
 
 Guarantees, if every action is carried out and its end told:
-- at most `concurrency` requests are in flight, never two for one sample, and as many samples again at most are on
-  their way to the disk, whatever the size of the run;
+- at most `concurrency` requests are in flight, never two for one sample; with the samples on their way to the disk
+  there are at most twice as many, whatever the size of the run;
 - each owed sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
 - retries stay within their budget, and `Wait` is never longer than until the next thing that time alone brings about.
-
-Long: it is one state machine, whose promises hold of it as a whole; what stands alone is a module beside it.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.client.address.endpoint import Endpoint
@@ -85,10 +83,6 @@ class Dispatcher:
         prior_lengths: Mapping[tuple[str, str], float] | None = None,
         may_start_round: Callable[[int], bool] | None = None,
     ) -> None:
-        patience = settings.patience
-        policy = policy or RetryPolicy(
-            attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait
-        )
         self._settings = settings
         self._clock = clock
         self._jitter = jitter
@@ -100,9 +94,9 @@ class Dispatcher:
         self._n_unwritten = 0
         self._refused_questions: set[tuple[str, str]] = set()
         self._starved_since: float | None = None
-        self._retries = Retries(policy, settings.concurrency, jitter)
+        self._retries = Retries(policy or RetryPolicy.of(settings.patience), settings.concurrency, jitter)
         self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
-        self._lanes = Lanes(settings.endpoints, settings.concurrency, patience, clock, jitter)
+        self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
         self._canary = Canary(answered, on=settings.canary)
         self.counts = Counts(plan.done, plan.total)
         self.causes = Causes()
@@ -213,8 +207,7 @@ class Dispatcher:
         self._retries.forget(task)
         self.causes.arrived(task)
         self.counts.add(sample, reply)
-        sampling = self._settings.benchmarks[task.benchmark].sampling
-        if sampling.temperature != 0:
+        if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
             self.duplicates.observe(task, reply)
         self._n_unwritten += 1
         self._actions.append(Store(task, sample))
@@ -363,22 +356,20 @@ class Dispatcher:
     def stop(self, why: str) -> None:
         """End every request now."""
         self.ending.stop(why)
-        self._end_all()
+        self._end(self._flights)
 
     def fail(self, error: BaseException) -> None:
         """End every request now; `error` is the reason. Only the first one counts."""
         if self.ending.fail(error):
             self._log("stopped", reason=str(error), error=type(error).__name__)
-        self._end_all()
+        self._end(self._flights)
 
-    def _end_all(self) -> None:
-        for task, flight in self._flights.items():
-            self._end(task, flight)
-
-    def _end(self, task: Task, flight: _Flight) -> None:
-        if not flight.ending:
-            flight.ending = True
-            self._actions.append(Cancel(task))
+    def _end(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            flight = self._flights[task]
+            if not flight.ending:
+                flight.ending = True
+                self._actions.append(Cancel(task))
 
     def pause(self) -> None:
         """Ask nothing more until `resume`; what is in flight ends."""
@@ -412,7 +403,7 @@ class Dispatcher:
                 self._give_up(task, "cancelled", why)
             if task in flying:
                 self._flights[task].given_up = True
-                self._end(task, self._flights[task])
+                self._end([task])
         return len(found)
 
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> str:

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.plan import Task
+from harness.generation.settings import Patience
 
 Fault = Literal["machine", "endpoint", "pace", "chance", "payload", "run"]
 
@@ -61,6 +62,11 @@ class RetryPolicy:
     share: float = 0.2
     floor: int = 50
     floor_per_slot: int = 4
+
+    @classmethod
+    def of(cls, patience: Patience) -> RetryPolicy:
+        """The user's patience, and for the rest what is usual."""
+        return cls(attempts=patience.attempts, first_wait=patience.first_wait, longest_wait=patience.longest_wait)
 
     def ceiling(self, n_failures: int) -> float:
         """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
