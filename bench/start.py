@@ -91,7 +91,8 @@ def asked(checkout: Path) -> float:
 
 
 def start(checkout: Path, words: list[str]) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = kept | {"PYTHONPATH": str(checkout)}  # with compiled modules, as an installation has them
     return subprocess.Popen(
         [sys.executable, "-m", "harness", *words],
         cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
