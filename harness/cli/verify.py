@@ -27,7 +27,8 @@ def command(run: Path, model: str | None, as_json: bool) -> None:
     """Say whether the scores of RUN agree with those published of its model, and which settings differ.
 
     Those whose settings are ours come first, and decide alone where there are such. A run agrees with what is published
-    if it does with one of them. Exit code: 0 it agrees, 4 it does not, 1 it cannot be said.
+    if it does with one of them that could have seen a difference about as small as any could. Exit code: 0 it agrees,
+    4 it does not, 1 it cannot be said.
     """
     from harness.core import codec
     from harness.experiments.comparing import verify

@@ -88,16 +88,24 @@ def decide(comparisons: Sequence[Compared]) -> list[Decision]:
 Standing = Literal["compatible", "not compatible", "cannot say"]
 
 
+SHARP = 2.0
+"""A comparison that could not have seen this many times the smallest difference that another could is too blunt to
+acquit: beside one sample a question nearly every run is compatible."""
+
+
 def standing(comparisons: Sequence[PublishedComparison]) -> Standing:
     """How a run stands to what is published of its model and benchmark: compatible if it is with one of the scores.
 
     Scores whose stated settings are all ours count alone, where there are such: the others differ for known reasons.
+    Of these only the sharp ones count.
     """
-    alike = [one for one in comparisons if not one.differing and one.verdict != "cannot say"]
-    verdicts = {one.verdict for one in alike or comparisons}
-    if "compatible" in verdicts:
-        return "compatible"
-    return "not compatible" if "not compatible" in verdicts else "cannot say"
+    decided = [one for one in comparisons if one.verdict != "cannot say" and one.detectable is not None]
+    listed = [one for one in decided if not one.differing] or decided
+    if not listed:
+        return "cannot say"
+    finest = min(one.detectable or 0.0 for one in listed)
+    sharp = [one for one in listed if (one.detectable or 0.0) <= SHARP * finest]
+    return "compatible" if any(one.verdict == "compatible" for one in sharp) else "not compatible"
 
 
 def _verdict(difference: float, p: float) -> Verdict:

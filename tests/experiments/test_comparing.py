@@ -108,6 +108,14 @@ def test_a_run_that_is_far_off_is_told_with_the_size_of_it(tmp_path: Path) -> No
     assert printed[0]["comparisons"][0]["published"]["source"]["url"].startswith("https://")
 
 
+def test_a_score_of_one_sample_a_question_acquits_no_run(tmp_path: Path) -> None:
+    """Of QwQ-32B one source has a single sample, beside which a run eight points too low is compatible."""
+    folder = write_run(tmp_path / "low", model="Qwen/QwQ-32B", benchmarks=[("aime24", 30, 16)], strength=0.72)
+    (found,) = verify(folder)
+    assert any(one.verdict == "compatible" for one in found.comparisons)
+    assert found.standing == "not compatible"
+
+
 def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "mine", model="me/mine", benchmarks=[("aime24", 30, 2)])
     with pytest.raises(UsageError, match="nothing is published of me/mine on aime24"):
