@@ -10,7 +10,7 @@ SEEDS ?= 20000
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
-.PHONY: demo test check coverage fuzz simulate simulate-runs bench bench-grading bench-journal bench-start bench-schedule test-servers test-fault-tools format clean
+.PHONY: demo test check coverage fuzz simulate simulate-runs bench bench-grading bench-journal bench-start bench-schedule bench-viewer test-servers test-browser test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -69,9 +69,17 @@ simulate: $(VENV)/.installed-bench
 	@$(BIN)/python bench/simulate_endpoints.py
 	@$(BIN)/python bench/simulate_race.py
 
+## bench-viewer: reading a run of 4 GB: opening it, any sample, the search
+bench-viewer: $(VENV)/.installed-bench
+	@$(BIN)/python bench/viewer.py
+
 ## test-servers: real vLLM, SGLang and routers on this CPU; installs several GB on the first call
 test-servers: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/servers --timeout=3600
+
+## test-browser: the viewer's pages in a real headless Chromium, which must be installed (with chromedriver)
+test-browser: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/viewer/test_viewer_browser.py
 
 ## test-fault-tools: whole runs through real fault proxies; installs them on the first call (needs npm)
 test-fault-tools: $(VENV)/.installed-test

@@ -95,7 +95,7 @@ class Viewer:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY_BYTES)
         app.add_routes(
             [
-                web.get("/static/{name:.*}", self._static),
+                web.get("/static/{name:[\\s\\S]*}", self._static),
                 web.get("/api/runs", self._runs),
                 web.get("/api/benchmark", self._benchmark),
                 web.get("/api/question", self._question),
@@ -106,8 +106,8 @@ class Viewer:
                 web.get("/raw", self._raw),
                 web.post("/api/override", self._override),
                 web.get("/", self._page),
-                web.get("/run/{rest:.*}", self._page),
-                web.get("/compare/{rest:.*}", self._page),
+                web.get("/run/{rest:[\\s\\S]*}", self._page),
+                web.get("/compare/{rest:[\\s\\S]*}", self._page),
             ]
         )
         return app

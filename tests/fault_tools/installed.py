@@ -1,4 +1,4 @@
-"""The fault tools, installed once into the cache folder at fixed versions, by npm and pip as they are set up here."""
+"""Tools of the tests, installed once into the cache folder at fixed versions, by npm and pip as set up here."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from server_launchers.folders import cache_folder
 
 AIMOCK = "@copilotkit/aimock@1.43.0"
 MITMPROXY = "mitmproxy==11.0.2"
+AXE = "axe-core@4.10.3"
 INSTALL_SECONDS = 600
 
 Find = Callable[[], list[str]]
@@ -34,6 +35,19 @@ def llmock() -> list[str]:
 
     home = _installed("aimock-1.43.0", make)
     return [node, "--require", str(Path(__file__).with_name("even.cjs")), str(home / "node_modules/.bin/llmock")]
+
+
+def axe() -> str:
+    """The source of axe-core, which looks for what keeps people from using a page."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotInstalled(f"{AXE} needs npm on PATH")
+
+    def make(home: Path) -> None:
+        _run(npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(home), AXE)
+
+    home = _installed(AXE.replace("@", "-"), make)
+    return (home / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 def mitmdump() -> list[str]:

@@ -63,7 +63,7 @@ function difference(paired) {
     h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both ran again, ${interval(paired.question_interval)} on other questions of the kind`);
 }
 
-export function sideBySide({ query, first, second, benchmark, id, sample, go, set }) {
+export function sideBySide({ query, first, second, benchmark, id, sample, go, set, here }) {
   const options = { maths: query.get("maths") !== "off" };
   const index = sample ?? 0;
   const at = (number) => address(["compare", first, second, benchmark, id, `s${number}`], Object.fromEntries(query));
@@ -78,7 +78,7 @@ export function sideBySide({ query, first, second, benchmark, id, sample, go, se
   const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", {}, foreign(id)), questionText(value.question, options)]);
   const step = (by) => {
     const indices = [...new Set(sides.flatMap(({ asked }) => (asked.value?.samples ?? []).map((row) => row.index)))].sort((a, b) => a - b);
-    const next = indices[indices.indexOf(index) + by];
+    const next = indices[indices.indexOf(here().sample ?? index) + by];
     if (next !== undefined) go(at(next));
   };
   return {

@@ -4,6 +4,11 @@
 const ACTING = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 const ACTING_RUNS = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]+/gu;
 
+/** Does a character of `text` act instead of being seen, a line break or a tab aside? */
+export function acts(text) {
+  return ACTING.test(text.replace(/[\n\t]/g, ""));
+}
+
 function escaped(text) {
   return Array.from(text, (sign) => {
     if (sign === "\n" || sign === "\t") return sign;
@@ -59,7 +64,8 @@ function filled(element, attributes, children) {
 export function address(segments, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = new URLSearchParams(kept).toString();
-  return "/" + segments.map((part) => encodeURIComponent(part).replace(/^\.+$/, "%2E")).join("/") + (asked ? "?" + asked : "");
+  // a lone surrogate has no place in an address
+  return "/" + segments.map((part) => encodeURIComponent(part.replace(/\p{Cs}/gu, "\ufffd")).replace(/^\.+$/, "%2E")).join("/") + (asked ? "?" + asked : "");
 }
 
 export function percent(value, digits = 0) {

@@ -37,7 +37,7 @@ function sampleOf(segment) {
 function made() {
   const query = new URLSearchParams(location.search);
   const [kind, ...rest] = segments();
-  const shared = { query, set, go, who, refresh };
+  const shared = { query, set, go, who, refresh, here: () => ({ id: segments()[kind === "compare" ? 4 : 3], sample: sampleOf(segments().at(-1)) }) };
   if (kind === "compare" && rest.length >= 3) {
     const [first, second, benchmark, id, sample] = rest;
     return id === undefined ? compare({ ...shared, first, second, benchmark }) : sideBySide({ ...shared, first, second, benchmark, id, sample: sampleOf(sample) });

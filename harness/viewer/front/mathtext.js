@@ -1,7 +1,9 @@
 // A model's text with its formulas typeset by KaTeX, each only when it comes into view.
-import { foreign, h } from "./dom.js";
+import { acts, foreign, h } from "./dom.js";
 
 const MAX_FORMULA = 2000; // characters; a longer one stays text
+const MAX_ELEMENTS = 5000; // of one typeset formula
+const MAX_DEPTH = 200; // elements within each other; deeper ones stall or crash a browser's layout
 const PAIRS = [
   ["$$", "$$", true],
   ["\\[", "\\]", true],
@@ -80,17 +82,33 @@ const coming =
     : null;
 
 function typeset(element, formula) {
-  const raw = Array.from(element.childNodes);
   const made = document.createElement("span");
   try {
+    if (acts(formula.source)) throw new Error("a character of it acts instead of being seen");
     katex.render(formula.source, made, { ...LIMITS, displayMode: formula.display, macros: {} });
+    if (!bounded(made)) throw new Error("too large");
   } catch {
-    element.classList.add("unset"); // as it was written
+    element.classList.add("unset"); // it stays as it was written
     return;
   }
   element.classList.add("set");
   element.replaceChildren(...made.childNodes);
-  element.dataset.raw = raw.map((node) => node.textContent).join("");
+  if (element.scrollWidth > element.clientWidth + 2) {
+    element.classList.add("long"); // it scrolls by itself, by keyboard too
+    element.tabIndex = 0;
+  }
+}
+
+function bounded(made) {
+  let n = 0;
+  const open = [[made, 0]];
+  while (open.length) {
+    const [element, depth] = open.pop();
+    n += 1;
+    if (n > MAX_ELEMENTS || depth > MAX_DEPTH) return false;
+    for (const child of element.children) open.push([child, depth + 1]);
+  }
+  return true;
 }
 
 /** The text as an element; answer: [from, to] to be set off, in UTF-16 units; maths: typeset formulas. */

@@ -4,7 +4,7 @@ import { Panel, facts } from "./facts.js";
 import { rendered } from "./mathtext.js";
 import { chosen } from "./questions.js";
 
-export function question({ query, run, benchmark, id, sample, set, go, who, refresh }) {
+export function question({ query, run, benchmark, id, sample, set, go, who, refresh, here }) {
   const where = { run, benchmark, question: id };
   const options = { maths: query.get("maths") !== "off" };
   const asked = new Panel("/api/question", where, drawQuestion);
@@ -29,15 +29,16 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
 
   function step(by) {
     const indices = (asked.value?.samples ?? []).map((row) => row.index);
-    const now = indices.indexOf(sample);
+    const now = indices.indexOf(here().sample); // the page may still be on its way
     const next = indices[now === -1 ? 0 : now + by];
     if (next !== undefined) go(at(next));
   }
 
   function turn(by) {
     const rows = list.value ? chosen([...list.value.questions], query) : [];
-    const next = rows[rows.findIndex((row) => row.id === id) + by];
-    if (next && rows.some((row) => row.id === id)) go(address(["run", run, benchmark, next.id], Object.fromEntries(query)));
+    const now = rows.findIndex((row) => row.id === here().id);
+    const next = now === -1 ? undefined : rows[now + by];
+    if (next) go(address(["run", run, benchmark, next.id], Object.fromEntries(query)));
   }
 
   function fold(key) {

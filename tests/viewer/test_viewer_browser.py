@@ -1,0 +1,362 @@
+"""The viewer's pages in a real headless Chromium: no error, no violation, nothing of a model's text alive."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from harness.runs import overrides
+from harness.scoring.pipeline import Grading, score_run
+from tests.fault_tools.installed import NotInstalled, axe
+from tests.reports.payloads import PAYLOADS
+from tests.viewer.browser import Browser, Keys, browsing
+from tests.viewer.running import Viewer, viewing
+from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
+
+MATHS = r"Let $x=\frac{a+b}{2}$, so \[\sum_{k=1}^n k = \frac{n(n+1)}{2}.\] It costs $5 and $7. Thus \(\boxed{42}\)."
+
+BOMBS = [
+    r"$\def\a{\a\a}\a$",
+    r"$\def\a{\b\b\b\b\b\b\b\b}\def\b{\c\c\c\c\c\c\c\c}\def\c{\d\d\d\d\d\d\d\d}\def\d{xxxxxxxxxxxxxxxx}\a$",
+    r"$\newcommand{\x}{\x}\x$",
+    r"$\let\a=\def \a\b{\b\b}\b$",
+    r"$\rule{100000em}{100000em}$",
+    r"$\kern-100000em X\hspace{100000em}\raisebox{-99999em}{Y}$",
+    r"$\href{javascript:document.title='hacked'}{click}$",
+    r"$\url{javascript:alert(1)}$",
+    r"$\includegraphics[width=9em]{{url}/katex.png}$",
+    r"$\htmlId{main}{x}\htmlClass{row}{y}\htmlStyle{position:fixed;inset:0}{z}\htmlData{key=1}{w}$",
+    "$" + r"\sqrt{" * 900 + "$",
+    "$" + "{" * 1900 + "$",
+    "$" + r"\frac{1}{" * 180 + "x" + "}" * 180 + "$",
+    "$" + r"\begin{matrix}" + r"a&b\\" * 300 + r"\end{matrix}$",
+    r"\begin{align}" * 2000,
+    "$" * 5001,
+    r"\[" * 5000,
+    r"\(" * 2500 + r"\)" * 2500,
+]
+
+
+def named(number: int, text: str) -> str:
+    """An id as hostile as an address allows."""
+    return f"{number} {text[:60]}".encode("utf-8", "replace").decode()
+
+
+@pytest.fixture(scope="module")
+def trap() -> Iterator[tuple[str, list[str]]]:
+    """A server that nothing may ask, and what was asked of it."""
+    asked: list[str] = []
+
+    class Trap(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trap)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browsing(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]], window: Browser) -> Path:
+    folder = tmp_path_factory.mktemp("browsed") / "results"
+    questions = {
+        f"q{n}": Asked(
+            MATHS,
+            "42",
+            [Said(MATHS if (n + i) % 3 else r"\boxed{41}", reasoning="Hm. " * 50 + MATHS) for i in range(20)],
+            metadata={"level": 1 + n % 2, "subject": ["Algebra", "Geometry"][n % 2]},
+        )
+        for n in range(1, 9)
+    }
+    write_run(folder / "a", {"demo": SMALL, "sums": questions})
+    worse = {name: Asked(one.text, "42", [*one.said[5:], *[Said(r"\boxed{1}")] * 5]) for name, one in questions.items()}
+    write_run(folder / "b", {"sums": worse}, identity={"seed": 3})
+    url, _ = trap
+    texts = [text.replace("{url}", url) for text in [*PAYLOADS, *BOMBS]]
+    hostile = {
+        named(n, text): Asked(
+            text, text or "1", [Said(text, reasoning=text), Said(f"${text}$")], "text", {text[:99]: text}
+        )
+        for n, text in enumerate(texts)
+    }
+    write_run(folder / HOSTILE_RUN, {HOSTILE_BENCHMARK: hostile})
+    return folder.parent
+
+
+@pytest.fixture(scope="module")
+def viewer(results: Path) -> Iterator[Viewer]:
+    with viewing(results) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(window: Browser) -> Iterator[Browser]:
+    """The window at its usual size; whatever a test did, the page must not have complained."""
+    window.look(width=1280, dark=False)
+    window.complaints()
+    yield window
+    assert window.complaints() == []
+
+
+ALIVE = Path(__file__).with_name("alive.js").read_text(encoding="utf-8")
+HOSTILE_RUN = "<script>alert(1)<script>"
+HOSTILE_BENCHMARK = "<iframe onload=alert(1)>\u202e"
+PAGES = ["/", "/run/a/sums", "/run/a/sums?other=b", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1"]
+
+
+# --- every page ---
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_each_page_can_be_used_by_everyone_and_fits(
+    browser: Browser, viewer: Viewer, path: str, dark: bool, width: int
+) -> None:
+    try:
+        source = axe()
+    except NotInstalled as reason:
+        pytest.skip(f"axe-core is not here: {reason}")
+    browser.look(width=width, dark=dark)
+    browser.open(viewer, path)
+    for summary in browser.all("summary"):
+        browser.script("arguments[0].click()", summary)
+    browser.script(source)
+    found = browser.script(
+        "return axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
+        ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => [n.target, n.failureSummary])))"
+    )
+    assert found == []
+    assert browser.script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_says_where_it_is_and_survives_a_reload(browser: Browser, viewer: Viewer, path: str) -> None:
+    browser.open(viewer, path)
+    drawn = browser.text()
+    assert browser.path() == path
+    browser.driver.refresh()
+    browser.wait(lambda: browser.text() == drawn)
+
+
+# --- reading ---
+def test_a_reader_goes_from_the_runs_to_a_sample_by_keyboard(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer)
+    browser.wait(lambda: browser.all("a.row"))
+    browser.press("j", "j", "j")
+    assert "sums" in browser.script("return document.activeElement.getAttribute('href')")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: len(browser.all(".questions a.row")) == 8)
+    browser.press("j", "j", "k", "j")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: browser.path() == "/run/a/sums/q2/s0")
+    browser.wait(lambda: "Sample 0" in browser.text())
+    browser.press(Keys.ARROW_RIGHT)
+    browser.wait(lambda: "Sample 1" in browser.text())
+    browser.press("l", "h", "l")
+    browser.wait(lambda: browser.path().endswith("/s2") and "Sample 2" in browser.text())
+    browser.press("r", "w")
+    browser.wait(lambda: browser.one("details[data-key=reasoning]").get_attribute("open"))
+    browser.wait(lambda: "answer found by" in browser.text("details[data-key=why]"))
+    browser.press("k")
+    browser.wait(lambda: browser.path() == "/run/a/sums/q1/s0")
+    browser.press("u")
+    browser.wait(lambda: browser.path() == "/run/a/sums")
+    browser.wait(lambda: browser.all(".questions a.row"))
+    browser.press("?")
+    browser.wait(lambda: browser.one("#help").is_displayed())
+    browser.press(Keys.ESCAPE)
+    browser.press("/")
+    assert browser.script("return document.activeElement.name") == "text"
+    browser.press("j")  # in a field a letter is a letter
+    assert browser.script("return document.activeElement.value") == "j"
+    browser.driver.back()
+    browser.wait(lambda: browser.path() == "/run/a/sums/q1/s0")
+
+
+def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer, "/run/a/sums/q1/s1")
+    browser.wait(lambda: len(browser.all(".sample > .text .katex")) == 3)
+    assert "costs $5 and $7." in browser.text(".sample > .text")
+    assert browser.one(".sample > .text mark.answer math").get_attribute("textContent")
+    assert browser.script("return document.fonts.check('16px KaTeX_Main')")
+    browser.press("m")
+    browser.wait(lambda: browser.text(".sample > .text") == MATHS)
+    assert browser.text(".sample mark.answer") == "42"
+    assert browser.path() == "/run/a/sums/q1/s1?maths=off"
+
+
+def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer, "/run/a/sums")
+    ids = lambda: [one.text for one in browser.all(".questions .id")]  # noqa: E731
+    browser.wait(lambda: len(ids()) == 8)
+    browser.one("select[data-key='is.level']").send_keys("2")
+    browser.wait(lambda: ids() == ["q1", "q3", "q5", "q7"])
+    browser.one("input[data-key=find]").send_keys("q5")
+    browser.wait(lambda: ids() == ["q5"])
+    assert browser.path() == "/run/a/sums?is.level=2&find=q5"
+    browser.open(viewer, "/run/a/sums?sort=fraction&show=mixed")
+    fractions = browser.wait(lambda: [int(one.text.split()[0]) for one in browser.all(".fraction")])
+    assert fractions == sorted(fractions)
+    browser.open(viewer, "/run/a/demo?show=near")
+    browser.wait(lambda: ids() == ["q1"])
+    browser.open(viewer, "/run/a/demo?show=cut")
+    browser.wait(lambda: ids() == ["q2/odd id"])
+
+
+def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer, "/run/a/demo")
+    browser.one("input[name=text]").send_keys("halve", Keys.ENTER)
+    browser.wait(lambda: "1 found" in browser.text("#found"))
+    assert browser.text("#found mark") == "halve"
+    browser.one("#found a").click()
+    browser.wait(lambda: browser.path() == "/run/a/demo/q1/s0")
+    browser.wait(lambda: "Sample 0" in browser.text())
+
+
+def test_two_runs_are_picked_compared_and_read_side_by_side(browser: Browser, viewer: Viewer) -> None:
+    browser.open(viewer)
+    for name in ("a", "b"):
+        browser.one(f"input[aria-label='Compare {name}']").click()
+    browser.one("button[data-key='compare sums']").click()
+    browser.wait(lambda: browser.path() == "/compare/a/b/sums")
+    browser.wait(lambda: browser.all("circle"))
+    assert "seed" in browser.text("table")
+    n_all = len(browser.all("a.moved"))
+    browser.script("document.querySelector('circle').focus()")
+    browser.press(Keys.ENTER)
+    browser.wait(lambda: "at=" in browser.path() and 0 < len(browser.all("a.moved")) <= n_all)
+    browser.one("a.moved").click()
+    browser.wait(lambda: len(browser.all("section .sample")) == 2)
+    browser.press(Keys.ARROW_RIGHT)
+    browser.wait(lambda: browser.path().endswith("/s1"))
+    browser.wait(lambda: [one.text[:8] for one in browser.all("section .sample h2")] == ["Sample 1"] * 2)
+
+
+def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, viewer: Viewer, results: Path) -> None:
+    run = write_run(results / "results" / "hand")
+    browser.open(viewer, "/run/hand/demo/q1/s1")
+    browser.one("details[data-key=correct] summary").click()
+    browser.one("form.correct input[name=who]").clear()
+    browser.one("form.correct input[name=who]").send_keys("Ada <b>")
+    browser.one("form.correct textarea").send_keys("<img src=x onerror=alert(1)>")
+    browser.one("form.correct button").click()
+    browser.wait(lambda: "by hand; the grader said wrong" in browser.text(".sample h2"))
+    browser.wait(lambda: "correct by Ada <b> at " in browser.text("details[data-key=correct]"))
+    (said,) = overrides.read(run.benchmark("demo"))
+    assert (said.verdict, said.who, said.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")
+    browser.open(viewer, "/run/hand/demo")
+    note = browser.wait(lambda: [one.text for one in browser.all(".note") if "by hand" in one.text])
+    assert "1 verdict corrected by hand: 50.00 % with them, 33.33 % without. The score above is without." in note[0]
+    browser.open(viewer)
+    browser.wait(lambda: "1 by hand: 50.0 %" in browser.text())
+
+
+def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    run = write_run(
+        results / "results" / "going", {"demo": {"q": Asked("?", "42", [Said("1", reasoning="hm"), Said("2")])}}
+    )
+    browser.open(viewer, "/run/going/demo/q/s0")
+    browser.one("details[data-key=reasoning] summary").click()
+    browser.script("document.querySelector('[data-key=s1]').focus()")
+    append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{42}"))])
+    browser.wait(lambda: len(browser.all(".samples a")) == 3)
+    score_run(run, Grading())
+    browser.wait(lambda: [one.text for one in browser.all(".samples a")] == ["✗", "✗", "✓"])
+    assert browser.script("return document.activeElement.dataset.key") == "s1"
+    assert browser.one("details[data-key=reasoning]").get_attribute("open")
+    browser.open(viewer, "/")
+    write_run(results / "results" / "late")
+    browser.wait(lambda: "late" in browser.text())
+
+
+# --- hostile texts ---
+def test_hostile_texts_are_shown_and_do_nothing(
+    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[str]]
+) -> None:
+    url, asked = trap
+    base = f"/run/{quote(HOSTILE_RUN, safe='')}/{quote(HOSTILE_BENCHMARK, safe='')}"
+    browser.open(viewer, "/")
+    browser.open(viewer, base)
+    browser.wait(lambda: len(browser.all(".questions a.row")) == len(PAYLOADS) + len(BOMBS))
+    for number, text in enumerate([text.replace("{url}", url) for text in [*PAYLOADS, *BOMBS]]):
+        question = quote(named(number, text), safe="")
+        for index in (0, 1):
+            browser.open(viewer, f"{base}/{question}/s{index}")
+            browser.wait(lambda: browser.all(".sample"))
+            for summary in browser.all("summary"):
+                browser.script("arguments[0].click()", summary)
+            assert alive(browser) == []
+    browser.wait(lambda: browser.script("return document.readyState") == "complete")
+    assert asked == []
+
+
+def alive(browser: Browser) -> list[str]:
+    """Whatever of a foreign text has become more than text."""
+    found: list[str] = browser.script(ALIVE)
+    return found
+
+
+@pytest.mark.parametrize(
+    "payload", [p for p in PAYLOADS if p.isprintable() and p.isascii() and "$" not in p and "\\" not in p]
+)
+def test_a_hostile_text_reads_as_it_was_written(
+    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[str]], payload: str
+) -> None:
+    text = payload.replace("{url}", trap[0])
+    number = PAYLOADS.index(payload)
+    place = "/".join(
+        quote(part, safe="") for part in ("run", HOSTILE_RUN, HOSTILE_BENCHMARK, named(number, text), "s0")
+    )
+    browser.open(viewer, f"/{place}")
+    browser.wait(lambda: browser.text(".sample > .text") == text)
+
+
+def test_acting_characters_are_seen(browser: Browser, viewer: Viewer, results: Path) -> None:
+    text = "a\x1b[2Jb\u202egnp.exe\u2066c\x00d\u2028e\ud800f\x85g\n\ttail"
+    write_run(results / "results" / "acting", {"demo": {name: Asked("?", "1", [Said(text)]) for name in ("q", text)}})
+    browser.open(viewer, "/run/acting/demo")
+    browser.wait(lambda: len(browser.all(".questions a.row")) == 2)
+    browser.open(viewer, "/run/acting/demo/q/s0")
+    shown = r"a\x1b[2Jb\u202egnp.exe\u2066c\x00d\u2028e\ud800f\x85g" + "\n\ttail"
+    browser.wait(lambda: browser.text(".sample > .text") == shown)
+
+
+def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    text = "x" * 5_000_000 + "$y$" * 2_000_000 + r" so $\boxed{42}$"
+    write_run(results / "results" / "long", {"demo": {"q": Asked("?", "42", [Said(text, reasoning=text)])}})
+    browser.open(viewer, "/run/long/demo/q/s0")
+    browser.wait(lambda: "characters left out here" in browser.text(".sample > .text"))
+    assert browser.text(".sample mark.answer")
+    browser.press("r")
+    browser.wait(lambda: "characters left out here" in browser.text("details[data-key=reasoning]"))
+    browser.wait(lambda: browser.script("return document.documentElement.scrollWidth") <= 1280)
+
+
+def test_an_ended_viewer_is_said(browser: Browser, results: Path) -> None:
+    with viewing(results) as running:
+        browser.open(running, "/run/a/sums")
+    browser.wait(lambda: "does not answer" in browser.text("#state"))
+    browser.driver.get("about:blank")
+    assert browser.complaints()  # of the refused connections, which are no fault of the page
