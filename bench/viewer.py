@@ -121,6 +121,7 @@ def evict(path: Path) -> None:
 def open_and_read(path: Path, *, cold: bool) -> None:
     """Open the run as the viewer does, read samples at random, search; one line a figure."""
     from harness.viewer.library import OpenBenchmark
+    from harness.viewer.pages import benchmark_page
     from harness.viewer.search import search
 
     folder = RunFolder(path)
@@ -130,10 +131,17 @@ def open_and_read(path: Path, *, cold: bool) -> None:
             if file.exists():
                 evict(file)
     label = "cold" if cold else "warm"
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), time.process_time()
     opened = OpenBenchmark(place, Manifest.load(folder).benchmarks[BENCHMARK])
     opened.refresh()
-    print(f"{label}: open {time.perf_counter() - begun:.2f} s, {opened.offsets.n_samples} samples")
+    spent = time.perf_counter() - begun
+    print(
+        f"{label}: open {spent:.2f} s ({time.process_time() - used:.2f} s of CPU), {opened.offsets.n_samples} samples"
+    )
+    begun, used = time.perf_counter(), time.process_time()
+    n_rows = len(benchmark_page(opened).questions)
+    spent = time.perf_counter() - begun
+    print(f"{label}: list of {n_rows} questions {spent:.2f} s ({time.process_time() - used:.2f} s of CPU)")
     chance = random.Random(1)
     keys = [key for key, _ in opened.offsets.in_file_order()]
     took = []

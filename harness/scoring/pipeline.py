@@ -16,7 +16,7 @@ from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
-from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, questions, read_samples
+from harness.runs import BenchmarkFolder, JournalReport, Manifest, RunFolder, grades, overrides, questions, read_samples
 from harness.runs.safe_open import open_for_reading, refuse_link
 from harness.scoring.by_endpoint import Origins
 from harness.scoring.cut_text import accuracy_of_cut_text, cut
@@ -147,10 +147,28 @@ def publish(graded: GradedBenchmark) -> Score:
             for one in score.budgets
         )
         score = msgspec.structs.replace(score, budgets=budgets)
+    score = _beside_overrides(graded, score)
     grades.write(graded.folder, graded.grades)
     refuse_link(graded.folder.scores)
     write_atomically(graded.folder.scores, codec.pretty(score))
     return score
+
+
+def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
+    """The same score, with what it would be if verdicts corrected by hand counted."""
+    corrected = overrides.apply(graded.grades, overrides.in_force(overrides.read(graded.folder)))
+    n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(graded.grades, corrected, strict=True))
+    if n == 0:
+        return score
+    other = score_benchmark(graded.questions, corrected, graded.samples)
+    share = "unknown" if other.accuracy is None else f"{100 * other.accuracy:.2f} %"
+    said = (
+        f"{n} verdict{'' if n == 1 else 's'} corrected by hand (overrides.jsonl); the accuracy would be {share} with "
+        f"{'it' if n == 1 else 'them'}, this score is without"
+    )
+    return msgspec.structs.replace(
+        score, accuracy_overridden=other.accuracy, n_overridden=n, warnings=(*score.warnings, said)
+    )
 
 
 def _grade_benchmark(

@@ -83,6 +83,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     mean_completion_tokens: over the n_tokens_known samples whose server stated them.
     accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
     asked for. It is no score: it says what the budget cost.
+    n_overridden: verdicts that a person corrected; accuracy_overridden: the accuracy if these counted, which they do
+    nowhere else in this score; None without any.
     accuracy_finished: accuracy among the samples that max_tokens did not cut. tokens: how many, of right and wrong
     samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown.
     breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
@@ -129,6 +131,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     workload: Workload | None = None
     accuracy_from_reasoning: float | None = None
+    n_overridden: int = 0
+    accuracy_overridden: float | None = None
     graders: tuple[str, ...] = ()
     verifier_errors: tuple[str, ...] = ()
     near_misses: dict[NearMiss, int] = {}

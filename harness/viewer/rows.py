@@ -127,7 +127,7 @@ def question_row(benchmark: OpenBenchmark, number: int, question: Question) -> Q
     correct = sum(row.verdict == "correct" for row in graded)
     tokens = [row.tokens for row in rows if row.tokens is not None]
     first = next(iter(votes(rows)), None)
-    text = text_of(question)
+    text = question.messages[-1].content if question.messages else question.prompt  # after examples and instructions
     return QuestionRow(
         number=number,
         id=question.question_id,

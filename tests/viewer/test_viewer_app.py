@@ -13,6 +13,7 @@ import pytest
 
 from harness.core.records import Key
 from harness.runs import RunFolder, overrides, read_samples
+from harness.scoring import score_file
 from harness.scoring.pipeline import Grading, score_run
 from tests.system.command import harness
 from tests.viewer.running import Viewer, viewing
@@ -286,6 +287,14 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert (
         "by hand: correct (the grader said wrong), by Ada" in harness(by_hand.path.parent, "show", "hand", "q1:1").out
     )
+    scored = harness(by_hand.path.parent, "score", "hand")
+    assert (
+        "1 verdict corrected by hand (overrides.jsonl); the accuracy would be 50.00 % with it"
+        in scored.out + scored.err
+    )
+    score = score_file.read(by_hand.benchmark("demo"))
+    assert score is not None
+    assert (score.accuracy, score.accuracy_overridden) == (pytest.approx(1 / 3), pytest.approx(0.5))
     client.post("/api/override", json=correction(verdict=None, why="I was wrong"), headers=WRITES)
     page = client.get("/api/benchmark", params=asked).json()["standing"]
     assert (page["n_overridden"], page["accuracy_overridden"]) == (0, None)

@@ -57,7 +57,7 @@ export function compare({ query, first, second, benchmark, set, go }) {
 
 function difference(paired) {
   // the server compares A with B; the page tells B − A
-  const points = (value) => `${value > 0 ? "+" : ""}${(100 * value).toFixed(1)}`;
+  const points = (value) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
   const interval = (one) => (one === null ? "unknown" : `${points(-one[1])} to ${points(-one[0])}`);
   return h("p", { class: "headline" }, `A ${percent(paired.first_accuracy, 1)} %, B ${percent(paired.second_accuracy, 1)} % over ${count(paired.n_questions)} questions: `,
     h("strong", {}, `${points(-paired.difference)} points`), ` · 95 %: ${interval(paired.sampling_interval)} if both ran again, ${interval(paired.question_interval)} on other questions of the kind`);

@@ -2,6 +2,7 @@
 import { acts, foreign, h } from "./dom.js";
 
 const MAX_FORMULA = 2000; // characters; a longer one stays text
+const MAX_FORMULAS = 5000; // of one text; the rest stays as it was written
 const MAX_ELEMENTS = 5000; // of one typeset formula
 const MAX_DEPTH = 200; // elements within each other; deeper ones stall or crash a browser's layout
 const PAIRS = [
@@ -38,6 +39,7 @@ export function pieces(text) {
     if (formula.from > done) found.push({ from: done, to: formula.from });
     found.push(formula);
     at = done = formula.to;
+    if (found.length > 2 * MAX_FORMULAS) break;
   }
   if (done < text.length) found.push({ from: done, to: text.length });
   return found;

@@ -59,9 +59,10 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
 /** What was asked, with options, reference and metadata. */
 export function questionText(question, { maths }) {
   const metadata = Object.entries(question.metadata);
+  const before = question.messages.slice(0, -1); // examples, a system prompt
   return [
-    question.messages.length ? question.messages.map((message) => [
-      question.messages.length > 1 ? h("p", { class: "quiet" }, foreign(message.role)) : null, rendered(message.content, { maths })]) : rendered(question.prompt, { maths }),
+    before.length ? h("details", { "data-key": "before" }, h("summary", {}, `${before.length} messages before`), lazily(() => h("div", {}, before.map((message) => [h("p", { class: "quiet" }, foreign(message.role)), rendered(message.content, { maths })])))) : null,
+    rendered(question.messages.at(-1)?.content ?? question.prompt, { maths }),
     h("dl", { class: "facts" },
       h("div", {}, h("dt", {}, question.references.length > 1 ? "references" : "reference"), h("dd", {}, h("b", {}, foreign(question.references.join("  or  "))))),
       h("div", {}, h("dt", {}, "kind"), h("dd", {}, question.kind)),
