@@ -79,11 +79,16 @@ def _cards(wanted: tuple[str, ...]) -> bool:
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run, report, and say whether something is damaged."""
-    from harness.runs import Manifest, RunFolder, read_samples
+    from harness.runs import Manifest, RunFolder, questions, read_samples
 
     folder = RunFolder.open(path)
     damaged = False
-    for name in Manifest.load(folder).benchmarks:
+    for name, record in Manifest.load(folder).benchmarks.items():
+        try:
+            questions.read_planned(folder.benchmark(name), record)
+        except StoreError as error:
+            click.echo(f"  {visible(str(error))}")
+            damaged = True
         reader = read_samples(folder.benchmark(name))
         n = sum(1 for _ in reader)
         report = reader.report

@@ -110,6 +110,8 @@ class Session:
             rows += [o for o in mine if o.question_id not in self._missing[name]]
         if rows:
             self._check_context({o.benchmark for o in rows}, context_of)
+        for name, chosen in self._sets.items():
+            self._note_questions(name, chosen)
         self._manifest.save(self._folder)
         for name, chosen in self._sets.items():
             stored_questions.write(self._folder.benchmark(name), chosen.questions)
@@ -163,6 +165,13 @@ class Session:
                 **({} if chosen.publish else {"publish_questions": False}),
             },
         )
+
+    def _note_questions(self, name: str, chosen: QuestionSet) -> None:
+        """The manifest says which questions the file will hold, so that scoring sees whether they are those."""
+        asked = stored_questions.merged(self._folder.benchmark(name), chosen.questions)
+        record = self._manifest.benchmarks[name]
+        settings = {**record.settings, stored_questions.DIGEST: stored_questions.digest_of(asked)}
+        self._manifest = self._manifest.extend(name, msgspec.structs.replace(record, settings=settings))
 
     def _recorded_fit(self, name: str) -> int | None:
         known = self._manifest.benchmarks.get(name)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.core.checksums import digest
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.core.records import Question
 from harness.runs.jsonl import read_lines, write_lines
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.manifest import BenchmarkRecord
+
+DIGEST = "questions_digest"
+"""The setting of a benchmark's record that holds `digest_of` its file."""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
 
-def write(folder: BenchmarkFolder, questions: Iterable[Question]) -> None:
-    """Store `questions`, and keep those already there that are not among them: their samples still count.
+def merged(folder: BenchmarkFolder, questions: Iterable[Question]) -> list[Question]:
+    """`questions`, and those of the file that are not among them: their samples still count.
 
-    Raises `StoreError` when two have one id, when one differs from what was asked before, or the disk refuses.
+    Raises `StoreError` when two have one id, or when one differs from what was asked before.
     """
     asked = {question.question_id: question for question in read(folder)} if folder.questions.exists() else {}
     wanted: dict[str, Question] = {}
@@ -28,11 +33,36 @@ def write(folder: BenchmarkFolder, questions: Iterable[Question]) -> None:
         if before.prompt_digest != question.prompt_digest or before.references != question.references:
             raise StoreError(f"{name} is not as it was when this run began. Use another run folder.")
         wanted[question.question_id] = question
-    merged = {**wanted, **{name: question for name, question in asked.items() if name not in wanted}}
-    if list(merged.items()) != list(asked.items()):
-        write_lines(folder.questions, merged.values())
+    return [*wanted.values(), *(question for name, question in asked.items() if name not in wanted)]
+
+
+def write(folder: BenchmarkFolder, questions: Iterable[Question]) -> None:
+    """Store what `merged` makes of `questions`. Raises `StoreError` as it does, or when the disk refuses."""
+    together = merged(folder, questions)
+    if not folder.questions.exists() or together != read(folder):
+        write_lines(folder.questions, together)
 
 
 def read(folder: BenchmarkFolder) -> list[Question]:
     """The questions in the order stored. Raises `StoreError` for a missing, damaged or newer file."""
     return read_lines(folder.questions, Question, _REMEDY)
+
+
+def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> list[Question]:
+    """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and where the file is not the one that
+    the run wrote; a record of an older version does not say, and then only a planned question that is missing shows it.
+    """
+    stored = read(folder)
+    chosen = record.plan.question_ids
+    by_id = {question.question_id: question for question in stored}
+    lost = [question_id for question_id in chosen or () if question_id not in by_id]
+    known = digest_of(stored)
+    if lost or record.settings.get(DIGEST, known) != known:
+        what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
+        raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
+    return stored if chosen is None else [by_id[question_id] for question_id in chosen]
+
+
+def digest_of(questions: Iterable[Question]) -> str:
+    """Digest of what was asked and what counts as right, in any order."""
+    return digest(sorted([q.question_id, q.prompt_digest, list(q.references), list(q.choices)] for q in questions))

@@ -99,11 +99,7 @@ def grade_run(
         raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
     for name, record in manifest.benchmarks.items():
         place = folder.benchmark(name)
-        asked = questions.read(place)
-        chosen = record.plan.question_ids
-        if chosen is not None:
-            by_id = {question.question_id: question for question in asked}
-            asked = [by_id[question_id] for question_id in chosen if question_id in by_id]
+        asked = questions.read_planned(place, record)
         origins, stopwatch, counter, ledger = Origins(), Stopwatch(), TokenCounter(), Ledger()
         found, report = _grade_benchmark(place, asked, grading, on_graded, (origins, stopwatch, counter, ledger))
         keys = [grade.key for grade in found if grade.sample_index < record.plan.samples]

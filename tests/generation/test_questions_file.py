@@ -1,0 +1,80 @@
+"""What is scored is what was asked: a questions file that was cut or edited after the run is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.core.errors import StoreError
+from harness.generation.settings import RunSettings
+from harness.runs import Manifest, RunFolder, questions
+from harness.scoring.pipeline import Grading, score_run
+from tests.faults.server import FaultServer, completion
+from tests.generation.small_runs import question_set, run, run_settings
+from tests.system.command import harness
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> RunSettings:
+    """A finished run of 20 questions."""
+    with FaultServer(lambda _: completion(r"\boxed{1}")) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
+        assert run(settings, question_set(tmp_path, 20)).complete
+    return settings
+
+
+def test_a_whole_file_is_scored_in_any_order_of_its_lines(settings: RunSettings, tmp_path: Path) -> None:
+    path = RunFolder(settings.out).benchmark("sums").questions
+    path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
+    (score,) = score_run(RunFolder(settings.out), Grading())
+    assert (score.n_questions, score.n_samples) == (20, 20)
+    assert harness(tmp_path, "doctor", "run").code == 0
+
+
+@pytest.mark.parametrize("lines", [7, 19])
+def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(
+    settings: RunSettings, tmp_path: Path, lines: int
+) -> None:
+    folder = RunFolder(settings.out)
+    path = folder.benchmark("sums").questions
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+    with pytest.raises(StoreError, match=rf"its {lines} questions are not those of the manifest\. Remove the file"):
+        score_run(folder, Grading())
+    done = harness(tmp_path, "doctor", "run")
+    assert (done.code, "changed after the run wrote it" in done.out) == (3, True)
+    path.unlink()
+    assert run(settings, question_set(tmp_path, 20)).complete
+    assert score_run(folder, Grading())[0].n_questions == 20
+
+
+def test_an_edited_reference_is_refused(settings: RunSettings) -> None:
+    path = RunFolder(settings.out).benchmark("sums").questions
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    question = json.loads(first)
+    question["references"] = ["2"]
+    path.write_bytes(json.dumps(question).encode() + b"\n" + b"".join(rest))
+    with pytest.raises(StoreError, match="changed after the run wrote it"):
+        score_run(RunFolder(settings.out), Grading())
+
+
+def test_a_run_of_an_older_version_says_no_digest_and_is_scored(settings: RunSettings) -> None:
+    folder = RunFolder(settings.out)
+    manifest = Manifest.load(folder)
+    record = manifest.benchmarks["sums"]
+    told = {name: value for name, value in record.settings.items() if name != questions.DIGEST}
+    assert told != record.settings
+    old = msgspec.structs.replace(record, settings=told)
+    msgspec.structs.replace(manifest, benchmarks={"sums": old}).save(folder)
+    assert score_run(folder, Grading())[0].n_questions == 20
+
+
+def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Path) -> None:
+    with FaultServer(lambda _: completion(r"\boxed{1}")) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
+        for limit in (3, 5, 2):
+            assert run(settings, question_set(tmp_path, 9, limit=limit)).complete
+            assert score_run(RunFolder(settings.out), Grading())[0].n_questions == limit
+    assert len(questions.read(RunFolder(settings.out).benchmark("sums"))) == 5
