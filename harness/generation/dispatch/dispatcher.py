@@ -253,6 +253,7 @@ class Dispatcher:
                 self._again(task, failure)
             case "chance":
                 self._lanes.failed(flight.ticket, failure)
+                self._scheduler.steer_away(task)
                 after, why = self._retries.failed(task, failure)
                 if after is None:
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)

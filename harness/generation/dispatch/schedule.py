@@ -12,6 +12,7 @@ round was refused. A faster endpoint takes the longest; a clearly slower one tak
 would finish after the faster ones have drained the queue. Never is one sample asked twice at a time: keeping the first
 answer would favour short ones. Of questions about equally urgent, an endpoint takes one whose prompt it has seen, if
 prompts are long: its prefix cache spares it the prompt.
+A sample that an endpoint broke is asked elsewhere first.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ class Scheduler:
         self._endpoints = [_Speed() for _ in range(n_endpoints)]
         self._running: dict[Task, _Running] = {}
         self._returned: deque[Task] = deque()
+        self._broken_by: dict[Task, set[int]] = {}
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
         self._known: dict[str, list[float]] = {q.benchmark: [0.0, 0] for q in self._questions}
         self._known_of_all: list[float] = [0.0, 0]
@@ -153,12 +155,7 @@ class Scheduler:
 
         probe: the endpoint may be down, so a question that has failed least goes, in case it is the question's fault.
         """
-        if probe:
-            task = self._probe()
-        elif self._returned:
-            task = self._returned.popleft()
-        else:
-            task = self._from_wave(endpoint)
+        task = self._probe() if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
         if task is not None:
             self._running[task] = _Running(self._place[task.benchmark, task.question_id], endpoint, self._clock())
             self._endpoints[endpoint].running.add(task)
@@ -168,6 +165,7 @@ class Scheduler:
     def finish(self, task: Task, tokens: float) -> None:
         """`task` is done with `tokens` completion tokens."""
         running = self._end(task)
+        self._broken_by.pop(task, None)
         self._endpoints[running.endpoint].observe(self._clock() - running.started, tokens)
         question = self._questions[running.question]
         question.known_tokens += tokens
@@ -184,9 +182,14 @@ class Scheduler:
         self._questions[self._end(task).question].n_returned += 1
         self._returned.append(task)
 
+    def steer_away(self, task: Task) -> None:
+        """The endpoint that has `task` broke it: it is asked elsewhere, while another endpoint has not tried it."""
+        self._broken_by.setdefault(task, set()).add(self._running[task].endpoint)
+
     def drop(self, task: Task) -> None:
         """`task` is not asked again in this run; it stays owed."""
         self._end(task)
+        self._broken_by.pop(task, None)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """No further sample of this question is handed out; returns those that were waiting."""
@@ -263,6 +266,15 @@ class Scheduler:
             for question in pending:
                 question.wave = int(question.waiting[0] == number)
             yield
+
+    def _from_returned(self, endpoint: int) -> Task | None:
+        """The first one that `endpoint` has not broken, or that is left to it."""
+        up = {place for place, speed in enumerate(self._endpoints) if speed.available}
+        for task in self._returned:
+            if endpoint not in (broken_by := self._broken_by.get(task, ())) or up.issubset(broken_by):
+                self._returned.remove(task)
+                return task
+        return None
 
     def _from_wave(self, endpoint: int) -> Task | None:
         while self._n_waiting:
