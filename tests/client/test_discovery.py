@@ -20,7 +20,7 @@ from harness.client.facts.discovery import (
 )
 from harness.client.facts.page import NoAnswer
 from harness.core.errors import ServerError
-from tests.faults.server import CLOSE, STALL, FaultServer, Request, Step, http, models
+from tests.faults.server import CLOSE, STALL, FaultServer, Pause, Request, Step, http, models
 
 KEY = "sk-canary-0123456789"
 
@@ -161,3 +161,33 @@ def test_a_unix_socket_is_asked_and_one_where_nobody_listens_is_told_and_closed(
             list_models(Endpoint.parse(f"unix:{tmp_path}/none.sock"))
         gc.collect()
     assert leaks == []
+
+
+def endless(*again: Step) -> Any:
+    def answer(_: Request) -> Iterable[Step]:
+        while True:
+            yield from again
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n", Pause(0.02)),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 2000,),
+        (b"HTTP/1.1 200 OK\r\n", Pause(0.05), b"X-A: 1\r\n", Pause(0.05), b"X-B: 1\r\n", Pause(30)),
+        (b"HTTP/1.1 200 OK\r\n\r\n[", Pause(0.05)),
+    ],
+)
+def test_a_look_at_a_server_ends_whatever_it_sends(again: tuple[Step, ...]) -> None:
+    with FaultServer(endless(*again)) as server:
+        with pytest.raises(ServerError):
+            list_models(Endpoint.parse(server.base_url), timeout=0.3)
+
+
+def test_a_list_of_very_many_models_is_read_and_a_wrong_name_told(serve: Any) -> None:
+    endpoint = serve({"/v1/models": models(*(f"model-{n}" for n in range(100_000)), max_model_len=9)})
+    assert find_model(endpoint, "model-99999") == ModelInfo("model-99999", 9)
+    with pytest.raises(ServerError, match=r"does not serve modle-1; it has .* and 99992 more\. Did you mean model-1"):
+        find_model(endpoint, "modle-1")

@@ -22,6 +22,9 @@ from harness.core.wording import option
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 _SHOWN_MODELS = 8
+_COMPARED_MODELS = 10_000
+"""Listed names that a misspelt one is compared with: 0.1 s."""
+
 Pages = dict[str, dict[str, Any]]
 """A server's own pages by path, as they were read; handed from one question to the next, so that none is read twice."""
 
@@ -93,7 +96,7 @@ def find_model(
         if len(models) == 1:
             return models[0]
         raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with {option('model')}")
-    near = near_names(model, known)
+    near = near_names(model, list(known)[:_COMPARED_MODELS])
     raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 

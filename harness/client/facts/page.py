@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import socket
 import ssl
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import httpx
 
@@ -25,12 +28,34 @@ class NoAnswer(ServerError):
     """Nobody answers at the address, at present; what an address that is merely wrong looks like, too."""
 
 
+WHOLE_PAGE = 2.5
+"""Times the timeout of a step that a page may take in all, its attempts included: a server can make steps without end
+(interim replies, a header now and then)."""
+
+
 def get(endpoint: Endpoint, url: str, *, timeout: float, ca_file: Path | None = None) -> tuple[int, bytes]:
     """(status, body up to its bound) of a GET of `url`, a page of `endpoint`.
 
-    timeout: seconds to connect, between two reads, and for the body. A redirect is an error. Raises `ServerError`,
-    `NoAnswer` where nobody answers.
+    timeout: seconds to connect, between two reads, and for the body; `WHOLE_PAGE` times that for everything. A redirect
+    is an error. Raises `ServerError`, `NoAnswer` where nobody answers.
     """
+    answer: Future[tuple[int, bytes]] = Future()
+    # What the library waits for in there has no end of its own; the thread is left behind, and ends with the process.
+    Thread(target=_into, args=(answer, endpoint, url, timeout, ca_file), daemon=True, name="page").start()
+    try:
+        return answer.result(WHOLE_PAGE * timeout)
+    except TimeoutError:
+        raise NoAnswer(f"{url} does not come to an end of its answer within {WHOLE_PAGE * timeout:g} s") from None
+
+
+def _into(answer: Future[tuple[int, bytes]], *asked: Any) -> None:
+    try:
+        answer.set_result(_get(*asked))
+    except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
+        answer.set_exception(error)
+
+
+def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) -> tuple[int, bytes]:
     secrets = secrets_of(endpoint)
     address = host_and_port(endpoint.base_url)
     proxy = proxy_for(endpoint)
