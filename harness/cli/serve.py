@@ -97,6 +97,10 @@ def status() -> None:
         (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
         for one in servers.status()
     ]
+    for path in servers.unreadable():
+        terminal.warn(
+            f"{visible(str(path))} is no state file of ours: its server may be running unseen (log beside it)"
+        )
     if not rows:
         click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
         return

@@ -24,6 +24,11 @@ def status() -> list[ServerState]:
     return state.read_all()
 
 
+def unreadable() -> list[Path]:
+    """Files in the place of a server's state that cannot be read as one: that server may be running unseen."""
+    return state.unreadable()
+
+
 def find(name: str | None = None) -> ServerState:
     """The one running server, or the one called `name`; raises LaunchError that names those there are."""
     ready = [one for one in status() if one.status == "ready"]

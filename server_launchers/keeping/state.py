@@ -7,8 +7,10 @@ variable's value stands in it.
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import shlex
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -20,6 +22,9 @@ import msgspec
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import processes
+
+MAX_STATE_BYTES = 16 * 1024 * 1024
+"""Longest state file that is read."""
 
 _HIDDEN = "HIDDEN"
 _SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
@@ -100,7 +105,8 @@ class ServerState(msgspec.Struct, frozen=True):
 
 
 def servers_folder() -> Path:
-    """The folder of state files and logs, created when it is not there."""
+    """The folder of state files and logs, created when it is not there. Raises `LaunchError` for one of another user:
+    what stands in it names processes to end and commands to run."""
     folder = state_folder() / "servers"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -108,6 +114,10 @@ def servers_folder() -> Path:
         raise LaunchError(
             f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
         ) from None
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        whose = "is a link" if stat.S_ISLNK(found.st_mode) else f"belongs to the user with the number {found.st_uid}"
+        raise LaunchError(f"{folder} {whose}, so its state is not to be trusted; HARNESS_STATE names another folder")
     return folder
 
 
@@ -117,25 +127,41 @@ def path_of(name: str) -> Path:
 
 
 def read(path: Path) -> ServerState | None:
-    """The state in `path`; None where it is gone or not one of ours."""
+    """The state in `path`; None where it is gone or not one of ours: a link, another user's, no state file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ServerState, dec_hook=lambda kind, text: kind(text))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                return None
+            data = file.read(MAX_STATE_BYTES + 1)
+        return msgspec.json.decode(data, type=ServerState, dec_hook=lambda kind, text: kind(text))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def unreadable() -> list[Path]:
+    """Files where a server's state should stand and does not: the server itself may be running."""
+    return [path for path in _files() if read(path) is None and path.is_file()]
+
+
+def _files() -> list[Path]:
+    return sorted(servers_folder().glob("[!.]*.json"))
 
 
 def write(state: ServerState) -> None:
     """Replace the state file of this server in one step."""
     path = path_of(state.name)
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(state, enc_hook=str), indent=1))
+    temporary.unlink(missing_ok=True)  # it may be a link, which must not be written through
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(state, enc_hook=str), indent=1))
     temporary.replace(path)
 
 
 def read_all() -> list[ServerState]:
     """All servers that are remembered, oldest first; one whose processes are all gone says `exited`."""
     found = []
-    for path in sorted(servers_folder().glob("[!.]*.json")):
+    for path in _files():
         state = read(path)
         if state is not None:
             if state.status != "exited" and not state.running:

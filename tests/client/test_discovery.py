@@ -181,9 +181,8 @@ def endless(*again: Step) -> Any:
     ],
 )
 def test_a_look_at_a_server_ends_whatever_it_sends(again: tuple[Step, ...]) -> None:
-    with FaultServer(endless(*again)) as server:
-        with pytest.raises(ServerError):
-            list_models(Endpoint.parse(server.base_url), timeout=0.3)
+    with FaultServer(endless(*again)) as server, pytest.raises(ServerError):
+        list_models(Endpoint.parse(server.base_url), timeout=0.3)
 
 
 def test_a_list_of_very_many_models_is_read_and_a_wrong_name_told(serve: Any) -> None:
