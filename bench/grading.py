@@ -34,7 +34,7 @@ from harness.core.records import Grade, GradeRules, Key, Question, Sample, Timin
 from harness.grading.compare import equivalence
 from harness.grading.find.extract import extract
 from harness.grading.processes.pool import grade_all
-from harness.grading.second.second_opinion import math_verify
+from harness.grading.second.second_opinion import second_verdicts
 
 SPEED_ROWS = 4_000
 SPEED_CHARS = 100_000
@@ -142,7 +142,7 @@ def main() -> None:
 
 def _second(python: str, questions: dict[str, Question], samples: list[Sample]) -> dict[Key, bool | None] | None:
     try:
-        return math_verify(questions, samples, python=python)
+        return second_verdicts("math-verify", questions, samples, python=python)
     except UsageError as error:
         say(f"{error}\n\n")
         return None
@@ -234,7 +234,7 @@ def _throughput(data: Path, python: str | None) -> None:
         if python is not None:
             some = [codec.decode(line, Sample) for line in lines[:: len(lines) // SECOND_ROWS]]
             before = _processor()
-            math_verify(questions, some, python=python)
+            second_verdicts("math-verify", questions, some, python=python)
             theirs = (_processor() - before) * count / len(some)
             say(f"; Math-Verify {theirs:.0f} s (from {len(some)} of them); ratio {theirs / ours:.0f}")
         say("\n")

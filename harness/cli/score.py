@@ -54,7 +54,9 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option(
     "--cut-text", is_flag=True, help="Also grade what longer replies had come to at smaller budgets of tokens."
 )
-@click.option("--also", type=click.Choice(["math-verify"]), help="Grade a second time by this grader, and compare.")
+@click.option(
+    "--also", type=click.Choice(["math-verify", "sympy"]), help="Grade a second time by this grader, and compare."
+)
 @click.option(
     "--also-python",
     type=click.Path(exists=True, dir_okay=False),
@@ -161,7 +163,7 @@ def _second_opinion(path: Path, name: str, python: str | None, *, stderr: bool) 
     for benchmark in Manifest.load(run).benchmarks:
         folder = run.benchmark(benchmark)
         asked = {question.question_id: question for question in questions.read(folder)}
-        theirs = second_opinion.math_verify(asked, read_samples(folder), python=python or sys.executable)
+        theirs = second_opinion.second_verdicts(name, asked, read_samples(folder), python=python or sys.executable)
         found = second_opinion.agreement(grades.read(folder), theirs)
         ours, other = 100 * found.accuracy_ours, 100 * found.accuracy_theirs
         click.echo(f"{visible(benchmark)}: rules {ours:.1f} %, {name} {other:.1f} %", err=stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import venv
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
 from harness.grading.processes.pool import verdict_on
-from harness.grading.second.second_opinion import agreement, math_verify
+from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample
 
@@ -112,7 +113,7 @@ def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part(
     questions = {"q": question("5")}
     texts = ["it is 5", "it is 6", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
     samples = [sample(text, index=place) for place, text in enumerate(texts)]
-    verdicts = math_verify(questions, samples, deadline_s=1.0)
+    verdicts = second_verdicts("math-verify", questions, samples, deadline_s=1.0)
     assert list(verdicts.values()) == [True, False, None, None, True, False, False]
 
 
@@ -122,7 +123,7 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
     samples = [sample(t, name="a", index=i) for i, t in enumerate(["\\boxed{5} no 6", "is 5", "is 5", "is 5"])]
     samples += [sample("\\boxed{5} no 6", name="b", index=0)]
     grades: list[Grade] = [grade(questions[s.question_id], s) for s in samples]
-    found = agreement(grades, math_verify(questions, samples))
+    found = agreement(grades, second_verdicts("math-verify", questions, samples))
     assert found.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}
     assert (found.accuracy_ours, found.accuracy_theirs) == (1.0, 0.375)
     assert [(d.question_id, d.effect) for d in found.disagreements] == [("b", 0.5), ("a", 0.125)]
@@ -131,9 +132,48 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
 def test_second_opinion_without_the_library_says_what_to_install(tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", symlinks=True)
     with pytest.raises(UsageError, match="pip install math-verify"):
-        math_verify({}, [], python=str(tmp_path / "bare" / "bin" / "python"))
+        second_verdicts("math-verify", {}, [], python=str(tmp_path / "bare" / "bin" / "python"))
 
 
 def test_second_opinion_from_a_missing_interpreter_is_one_sentence() -> None:
     with pytest.raises(UsageError, match="cannot be started"):
-        math_verify({}, [], python="/nonexistent/python")
+        second_verdicts("math-verify", {}, [], python="/nonexistent/python")
+
+
+def _sympy_reads_latex() -> bool:
+    try:
+        from sympy.parsing.latex import parse_latex
+
+        parse_latex("x")
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _sympy_reads_latex(), reason="sympy's LaTeX parser needs the extra antlr")
+@pytest.mark.parametrize(
+    ("reference", "response", "correct"),
+    [
+        (r"\frac{1}{2}", r"\boxed{0.5}", True),
+        (r"\frac{1}{2}", r"\boxed{0.6}", False),
+        ("x^2+2x+1", r"\boxed{(x+1)^2}", True),
+        ("x^2+2x+1", r"\boxed{(x-1)^2}", False),
+        ("(1,2)", r"\boxed{(1, 2)}", True),
+        ("(1,2)", r"\boxed{(2, 1)}", False),
+        ("50", r"\boxed{0.5}", True),  # as that script has it
+        ("x=3", r"\boxed{2x=6}", False),
+        ("5", r"\boxed{\frac{}{", False),
+    ],
+)
+def test_sympy_judges_as_the_script_of_sglang_does(reference: str, response: str, correct: bool) -> None:
+    verdicts = second_verdicts("sympy", {"q": question(reference)}, [sample(response)])
+    assert (list(verdicts.values()) == [True]) is correct
+
+
+@pytest.mark.parametrize("name", ["math-verify", "sympy"])
+def test_a_second_grader_that_is_not_there_says_how_to_install_it(name: str, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(UsageError, match="pip install"):
+        second_verdicts(name, {}, [], python=str(bare))

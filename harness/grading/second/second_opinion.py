@@ -1,4 +1,4 @@
-"""A second grader beside ours: Math-Verify, in a process of its own and, if its versions clash, its own environment.
+"""A second grader beside ours, in a process of its own and, where versions clash, in an environment of its own.
 
 It never changes a verdict. What it is for: a list of the samples on which two independent graders disagree, the ones
 that move the score most first.
@@ -14,7 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,21 @@ DEADLINE_SECONDS = 15.0
 """Wall time for one answer; Math-Verify gives itself 5 s a step."""
 
 _START_SECONDS = 60.0
+
+
+class Library(NamedTuple):
+    """A second grader: what it is, the program that asks it, and how it is installed."""
+
+    name: str
+    program: str
+    install: str
+
+
+LIBRARIES = {
+    "math-verify": Library("math-verify", "math_verify_child.py", "pip install math-verify"),
+    "sympy": Library("sympy's parse_latex", "sympy_child.py", "pip install 'reasoning-harness[antlr]'"),
+}
+"""Second graders by the name that asks for them."""
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,20 +64,21 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     disagreements: list[Disagreement]
 
 
-def math_verify(
+def second_verdicts(
+    library: str,
     questions: Mapping[str, Question],
     samples: Iterable[Sample],
     *,
     python: str = sys.executable,
     deadline_s: float = DEADLINE_SECONDS,
 ) -> dict[Key, bool | None]:
-    """Math-Verify's verdicts by key; None = it could not tell or ran out of time. `python`: the interpreter to ask.
+    """The verdicts of `library` (see `LIBRARIES`) by key; None = it could not tell or ran out of time.
 
-    Raises `UsageError` when that interpreter has no math-verify.
+    python: the interpreter to ask. Raises `UsageError` when that one does not have the library.
     """
     verdicts: dict[Key, bool | None] = {}
     known: dict[tuple[str, str], bool | None] = {}
-    with _Child(python) as child:
+    with _Child(python, LIBRARIES[library]) as child:
         for sample in samples:
             part = final_part(sample.text) if sample.text else None
             text = "" if part is None or sample.text is None else sample.text[slice(*part)]
@@ -116,8 +132,9 @@ def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
 class _Child:
     """The process, started again when an answer takes too long."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, library: Library) -> None:
         self.python = python
+        self.library = library
         self.process: subprocess.Popen[bytes] | None = None
         self.buffer = b""
 
@@ -129,7 +146,7 @@ class _Child:
         self.stop()
 
     def start(self) -> None:
-        script = str(Path(__file__).with_name("math_verify_child.py"))
+        script = str(Path(__file__).with_name(self.library.program))
         try:
             self.process = subprocess.Popen(
                 [self.python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -143,8 +160,8 @@ class _Child:
             self.stop()
             reason = quoted(str(hello.get("reason", ""))) if hello else "it did not answer"
             raise UsageError(
-                f"math-verify is not usable from {quoted(self.python)} ({reason}). Install it there with "
-                "`pip install math-verify`, or name an interpreter of an environment that has it."
+                f"{self.library.name} is not usable from {quoted(self.python)} ({reason}). Install it there with "
+                f"`{self.library.install}`, or name an interpreter of an environment that has it."
             )
 
     def stop(self) -> None:

@@ -1,0 +1,61 @@
+"""The grammar beside sympy's own LaTeX parser: what both read, both read alike."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.parse import parse
+from harness.answers.grammar.tree import is_scalar, symbols
+from harness.grading.compare.numeric import NotNumeric, number_of
+from tests.grading.pairs import PAIRS
+from tests.grading.twins import TWINS
+
+READ_OTHERWISE = re.compile(
+    r"""(?x)
+      \d\s*\\[dt]?frac            # a mixed number, which sympy takes for a product
+    | \\overline | \\dot | \.\.\. | \\ldots  # a repeating decimal
+    | \\% | % | \\circ | \\text | \\mathrm | \\operatorname | \\log(?!_) | [A-Za-z]{2,} | \\pm | \\mp | ! | \d[,\s~']\s*\d
+    | \\[,;:!] | \{, | \d\{ | \\sqrt\s?\d | \^\d\d | \\frac\s?\d | _ | \|          # layout and arguments without braces
+    | \b0[xb] | \*\* | \d\.$ | \^\d\^          # notation of programs, towers
+    | \bi\b | \be\b | [ij]$ | \\cdot\s*-
+    """
+)
+
+
+def _reader() -> object:
+    try:
+        from sympy.parsing.latex import parse_latex
+
+        parse_latex("x")
+    except ImportError:
+        return None
+    return parse_latex
+
+
+@pytest.mark.skipif(_reader() is None, reason="sympy's LaTeX parser needs the extra antlr")
+def test_numbers_that_both_read_are_the_same_numbers() -> None:
+    parse_latex = _reader()
+    assert callable(parse_latex)
+    answers = {text for rows in (PAIRS | TWINS).values() for one, other, _ in rows for text in (one, other)}
+    compared, different = 0, []
+    for text in sorted(answers):
+        if len(text) > 80 or READ_OTHERWISE.search(text):
+            continue
+        try:
+            node = parse(text)
+            if symbols(node) or not is_scalar(node):
+                continue
+            ours = complex(number_of(node))
+            theirs = complex(parse_latex(text))
+        except (Unreadable, NotNumeric, OverflowError):
+            continue
+        except Exception:  # noqa: BLE001  sympy does not read it
+            continue
+        compared += 1
+        if abs(ours - theirs) > 1e-9 * max(1.0, abs(ours)):
+            different.append((text, ours, theirs))
+    assert not different, different
+    assert compared >= 60
