@@ -1,0 +1,23 @@
+"""The page of faults has every row, and every test that it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+N_ROWS = 87
+
+
+def test_every_row_is_there_and_says_what_shows_it() -> None:
+    rows = re.findall(r"^\| (\d+) \|(.*)\|$", PAGE, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, N_ROWS + 1))
+    for number, row in rows:
+        assert "`test_" in row or "no test" in row, number
+
+
+def test_every_test_that_is_named_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", PAGE))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named - set(re.findall(r"def (test_\w+)\(", source)) == set()
