@@ -132,11 +132,15 @@ class Scores(Sequence[Score]):
 def _in_a_line(score: Score) -> str:
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
-    error = "" if score.sampling_error is None else f" ± {100 * score.sampling_error:.1f} (sampling)"
-    other = "" if score.question_error is None else f" ± {100 * score.question_error:.1f} (questions)"
+    error = _between(score.sampling_interval, "these questions")
+    other = _between(score.question_interval, "such questions")
     size = f"{score.n_questions} questions, {score.n_samples} samples"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
     return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{other}, {size}{missing}"
+
+
+def _between(interval: tuple[float, float] | None, of: str) -> str:
+    return "" if interval is None else f", {100 * interval[0]:.1f} to {100 * interval[1]:.1f} ({of})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import subprocess
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -66,7 +66,7 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
     scores = harness.score(run, workers=1)
     assert scores["sums"].accuracy == 0.25
     assert [row["n_samples"] for row in scores.records()] == [8]
-    assert "sums: 25.0 % ± " in repr(scores)
+    assert "sums: 25.0 %, 4.4 to 51.2 (these questions), " in repr(scores)
     assert "| sums" in scores._repr_markdown_()
     report = harness.report([run], out="report")
     assert "sums" in report.markdown()
@@ -257,9 +257,16 @@ def test_a_frame_needs_pandas_and_says_so(questions: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(harness.UsageError, match="needs pandas"):
         scores.to_frame()
-    frames = types.SimpleNamespace(DataFrame=types.SimpleNamespace(from_records=list))
-    monkeypatch.setitem(sys.modules, "pandas", frames)  # type: ignore[arg-type]
-    assert list(scores.to_frame()) == scores.records()
+
+
+def test_pandas_reads_scores_as_columns_of_numbers(questions: Path) -> None:
+    Path("outputs.jsonl").write_text('{"gen": "the answer is 5", "answer": 5}\n{"gen": "6", "answer": 5}\n')
+    scores = harness.score("outputs.jsonl", workers=1)
+    frame = scores.to_frame()
+    assert len(frame) == len(scores) == 1
+    assert frame["accuracy"].dtype.kind == "f"
+    assert frame["accuracy"][0] == 0.5
+    assert set(frame.columns) == set(scores.records()[0])
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
@@ -281,3 +288,8 @@ def test_the_readmes_example_runs(
     names: dict[str, Any] = {}
     exec(compile(said, "README.md", "exec"), names)
     assert names["run"].complete
+
+
+def test_the_page_of_the_python_door_names_all_that_is_public() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
+    assert [name for name in harness.__all__ if not re.search(rf"`(?:harness\.|await )?{name}\b", page)] == []
