@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,9 @@ T = TypeVar("T")
 
 _MAX_DIGITS = 20
 """Digits of an integer of 64 bits with its sign."""
+
+_ACTING = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+"""U+0080 to U+009F and the characters of bidirectional control, in UTF-8; in JSON they stand inside strings only."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -30,6 +34,11 @@ def encode(value: Any) -> bytes:
         return _encoder.encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def inert(line: bytes) -> bytes:
+    """A line of JSON in which C1 controls and marks of direction are escaped: printed raw, they would act."""
+    return _ACTING.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), line)
 
 
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]

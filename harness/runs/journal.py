@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import NamedTuple
@@ -152,6 +153,11 @@ class Journal:
         self._queue.put(None)
         self._hurry.set()
         self._thread.join()
+        if self._failure is None:
+            try:
+                self._check_unchanged()
+            except StoreError as failure:
+                self._failure = failure
         os.close(self._descriptor)
         self._drop_index()
         if self._failure is not None:
@@ -260,8 +266,8 @@ class Journal:
             state = os.fstat(self._descriptor)
         except OSError as error:
             raise disk_error(path, error) from error
-        if state.st_nlink == 0:
-            raise StoreError(f"{path} was removed while the run was writing to it.")
+        if state.st_nlink == 0 or not _is_at(path, state):
+            raise StoreError(f"{path} was removed or renamed while the run was writing to it.")
         if state.st_size != self._size:
             raise StoreError(
                 f"{path} was changed by another program while the run was writing to it: "
@@ -332,6 +338,14 @@ class Journal:
                 item.done.set_exception(failure)
         if self._on_failure is not None:
             self._on_failure(failure)
+
+
+def _is_at(path: Path, state: os.stat_result) -> bool:
+    """Whether `path` still names the open file of that state."""
+    try:
+        return os.path.samestat(path.stat(), state)
+    except FileNotFoundError:
+        return False
 
 
 def _sync_data(descriptor: int) -> None:

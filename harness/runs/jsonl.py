@@ -20,7 +20,7 @@ def write_lines(path: Path, records: Iterable[object]) -> None:
     """Replace `path` by one line a record. Raises `StoreError` when the disk refuses or a link stands in its place."""
     make_folder(path.parent)
     refuse_link(path)
-    write_atomically(path, b"".join(codec.encode(record) + b"\n" for record in records))
+    write_atomically(path, b"".join(codec.inert(codec.encode(record)) + b"\n" for record in records))
 
 
 def read_lines(path: Path, type: type[T], remedy: str) -> list[T]:

@@ -57,7 +57,7 @@ def encode(sample: Sample) -> Record:
     name = f"sample {sample.sample_index} of question {sample.question_id!a}"
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
         raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
-    body = memoryview(_encoded(sample))[:-1]
+    body = memoryview(codec.inert(_encoded(sample)))[:-1]
     if len(body) + TAIL_BYTES > MAX_RECORD_BYTES:
         raise RecordRefused(f"{name} takes {len(body)} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes.")
     crc = zlib.crc32(body)

@@ -11,7 +11,7 @@ import pytest
 from harness.core.errors import StoreError
 from harness.core.files import disk_error, write_atomically
 
-CALLS = ["fsync", "replace", "chmod"]
+CALLS = ["fsync", "replace"]
 
 
 def test_a_file_is_made_with_its_folders_and_replaced(tmp_path: Path) -> None:
@@ -69,3 +69,15 @@ def test_the_refusal_names_the_nearest_place_that_exists(tmp_path: Path) -> None
     assert str(error).startswith(f"cannot write {tmp_path}/gone/file: Disk quota exceeded (")
     assert str(error).endswith(f"MB free at {tmp_path})")
     assert error.exit_code == 3
+
+
+def test_a_umask_is_obeyed(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_atomically(tmp_path / "closed", b"x")
+        os.umask(0o022)
+        write_atomically(tmp_path / "open", b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o644

@@ -231,6 +231,18 @@ def test_a_file_lengthened_by_another_program_stops_the_run(folder: BenchmarkFol
         opened.close()
 
 
+@pytest.mark.parametrize("more", [True, False])
+def test_a_file_renamed_by_another_program_stops_the_run(folder: BenchmarkFolder, more: bool) -> None:
+    opened = Journal.open(folder)
+    opened.append(sample("a")).result(10)
+    folder.samples.rename(folder.path / "elsewhere")
+    if more:
+        with pytest.raises(StoreError, match="removed or renamed"):
+            opened.append(sample("b")).result(10)
+    with pytest.raises(StoreError, match="removed or renamed"):
+        opened.close()
+
+
 def test_a_folder_removed_during_a_run_stops_it(folder: BenchmarkFolder) -> None:
     opened = Journal.open(folder)
     shutil.rmtree(folder.path)

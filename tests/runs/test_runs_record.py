@@ -100,3 +100,12 @@ def test_a_checksummed_line_that_is_nested_too_deeply_is_damage() -> None:
     body = b'{"benchmark":"AIME 2024","x":' + b"[" * 100_000 + b"]" * 100_000
     with pytest.raises(record.Damaged):
         record.decode(b'%b,"crc":"%08x"}' % (body, zlib.crc32(body)), BENCHMARK)
+
+
+def test_no_character_of_a_line_acts_on_a_terminal() -> None:
+    acting = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F)]))
+    stored = sample(text=f"{acting}\\{acting}é‑", reasoning="\u2066\u2069")
+    line = record.encode(stored).line
+    assert not set(line.decode()[:-1]) & set(acting + "\u2066\u2069") - {"\x7f"}
+    assert "é‑".encode() in line
+    assert record.decode(line[:-1], BENCHMARK) == stored
