@@ -17,7 +17,8 @@ READ_OTHERWISE = re.compile(
     r"""(?x)
       \d\s*\\[dt]?frac            # a mixed number, which sympy takes for a product
     | \\overline | \\dot | \.\.\. | \\ldots  # a repeating decimal
-    | \\% | % | \\circ | \\text | \\mathrm | \\operatorname | \\log(?!_) | [A-Za-z]{2,} | \\pm | \\mp | ! | \d[,\s~']\s*\d
+    | \\% | % | \\circ | \\text | \\mathrm | \\operatorname | \\log(?!_) | [A-Za-z]{2,} | \\pm | \\mp | !
+    | \d[,\s~']\s*\d
     | \\[,;:!] | \{, | \d\{ | \\sqrt\s?\d | \^\d\d | \\frac\s?\d | _ | \|          # layout and arguments without braces
     | \b0[xb] | \*\* | \d\.$ | \^\d\^          # notation of programs, towers
     | \bi\b | \be\b | [ij]$ | \\cdot\s*-
