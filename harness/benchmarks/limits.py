@@ -5,6 +5,12 @@ from __future__ import annotations
 MAX_DATA_BYTES = 4 * 1024**3
 """Longest data file after decompression, in bytes."""
 
+MAX_UNPACKED_RATIO = 20
+"""Times its packed size that a compressed file may unpack to, beyond `FREE_UNPACKED_BYTES`; text packs to an eighth."""
+
+FREE_UNPACKED_BYTES = 64 * 1024**2
+"""Bytes that any compressed file may unpack to."""
+
 MAX_FIELD_CHARS = 2_000_000
 """Longest text of one field of a row, in characters; a longer one is no question."""
 

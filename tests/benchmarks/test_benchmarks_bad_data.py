@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -198,6 +199,37 @@ def test_a_file_unpacks_to_no_more_than_the_bound(tmp_path: Path, monkeypatch: p
     for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstandard.compress)):
         with pytest.raises(UsageError, match="unpacks to more than 1000 bytes"):
             tables.read(saved(tmp_path, pack(b" " * 100_000), name))
+
+
+def test_a_compressed_file_unpacks_to_so_many_times_its_size_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "FREE_UNPACKED_BYTES", 10_000)
+    for name, pack in (("set.jsonl.gz", gzip.compress), ("set.jsonl.zst", zstandard.compress)):
+        with pytest.raises(UsageError, match="unpacks to more than"):
+            tables.read(saved(tmp_path, pack(encoded(ROWS[:1]) * 100_000), name))
+        assert len(tables.read(saved(tmp_path, pack(encoded(ROWS[:1]) * 50), name))) == 50
+
+
+def test_a_parquet_file_unpacks_to_so_many_times_its_size_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "FREE_UNPACKED_BYTES", 100_000)
+    path = tmp_path / "set.parquet"
+    for n, refused in ((10, False), (3000, True)):
+        pyarrow.parquet.write_table(pyarrow.table({"problem": ["x" * 1000] * n}), path)
+        if refused:
+            with pytest.raises(UsageError, match="unpacks to more than"):
+                tables.read(path)
+        else:
+            assert len(tables.read(path)) == n
+
+
+@pytest.mark.parametrize("name", ["set.jsonl", "set.csv", "set.parquet", "set.jsonl.gz"])
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UsageError, match="no regular file"):
+        tables.read(tmp_path / name)
+    with pytest.raises(UsageError, match="no regular file"):
+        list(tables.stream(tmp_path / name))
 
 
 def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> None:

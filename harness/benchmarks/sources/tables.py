@@ -15,6 +15,7 @@ import gzip
 import io
 import json
 import math
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_DEPTH, MAX_FIELD_CHARS, MAX_RESPONSE_CHARS, MAX_ROWS
+from harness.benchmarks.limits import (
+    FREE_UNPACKED_BYTES,
+    MAX_DATA_BYTES,
+    MAX_DEPTH,
+    MAX_FIELD_CHARS,
+    MAX_RESPONSE_CHARS,
+    MAX_ROWS,
+    MAX_UNPACKED_RATIO,
+)
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.wording import option
@@ -128,6 +137,9 @@ def _checked(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Row]:
         raise UsageError(f"{shown} holds no rows")
 
 
+PARQUET_ROWS = 100
+"""Rows that are unpacked at a time, before their size is looked at."""
+
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
 
@@ -152,34 +164,49 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
 
 
 def _bytes(path: Path, compression: str, shown: str) -> bytes:
+    most = MAX_DATA_BYTES
     try:
+        _refuse_special(path, shown)
         with path.open("rb") as raw:
+            if compression:
+                most = _most(os.fstat(raw.fileno()).st_size)
             if compression in (".gz", ".gzip"):
                 with gzip.open(raw) as file:
-                    data = file.read(MAX_DATA_BYTES + 1)
+                    data = file.read(most + 1)
             elif compression:
-                data = _zstd(raw)
+                data = _zstd(raw, most)
             else:
-                data = raw.read(MAX_DATA_BYTES + 1)
+                data = raw.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{shown} is damaged or no gzip file: {quoted(str(error))}") from error
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {shown}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
-    if len(data) > MAX_DATA_BYTES:
-        raise UsageError(f"{shown} unpacks to more than {MAX_DATA_BYTES} bytes")
+    if len(data) > most:
+        raise UsageError(f"{shown} unpacks to more than {most} bytes")
     return data
 
 
-def _zstd(raw: Any) -> bytes:
+def _most(packed_bytes: int) -> int:
+    """Bytes that a file of so many may unpack to."""
+    return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed_bytes))
+
+
+def _refuse_special(path: Path, shown: str) -> None:
+    """A pipe would be waited for without end."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{shown} is no regular file: a pipe or a device is not read")
+
+
+def _zstd(raw: Any, most: int) -> bytes:
     try:
         import zstandard
     except ImportError as error:
         raise UsageError("reading .zst files needs the package zstandard: install reasoning-harness[hub]") from error
     try:
         with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
-            return bytes(reader.read(MAX_DATA_BYTES + 1))
+            return bytes(reader.read(most + 1))
     except zstandard.ZstdError as error:
         raise UsageError(f"{visible(raw.name)} is damaged or no zstd file: {quoted(str(error))}") from error
 
@@ -255,12 +282,17 @@ def _parquet(path: Path, shown: str) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError as error:
         raise UsageError("reading Parquet needs the package pyarrow: install reasoning-harness[hub]") from error
+    _refuse_special(path, shown)
     if not path.is_file():
         raise UsageError(f"there is no file {shown}")
+    most = _most(path.stat().st_size)
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            number = 0
-            for batch in file.iter_batches(batch_size=1000):
+            number = n_bytes = 0
+            for batch in file.iter_batches(batch_size=PARQUET_ROWS):
+                n_bytes += batch.nbytes
+                if n_bytes > most:
+                    raise UsageError(f"{shown} unpacks to more than {most} bytes")
                 for value in batch.to_pylist():
                     number += 1
                     where = f"row {number} of {shown}"
