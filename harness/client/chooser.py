@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.interface import Deadlines, Transport, TransportName
+from harness.client.interface import Arriving, Deadlines, Transport, TransportName
 from harness.client.protocol.reply import Reply
 
 
@@ -52,14 +52,20 @@ class _AutoTransport:
         self._insecure = insecure
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
     ) -> Reply:
         """See `Transport.complete`."""
         if chosen("auto", endpoint) == "fast":
-            return await self._fast.complete(endpoint, path, body, deadlines, max_body_bytes)
+            return await self._fast.complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
         if self._general is None:
             self._general = open_transport("aiohttp", ca_file=self._ca_file, insecure=self._insecure)
-        return await self._general.complete(endpoint, path, body, deadlines, max_body_bytes)
+        return await self._general.complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
 
     async def close(self) -> None:
         """See `Transport.close`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -51,14 +52,33 @@ class Deadlines:
         raise parser.failed("timeout", f"no token for {self.idle:g} s")
 
 
+class Arriving:
+    """How far one reply under way has come. Counted only when somebody looks, so it costs the reading nothing.
+
+    count: token events received so far, about; 0 for a reply that comes as a whole. Set by the transport.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count: Callable[[], int] = int
+
+
 class Transport(Protocol):
     """Sends one request and reads its whole reply. Lives on one asyncio loop; safe for many calls at once."""
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` (JSON, already encoded) to `path` ("/chat/completions" or "/completions").
 
+        arriving: lets the caller's thread of the loop look at how far the reply has come.
         Streaming or not is read off the reply's content type. Raises `RequestFailed`; on cancellation closes the
         connection and raises `asyncio.CancelledError`.
         """

@@ -456,7 +456,9 @@ class Scripted:
     def __init__(self, script: list[str]) -> None:
         self.script = iter(script)
 
-    async def complete(self, endpoint: Any, path: str, body: bytes, deadlines: Any, max_body_bytes: int) -> Reply:
+    async def complete(
+        self, endpoint: Any, path: str, body: bytes, deadlines: Any, max_body_bytes: int, arriving: Any
+    ) -> Reply:
         await asyncio.sleep(0)
         fate = next(self.script, "good")
         if fate == "bug":

@@ -140,6 +140,13 @@ class Connection:
             pass
         return True
 
+    def count(self, parser: ReplyParser) -> int:
+        """Token events of the reply that `parser` reads; those put aside are estimated from the bytes of the others."""
+        n = parser.n_tokens
+        if not self._size or self._parser is not parser:
+            return n
+        return n + (self._size * n // parser.n_bytes if n else len(self._stamps))
+
     async def _send_rest(self, rest: memoryview) -> None:
         """Send what did not fit the socket's buffer, while replies are read: a refusal may come before the end."""
         assert self._future is not None

@@ -12,6 +12,7 @@ import asyncio
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from harness.client.address.endpoint import Endpoint
@@ -19,7 +20,7 @@ from harness.client.address.redact import host_and_port, secrets_of, shown_safel
 from harness.client.fast.connecting import Connector, Peer
 from harness.client.fast.connection import Connection
 from harness.client.fast.stamps import ClockOffset
-from harness.client.interface import Deadlines, request_headers
+from harness.client.interface import Arriving, Deadlines, request_headers
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.http1 import request_head
 from harness.client.protocol.memory import Memory
@@ -56,7 +57,13 @@ class FastTransport:
         self._looking: asyncio.TimerHandle | None = None
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
         route = self._routes.get((endpoint, path)) or self._route(endpoint, path)
@@ -74,6 +81,8 @@ class FastTransport:
                 secrets=route.secrets,
             )
             self._begun(connection)
+            if arriving is not None:
+                arriving.count = partial(connection.count, parser)
             try:
                 return await connection.ask(request, parser, deadlines)
             except RequestFailed as failure:

@@ -23,7 +23,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, secrets_of, shown_safely
 from harness.client.address.trust import trusting
-from harness.client.interface import ERROR_BODY_S, Deadlines, request_headers
+from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.memory import Memory
@@ -45,19 +45,32 @@ class AiohttpTransport:
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
         while True:
             kept = _Kept()
             try:
-                return await self._ask(endpoint, path, body, deadlines, max_body_bytes, kept)
+                return await self._ask(endpoint, path, body, deadlines, max_body_bytes, kept, arriving)
             except RequestFailed as failure:
                 if not (kept.reused and failure.unanswered):
                     raise
 
     async def _ask(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int, kept: _Kept
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        kept: _Kept,
+        arriving: Arriving | None,
     ) -> Reply:
         session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
@@ -71,6 +84,8 @@ class AiohttpTransport:
             secrets=secrets,
         )
         watch = Watch(parser, deadlines)
+        if arriving is not None:
+            arriving.count = lambda: parser.n_tokens
         try:
             async with (
                 watch,

@@ -21,7 +21,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port, secrets_of
 from harness.client.address.trust import trusting
-from harness.client.interface import Deadlines
+from harness.client.interface import Arriving, Deadlines
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.memory import Memory
@@ -46,7 +46,13 @@ class SdkTransport:
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(
-        self, endpoint: Endpoint, path: str, body: bytes, deadlines: Deadlines, max_body_bytes: int
+        self,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        deadlines: Deadlines,
+        max_body_bytes: int,
+        arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
         client = self._clients.get(endpoint) or self._client(endpoint, deadlines)
@@ -61,6 +67,8 @@ class SdkTransport:
             secrets=secrets,
         )
         watch = Watch(parser, deadlines)
+        if arriving is not None:
+            arriving.count = lambda: parser.n_tokens
         address = host_and_port(endpoint.base_url)
         try:
             async with watch, create(**arguments) as response:

@@ -142,6 +142,16 @@ class ReplyParser:
         return stamps[-1] if stamps else None
 
     @property
+    def n_tokens(self) -> int:
+        """Token events read so far."""
+        return len(self._completion.stamps)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the body read so far."""
+        return self._bytes
+
+    @property
     def at_event_border(self) -> bool:
         """The next byte begins an event."""
         return self._state != "json" and not self._held and not self._data and not self._event_name

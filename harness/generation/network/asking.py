@@ -9,7 +9,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.event_loop import current_lag
-from harness.client.interface import Transport
+from harness.client.interface import Arriving, Transport
 from harness.client.protocol.reply import Reply
 from harness.core.checksums import sample_seed
 from harness.core.records import Question, Sample
@@ -39,8 +39,13 @@ class Worker:
         self._planned_at = clock()
         self._templates = {name: settings.template(name) for name in settings.benchmarks}
 
-    async def ask(self, task: Task, endpoint: Endpoint, attempts: int) -> tuple[Sample, Reply]:
-        """One request for one sample. Raises `RequestFailed`. attempts: requests made for it, this one included."""
+    async def ask(
+        self, task: Task, endpoint: Endpoint, attempts: int, arriving: Arriving | None = None
+    ) -> tuple[Sample, Reply]:
+        """One request for one sample. Raises `RequestFailed`. attempts: requests made for it, this one included.
+
+        arriving: lets the caller look at how far the reply has come.
+        """
         settings = self._settings
         question = self._questions[task.benchmark, task.question_id]
         seed = None if settings.seed is None else sample_seed(settings.seed, task.question_id, task.sample_index)
@@ -48,7 +53,7 @@ class Worker:
         body = template.body(question, seed, self._max_tokens.get(task.benchmark))
         queued = self._clock() - self._planned_at
         reply = await self._transport.complete(
-            endpoint, template.path, body, settings.deadlines, settings.max_body_bytes
+            endpoint, template.path, body, settings.deadlines, settings.max_body_bytes, arriving
         )
         lag = current_lag()
         sample = Sample(
