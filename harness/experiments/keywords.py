@@ -81,3 +81,5 @@ class RunKeywords(TypedDict, total=False):
     accept_missing: bool
     canary: bool
     break_lock: bool
+    metrics_port: int | None
+    metrics_host: str

@@ -167,6 +167,7 @@ class RunOptions(WhichServer):
     budget_tokens, budget_usd, target_error: where the run ends at a whole round. price_in, price_out: USD per million
     tokens; prices: a YAML file of them by model. rpm, tpm: requests and tokens a minute at most.
     first_token_timeout, idle_timeout: seconds. attempts: requests for one sample.
+    metrics_port, metrics_host: where the session's figures are served in the format of OpenMetrics; 0: a free port.
     lengths_from: a former run, for the order. fit_context, accept_missing, canary, break_lock: see docs/running.md.
 
     Wide: it is all that a person may ask, and its fields are the options of the command line and of Python.
@@ -221,6 +222,8 @@ class RunOptions(WhichServer):
     accept_missing: bool = False
     canary: bool = True
     break_lock: bool = False
+    metrics_port: Annotated[int, Field(strict=True, ge=0, le=65535)] | None = None
+    metrics_host: str = "127.0.0.1"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.client.address.providers import suggestion
 from harness.core.errors import ServerError
+from harness.experiments import metrics
 from harness.experiments.prepare import Prepared, in_a_line
 from harness.experiments.watching import Watcher
 from harness.generation import lengths, runner
@@ -50,20 +51,22 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     watcher = watcher or Watcher()
     former = prepared.options.lengths_from
     prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
-    watcher.sampling(in_a_line(settings, prepared.sets))
+    watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
+    options = prepared.options
     try:
-        return runner.generate(
-            settings,
-            prepared.sets,
-            context_of=prepared.looks.context_of,
-            on_progress=watcher.progressed,
-            answered=answer_finder(prepared.sets),
-            prior_lengths=prior,
-            endpoints_file=prepared.endpoints_file,
-            environment=prepared.about,
-            resume_command=watcher.resume_command,
-            break_lock=prepared.options.break_lock,
-        )
+        with metrics.served(options.metrics_port, options.metrics_host, settings, watcher) as progressed:
+            return runner.generate(
+                settings,
+                prepared.sets,
+                context_of=prepared.looks.context_of,
+                on_progress=progressed,
+                answered=answer_finder(prepared.sets),
+                prior_lengths=prior,
+                endpoints_file=prepared.endpoints_file,
+                environment=prepared.about,
+                resume_command=watcher.resume_command,
+                break_lock=options.break_lock,
+            )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error
 

@@ -10,6 +10,7 @@ from harness.core.wording import Sentence
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
+    from harness.runs.layout import RunFolder
     from server_launchers.keeping.progress import Progress as StartProgress
     from server_launchers.keeping.supervisor import RunningServer
 
@@ -39,8 +40,11 @@ class Watcher:
     def started(self, server: RunningServer, seconds: float) -> None:
         """A server works, so many seconds after its start."""
 
-    def sampling(self, what: str) -> None:
-        """A session begins; `what`: model, benchmarks and run folder on a line."""
+    def sampling(self, what: str, folder: RunFolder) -> None:
+        """A session begins in `folder`; `what`: model, benchmarks and run folder on a line."""
+
+    def metered(self, address: str) -> None:
+        """Metrics of the session can be read at this address."""
 
     def progressed(self, progress: Progress) -> None:
         """Called now and then while samples are asked for; what it raises ends the session."""

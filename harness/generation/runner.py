@@ -22,6 +22,7 @@ from harness.core.errors import Interrupted, StoppedByRule, UsageError
 from harness.core.wording import option
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.eta import Expectation
 from harness.generation.network.asking import Worker
 from harness.generation.network.descriptors import affordable
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -169,9 +170,12 @@ def _watch(
     """Wait for the end of the network thread; it never outlives this call."""
     network.start()
     ended = False
+    expectation = Expectation()
     try:
         while not ended:
             ended = network.join(interval)
+            if expectation.renew(network.outlook):
+                network.expect(expectation.left)
             session.remember_model(network.server_model)
             try:
                 if on_progress is not None:

@@ -129,7 +129,7 @@ class RunLock:
         """Take away a dead holder's stand-in. Raises `StoreError` when it lives, or may."""
         holder = _holder(path)
         if holder is not None and holder.host == socket.gethostname():
-            if _alive(holder):
+            if is_alive(holder):
                 raise self._taken(holder)
         elif not self._break_lock:
             raise self._taken(holder, f" If that process is gone for certain, give {option('break_lock')}.")
@@ -181,6 +181,11 @@ def _locks_work(path: Path) -> bool:
     return False
 
 
+def last_holder(folder: RunFolder) -> Holder | None:
+    """Who took the run last, be it long ago; None if nobody is known to have."""
+    return _holder(folder.lock)
+
+
 def _holder(path: Path) -> Holder | None:
     try:
         with open_for_reading(path) as file:
@@ -198,7 +203,10 @@ def _ourselves() -> Holder:
     )
 
 
-def _alive(holder: Holder) -> bool:
+def is_alive(holder: Holder) -> bool:
+    """Whether that process goes on, as far as this host can tell; one of another host is not known to."""
+    if holder.host != socket.gethostname():
+        return False
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:

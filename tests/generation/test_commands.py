@@ -11,16 +11,19 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
 from harness.core.records import Sample, Timing, Usage
+from harness.generation.eta import TimeLeft
 from harness.generation.forecast import forecast
 from harness.generation.network.steering import VERBS
+from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices
 from harness.runs import RunFolder, read_samples
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
@@ -292,21 +295,29 @@ def test_ctl_shows_status_as_words_and_as_json(
 ) -> None:
     from harness.generation.network.control import Answer
 
-    endpoint = {"base_url": "http://a/v1\x1b[2J", "state": "open", "in_flight": 3, "limit": 8, "done": 1, "failed": 0}
-    facts: dict[str, Any] = {
-        "tokens": 7000, "tokens_per_s": 55.5, "eta_s": 40.0, "failures": 0, "given_up": 0, "endpoints": [endpoint],
-        "benchmarks": [{"name": "sums", "done": 1, "total": 4}],
-    }  # fmt: skip
+    place = EndpointProgress(
+        base_url="http://a/v1\x1b[2J", state="paused", in_flight=3, limit=8, done=1, failed=0, why="HTTP 429"
+    )
+    facts = msgspec.to_builtins(
+        Progress(
+            elapsed_s=9.0, done=1, total=4, in_flight=3, waiting=0, given_up=0, failures=0, retries=0, finished=1,
+            truncated=0, tokens=6000, arrived=7000, tokens_per_s=55.5, tokens_per_s_now=60.4,
+            benchmarks=(BenchmarkProgress(name="sums", done=1, total=4, in_flight=3),), endpoints=(place,),
+            eta=TimeLeft(12.0, 20.0, 40.0), concurrency=8,
+        )
+    )  # fmt: skip
     monkeypatch.setattr(
         "harness.generation.network.control.send", lambda folder, command: Answer(said="running", facts=facts)
     )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")
     shown = harness("ctl", "run", "status")
-    assert "sums: 1 of 4 samples" in shown.out
-    assert "7,000 new tokens (56 tokens/s), 40 s left" in shown.out
+    assert "1/4  25%  3 in flight" in shown.out
+    assert "7,000 · 60/s now · 56/s mean" in shown.out
+    assert "12 to 40 s left, likely 20 s" in shown.out
+    assert r"http://a/v1\x1b[2J paused: HTTP 429" in shown.out
     assert "\x1b" not in shown.out
-    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == facts
+    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == json.loads(json.dumps(facts))
     assert harness("ctl", "nowhere", "status").code == 3
     assert harness("ctl", "run", "explode").code == 2
 

@@ -32,6 +32,10 @@ class Causes:
         """Samples that are not asked again in this session."""
         return len(self._given_up)
 
+    def n_given_up_of(self, benchmark: str) -> int:
+        """Those of one benchmark."""
+        return sum(task.benchmark == benchmark for task in self._given_up)
+
     def given_up(self) -> dict[Task, str]:
         """Those samples, with the kind of their last failure."""
         return {task: self._failures[task][0] for task in self._given_up}

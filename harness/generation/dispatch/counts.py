@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.client.protocol.reply import Reply
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Sample
 from harness.generation.dispatch.canary import ends_in_loop
 from harness.generation.lengths import completion_tokens
@@ -28,6 +28,8 @@ class Counts:
         self.tokens = 0
         self.spent = Spent()
         self.failures = 0
+        self.failed: dict[str, tuple[int, str, float]] = {}
+        """By kind: failed requests, the latest one's cause, and when that was."""
         self.retries = 0
         self.notes: dict[str, int] = {}
 
@@ -40,6 +42,11 @@ class Counts:
         self.spent.add(sample.usage)
         for note in reply.notes:
             self.notes[note] = self.notes.get(note, 0) + 1
+
+    def fail(self, failure: RequestFailed, now: float) -> None:
+        """One more failed request."""
+        self.failures += 1
+        self.failed[failure.kind] = (self.failed.get(failure.kind, (0,))[0] + 1, failure.message, now)
 
     @property
     def tokens_per_request(self) -> float | None:

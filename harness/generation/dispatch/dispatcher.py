@@ -25,6 +25,7 @@ from harness.core.inert import quoted
 from harness.core.records import Sample
 from harness.core.wording import option
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import Answered, Canary, Duplicates, ModelName
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.counts import Counts
@@ -34,10 +35,12 @@ from harness.generation.dispatch.quota import RateLimit
 from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
 from harness.generation.dispatch.rounds import Rounds
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
+from harness.generation.dispatch.snapshot import snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
+from harness.generation.eta import Outlook
 from harness.generation.lengths import completion_tokens
 from harness.generation.plan import SessionPlan, Task
-from harness.generation.progress import BenchmarkProgress, Progress
+from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.runs.record import RecordRefused
 
@@ -106,6 +109,8 @@ class Dispatcher:
         self.warnings: list[str] = []
         """What happened on the way that the user should know."""
         rounds = Rounds(settings, self.counts, plan.owed, may_start_round, self.ending)
+        max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
+        self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=rounds.order == "longest")
         self._scheduler = Scheduler(
             plan.owed,
             clock,
@@ -113,7 +118,7 @@ class Dispatcher:
             n_endpoints=len(settings.endpoints),
             prior=prior_lengths,
             may_start_round=rounds.may_start,
-            max_tokens={n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens},
+            max_tokens=max_tokens,
             long_prompts=plan.long_prompts,
         )
 
@@ -166,6 +171,7 @@ class Dispatcher:
                 self._rate.sent(expected)
                 flight = _Flight(self._lanes.sent(place), self._retries.begin(task), expected)
                 self._flights[task] = flight
+                self._arrivals.began(task, place)
                 self._actions.append(Ask(task, lane.endpoint, flight.attempt))
                 return True
         return False
@@ -195,6 +201,7 @@ class Dispatcher:
         """The request for `task` came to `sample`."""
         flight = self._flights.pop(task)
         tokens = completion_tokens(sample)
+        self._arrivals.finished(task, tokens, sample.timing.events or 0)
         self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + tokens)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
@@ -217,8 +224,9 @@ class Dispatcher:
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """The request for `task` came to nothing."""
         flight = self._flights.pop(task)
+        self._arrivals.ended(task)
         self._rate.settle(flight.expected_tokens, 0)
-        self.counts.failures += 1
+        self.counts.fail(failure, self._clock())
         lane = self._lanes[flight.ticket.place]
         endpoint = lane.endpoint.base_url
         self._log(
@@ -263,6 +271,7 @@ class Dispatcher:
     def broke(self, task: Task, error: BaseException, trace: str) -> None:
         """The request for `task` met a mistake of ours: it costs one sample, and is listed."""
         flight = self._flights.pop(task)
+        self._arrivals.ended(task)
         self._rate.settle(flight.expected_tokens, 0)
         self._lanes.cancelled(flight.ticket)
         self._log("internal_error", task=list(task), trace=trace)
@@ -271,12 +280,14 @@ class Dispatcher:
 
     def lost(self, task: Task, error: BaseException) -> None:
         """Telling how the request for `task` ended met a mistake of ours: nothing here is to be relied on any more."""
-        self._flights.pop(task, None)
+        if self._flights.pop(task, None) is not None:
+            self._arrivals.ended(task)
         self.fail(error)
 
     def cancelled(self, task: Task) -> None:
         """The request for `task` was ended by us. What it may have cost stays charged."""
         flight = self._flights.pop(task)
+        self._arrivals.ended(task)
         self._lanes.cancelled(flight.ticket)
         if not flight.given_up and self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, and nobody had asked for it")
@@ -417,33 +428,25 @@ class Dispatcher:
 
     # ---- facts
 
+    def arrived(self, events: Mapping[Task, int]) -> None:
+        """So many token events have been received by now of each of these requests in flight."""
+        self._arrivals.look(events)
+
     def progress(self) -> Progress:
         """What is going on right now."""
-        counts = self.counts
-        elapsed = self._clock() - self._started
-        rate = eta = None
-        if counts.finished and elapsed > 0:
-            rate = (counts.tokens + self._scheduler.running_tokens()) / elapsed
-            eta = self._scheduler.expected_tokens_left() / rate if rate > 0 else None
-        return Progress(
-            elapsed_s=elapsed,
-            done=sum(counts.done.values()),
-            total=sum(counts.total.values()),
-            in_flight=len(self._flights),
-            waiting=self._scheduler.n_waiting + self._retries.n_postponed,
-            given_up=self.causes.n_given_up,
-            failures=counts.failures,
-            retries=counts.retries,
-            truncated=counts.truncated,
-            tokens=counts.tokens,
-            tokens_per_s=rate,
-            eta_s=eta,
-            benchmarks=tuple(BenchmarkProgress(name=n, done=counts.done[n], total=t) for n, t in counts.total.items()),
-            endpoints=self._lanes.progress(),
-            concurrency=self._concurrency,
+        retrying = [*self._retries.postponed, *self._scheduler.returned]
+        return snapshot(
+            self._clock(), self._started, counts=self.counts, causes=self.causes, arrivals=self._arrivals,
+            ending=self.ending, endpoints=self._lanes.progress(), in_flight=self._flights, retrying=retrying,
+            n_waiting=self._scheduler.n_waiting + self._retries.n_postponed, concurrency=self._concurrency,
             paused=self._paused,
-            stopping=not self.ending.asking,
-        )
+        )  # fmt: skip
+
+    def outlook(self) -> Outlook:
+        """What the end of the session can be told from."""
+        if not self.ending.asking:
+            return self._arrivals.outlook({}, ())
+        return self._arrivals.outlook(self._scheduler.waiting_by_question(), self._retries.postponed)
 
     def _log(self, event: str, **facts: object) -> None:
         self._actions.append(Log(event, facts))

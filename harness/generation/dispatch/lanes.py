@@ -290,6 +290,8 @@ class Lanes:
                 limit=lane.limit,
                 done=lane.n_done,
                 failed=lane.n_failed,
+                why=lane.last_failure.message if lane.last_failure is not None and lane.state(now) != "open" else "",
+                wait_s=max(0.0, lane.until - now),
             )
             for lane in self._lanes
         )

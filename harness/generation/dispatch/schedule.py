@@ -231,15 +231,18 @@ class Scheduler:
         """An endpoint that is set aside or paused no longer counts as one that will drain the queue."""
         self._endpoints[endpoint].available = available
 
-    def expected_tokens_left(self) -> float:
-        """Tokens still to come: of the waiting samples and of what remains of the running ones."""
-        waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
-        waiting += sum(self._expected(self._place[t.benchmark, t.question_id]) for t in self._returned)
-        return waiting + sum(self._residual(r) for r in self._running.values())
+    def waiting_by_question(self) -> dict[tuple[str, str], int]:
+        """Samples that can still be handed out, by (benchmark, question_id)."""
+        found = {(q.benchmark, q.question_id): len(q.waiting) for q in self._questions if q.waiting}
+        for task in self._returned:
+            question = task.benchmark, task.question_id
+            found[question] = found.get(question, 0) + 1
+        return found
 
-    def running_tokens(self) -> float:
-        """Tokens that the running samples are estimated to have by now."""
-        return sum(self._progress(r) for r in self._running.values())
+    @property
+    def returned(self) -> list[Task]:
+        """Samples whose request came to nothing, and that are handed out next."""
+        return list(self._returned)
 
     # ---- waves
 

@@ -109,7 +109,8 @@ class ControlSocket:
             return Answer(said=f"this is no command: {error}", refused=True)
         except HarnessError as error:
             answer = Answer(said=error.sentence.marked, refused=True)
-        self._on_event("control", verb=command.verb, value=command.value, said=answer.said, refused=answer.refused)
+        if command.verb != "status":  # it changes nothing, and may be asked every second
+            self._on_event("control", verb=command.verb, value=command.value, said=answer.said, refused=answer.refused)
         return answer
 
 

@@ -13,6 +13,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.control import Answer, Command
 from harness.generation.network.descriptors import affordable
 from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.progress import Progress
 from harness.generation.settings import MAX_CONCURRENCY
 
 VERBS = {
@@ -31,9 +32,14 @@ class Steering:
     """Obeys the commands for one session, and follows its file of endpoints, if there is one."""
 
     def __init__(
-        self, dispatcher: Dispatcher, endpoints_file: EndpointsFile | None, on_event: Callable[..., None]
+        self,
+        dispatcher: Dispatcher,
+        facts: Callable[[], Progress],
+        endpoints_file: EndpointsFile | None,
+        on_event: Callable[..., None],
     ) -> None:
         self._dispatcher = dispatcher
+        self._facts = facts
         self._on_event = on_event
         self._endpoints_file = endpoints_file
 
@@ -56,7 +62,7 @@ class Steering:
             return self._cancel(value)
         if verb == "reload":
             return self._reload()
-        facts = self._dispatcher.progress()
+        facts = self._facts()
         if verb == "drain":
             self._dispatcher.drain("drained by `harness ctl`")
             return Answer(said=f"draining: {facts.in_flight} requests in flight end, then the session ends")
@@ -78,7 +84,7 @@ class Steering:
         return "the file has not changed" if endpoints is None else self._dispatcher.replace_endpoints(endpoints)
 
     def _status(self) -> Answer:
-        facts = self._dispatcher.progress()
+        facts = self._facts()
         state = "ending" if facts.stopping else "paused" if facts.paused else "running"
         said = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
         return Answer(said=said, facts=msgspec.to_builtins(facts))

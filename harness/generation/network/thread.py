@@ -1,7 +1,7 @@
 """The network thread: one asyncio loop that does what the dispatcher says, and tells it how that ended.
 
 It judges nothing. Promises: every `Ask` is told once, every `Store` too; nothing outlives `join`.
-The owner's thread talks to it through `drain`, `stop`, `progress`, `server_model` and `join` only.
+The owner's thread talks to it through `drain`, `stop`, `progress`, `outlook`, `expect`, `server_model` and `join` only.
 """
 
 from __future__ import annotations
@@ -13,25 +13,32 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 
 from harness.client.fast.event_loop import current_lag
 from harness.client.fast.lag import Lag
-from harness.client.interface import Transport
+from harness.client.interface import Arriving, Transport
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.eta import Outlook, TimeLeft
 from harness.generation.network.asking import Worker
 from harness.generation.network.control import Answer, Command, ControlSocket
 from harness.generation.network.descriptors import Reserve
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.steering import Steering
 from harness.generation.plan import Task
+from harness.generation.progress import Progress
 from harness.runs.journal import Journal
 from harness.runs.layout import RunFolder
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the clock, the progress and the file of endpoints, at most."""
+
+
+OUTLOOK_S = 2.0
+"""Seconds between two outlooks on the end of the session, at least."""
 
 
 class Network:
@@ -55,7 +62,7 @@ class Network:
     ) -> None:
         self._dispatcher = dispatcher
         self._journals = journals
-        self._steering = Steering(dispatcher, endpoints_file, on_event)
+        self._steering = Steering(dispatcher, self._facts, endpoints_file, on_event)
         self._control = ControlSocket(folder, self._obey, on_event)
         self._transport_factory = transport_factory
         self._loop_factory = loop_factory
@@ -67,11 +74,16 @@ class Network:
         """How late the loop came to its sockets; None where its kind does not measure that."""
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
+        self.outlook: Outlook | None = None
+        """What the end can be told from; replaced as a whole, every `OUTLOOK_S`."""
+        self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
+        self._arriving: dict[Task, Arriving] = {}
         self._written: deque[tuple[Task, Future[None]]] = deque()
         self._starved = False
         self._next_look = 0.0
+        self._next_outlook = 0.0
         # Between `_tell` and the loop's beginning and end; a signal may call `_tell` inside `_tell`.
         self._guard = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,6 +107,10 @@ class Network:
     def stop(self, why: str) -> None:
         """End every request now."""
         self._tell(partial(self._dispatcher.stop, why))
+
+    def expect(self, left: TimeLeft | None) -> None:
+        """From now on the facts say that the end is so far away."""
+        self._expected = (self._clock(), left)
 
     @property
     def server_model(self) -> str | None:
@@ -140,7 +156,7 @@ class Network:
             self.lag = current_lag()
             with self._guard:
                 self._loop = None
-            self.progress = self._dispatcher.progress()
+            self.progress = self._facts()
 
     async def _carry_out(self, worker: Worker, reserve: Reserve) -> None:
         """Do what the dispatcher says until it says that the session has ended."""
@@ -187,8 +203,18 @@ class Network:
         if self._starved:  # not at once, or the connects under way would take it
             reserve.release()
         self._steering.follow_file()
-        self.progress = self._dispatcher.progress()
+        self.progress = self._facts()
+        if now >= self._next_outlook:
+            self._next_outlook = now + OUTLOOK_S
+            self.outlook = self._dispatcher.outlook()
         return True
+
+    def _facts(self) -> Progress:
+        """The dispatcher's, with what has arrived by now and the end that is expected."""
+        self._dispatcher.arrived({task: one.count() for task, one in self._arriving.items()})
+        since, left = self._expected
+        facts = self._dispatcher.progress()
+        return replace(facts, eta=left.after(self._clock() - since)) if left is not None and facts.in_flight else facts
 
     async def _sleep(self, seconds: float | None) -> None:
         try:
@@ -208,8 +234,9 @@ class Network:
 
     async def _ask(self, worker: Worker, ask: Ask) -> None:
         task = ask.task
+        arriving = self._arriving[task] = Arriving()
         try:
-            sample, reply = await worker.ask(task, ask.endpoint, ask.attempt)
+            sample, reply = await worker.ask(task, ask.endpoint, ask.attempt, arriving)
         except RequestFailed as failure:
             self._starved = self._starved or failure.kind == "out_of_files"
             self._dispatcher.failed(task, failure)
@@ -222,6 +249,7 @@ class Network:
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
         if self._requests.get(task) is request:
             del self._requests[task]
+            self._arriving.pop(task, None)
         if request.cancelled():  # perhaps before its first step
             self._dispatcher.cancelled(task)
         elif (error := request.exception()) is not None:

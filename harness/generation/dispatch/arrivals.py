@@ -1,0 +1,187 @@
+"""What has arrived of the requests in flight, how fast it comes, and how long finished samples are. No I/O.
+
+The transports count token events, and only when somebody looks; servers state tokens when a sample has finished. Hence
+events are taken for as many tokens each as the finished samples had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.generation.eta import Outlook, QuestionKey, Streaming
+from harness.generation.plan import Task
+
+NOW_S = 10.0
+"""Seconds over which the present rate is taken."""
+
+PACE_S = 60.0
+"""Seconds over which an endpoint's present seconds per token are taken."""
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """One request in flight. events: counted at the last look; tokens: credited for them so far."""
+
+    place: int
+    started: float
+    events: int = 0
+    tokens: float = 0.0
+
+
+class _Stream:
+    """What one endpoint has sent. busy: seconds times requests in flight; tokens: received."""
+
+    def __init__(self, now: float) -> None:
+        self.n = 0
+        self.busy = 0.0
+        self.tokens = 0.0
+        self._since = now
+        self._looks: deque[tuple[float, float, float]] = deque([(now, 0.0, 0.0)])
+
+    def advance(self, now: float) -> None:
+        """`n` requests have been in flight since the last call."""
+        self.busy += self.n * (now - self._since)
+        self._since = now
+
+    def look(self, now: float) -> None:
+        """Remember where it stands."""
+        self.advance(now)
+        self._looks.append((now, self.busy, self.tokens))
+        while len(self._looks) > 2 and self._looks[1][0] <= now - PACE_S:
+            self._looks.popleft()
+
+    @property
+    def pace(self) -> float | None:
+        """Seconds per token of one stream, of late; None before the first token."""
+        _, busy, tokens = self._looks[0]
+        if self.tokens > tokens:
+            return (self.busy - busy) / (self.tokens - tokens)
+        return self.busy / self.tokens if self.tokens else None
+
+
+class Arrivals:
+    """See the module. `began` and `ended` come in pairs; `look` now and then.
+
+    prior: expected lengths by question from a former run. max_tokens: by benchmark. longest_first: the order of asking.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        prior: Mapping[QuestionKey, float],
+        max_tokens: Mapping[str, int],
+        *,
+        longest_first: bool,
+    ) -> None:
+        self._clock = clock
+        self._prior = prior
+        self._max_tokens = max_tokens
+        self._longest_first = longest_first
+        self._started = clock()
+        self._flights: dict[Task, _Arriving] = {}
+        self._streams: dict[int, _Stream] = {}
+        self._lengths: dict[QuestionKey, list[float]] = {}
+        self._looks: deque[tuple[float, float]] = deque([(self._started, 0.0)])
+        self._finished_tokens = 0.0
+        self._finished_events = 0
+        self._any_events = False
+
+    def began(self, task: Task, place: int) -> None:
+        """A request for `task` goes to the endpoint at `place`."""
+        now = self._clock()
+        self._flights[task] = _Arriving(place, now)
+        stream = self._streams.get(place)
+        if stream is None:
+            stream = self._streams[place] = _Stream(now)
+        stream.advance(now)
+        stream.n += 1
+
+    def ended(self, task: Task) -> None:
+        """It came to nothing. What had arrived of it, had arrived."""
+        flight = self._flights.pop(task)
+        stream = self._streams[flight.place]
+        stream.advance(self._clock())
+        stream.n -= 1
+
+    def finished(self, task: Task, tokens: int, events: int) -> None:
+        """It came to a sample of so many tokens, in so many events. Instead of `ended`."""
+        flight = self._flights[task]
+        self._streams[flight.place].tokens += max(0.0, tokens - flight.tokens)
+        self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
+        if events > 1:
+            self._finished_tokens += tokens
+            self._finished_events += events
+        self.ended(task)
+
+    def look(self, events: Mapping[Task, int]) -> None:
+        """Take note of the token events that have been counted for requests in flight."""
+        now = self._clock()
+        each = self._finished_tokens / self._finished_events if self._finished_events else 1.0
+        for task, n in events.items():
+            flight = self._flights.get(task)
+            if flight is not None and n > flight.events:
+                flight.events = n
+                self._any_events = True
+                if n * each > flight.tokens:
+                    self._streams[flight.place].tokens += n * each - flight.tokens
+                    flight.tokens = n * each
+        for stream in self._streams.values():
+            stream.look(now)
+        self._looks.append((now, self.tokens))
+        while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
+            self._looks.popleft()
+
+    # ---- facts
+
+    @property
+    def tokens(self) -> float:
+        """Received in this session."""
+        return sum(stream.tokens for stream in self._streams.values())
+
+    @property
+    def rate(self) -> float | None:
+        """Tokens/s since the beginning; None before the first."""
+        seconds = self._clock() - self._started
+        return self.tokens / seconds if self.tokens and seconds > 0 else None
+
+    @property
+    def rate_now(self) -> float | None:
+        """Tokens/s of late; None before the first."""
+        (before, had), (now, have) = self._looks[0], self._looks[-1]
+        return (have - had) / (now - before) if have and now > before else None
+
+    @property
+    def oldest(self) -> tuple[Task, float, float] | None:
+        """(sample, seconds in flight, tokens) of the request that was sent first."""
+        for task, flight in self._flights.items():  # in the order of their sending
+            return task, self._clock() - flight.started, self._tokens_of(flight)
+        return None
+
+    def outlook(self, waiting: Mapping[QuestionKey, int], again: Iterable[Task]) -> Outlook:
+        """What the end of the session can be told from. waiting: samples to come; again: those asked once more."""
+        to_come = dict(waiting)
+        for task in again:
+            question = task.benchmark, task.question_id
+            to_come[question] = to_come.get(question, 0) + 1
+        paces = {place: stream.pace for place, stream in self._streams.items()}
+        known = [pace for pace in paces.values() if pace is not None]
+        usual = sum(known) / len(known) if known else 0.0
+        return Outlook(
+            finished={question: tuple(lengths) for question, lengths in self._lengths.items()},
+            running=[
+                Streaming((task.benchmark, task.question_id), self._tokens_of(flight), paces[flight.place] or usual)
+                for task, flight in self._flights.items()
+            ],
+            waiting=to_come,
+            prior=self._prior,
+            max_tokens=self._max_tokens,
+            longest_first=self._longest_first,
+        )
+
+    def _tokens_of(self, flight: _Arriving) -> float:
+        """So far; by its age where replies come as a whole."""
+        if self._any_events or not (pace := self._streams[flight.place].pace):
+            return flight.tokens
+        return (self._clock() - flight.started) / pace

@@ -1,0 +1,95 @@
+"""What the files of a run say of it where nobody answers: who holds it, how much is there, how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.core import codec
+from harness.core.errors import StoreError
+from harness.runs import questions
+from harness.runs.layout import RunFolder
+from harness.runs.lock import Holder, is_alive, last_holder
+from harness.runs.manifest import Manifest
+from harness.runs.safe_open import open_for_reading
+from harness.runs.survey import survey
+
+LOG_BYTES = 4 * 1024 * 1024
+"""Of the log's end that is read for the last session's beginning and end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Samples of one benchmark on disk, of those planned."""
+
+    name: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDisk:
+    """holder: the process of this host that holds the run, as far as files tell; None: none does.
+
+    session: what the log says of the last session: its `session_started`, and its `session_ended` if that came.
+    """
+
+    model: str
+    benchmarks: tuple[Stored, ...]
+    holder: Holder | None
+    session: tuple[dict[str, Any], ...]
+
+
+def on_disk(folder: RunFolder) -> OnDisk:
+    """Reads only. Raises `StoreError`."""
+    manifest = Manifest.load(folder)
+    session = _last_session(folder)
+    holder = last_holder(folder)
+    ended = bool(session) and session[-1].get("event") == "session_ended"
+    return OnDisk(
+        model=manifest.model,
+        benchmarks=tuple(_stored(folder, manifest, name) for name in manifest.benchmarks),
+        holder=holder if holder is not None and not ended and is_alive(holder) else None,
+        session=session,
+    )
+
+
+def _stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
+    place, plan = folder.benchmark(name), manifest.benchmarks[name].plan
+    ids = plan.question_ids if plan.question_ids is not None else [q.question_id for q in questions.read(place)]
+    try:
+        with open_for_reading(place.samples) as file:
+            keys = survey(file.fileno(), place).keys
+    except FileNotFoundError:
+        keys = set()
+    except OSError as error:
+        raise StoreError(f"cannot read {place.samples}: {error.strerror or error}.") from error
+    wanted = set(ids)
+    done = sum(key.question_id in wanted and key.sample_index < plan.samples for key in keys)
+    return Stored(name=name, done=done, total=len(ids) * plan.samples)
+
+
+def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
+    found: list[dict[str, Any]] = []
+    for line in _end_of(folder.log):
+        if b'"session_started"' in line or b'"session_ended"' in line:
+            with contextlib.suppress(codec.DecodeError):
+                event = codec.decode(line, dict[str, Any])
+                if event.get("event") == "session_started":
+                    found = [event]
+                elif event.get("event") == "session_ended":
+                    found.append(event)
+    return tuple(found[:2])
+
+
+def _end_of(path: Path) -> list[bytes]:
+    try:
+        with open_for_reading(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - LOG_BYTES))
+            return file.read(LOG_BYTES).splitlines()
+    except OSError:
+        return []
