@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -56,22 +56,12 @@ def _said(answer: Answer) -> str:
 
 
 def _show(answer: Answer) -> None:
-    from harness.cli.progress import duration
-
     click.echo(visible(_said(answer), 500))
-    facts = answer.facts
-    if not facts:
-        return
-    rate = f" ({facts['tokens_per_s']:,.0f} tokens/s)" if facts["tokens_per_s"] else ""
-    left = f", {duration(facts['eta_s'])} left" if facts["eta_s"] is not None else ""
-    click.echo(f"  {facts['tokens']:,} new tokens{rate}{left}")
-    click.echo(f"  {facts['failures']} failed requests, {facts['given_up']} samples given up")
-    for benchmark in facts["benchmarks"]:
-        click.echo(f"  {visible(benchmark['name'])}: {benchmark['done']} of {benchmark['total']} samples")
-    for endpoint in facts["endpoints"]:
-        click.echo(f"  {_endpoint(endpoint)}")
+    if answer.facts:
+        import msgspec
 
+        from harness.cli.status import progress_lines
+        from harness.generation.progress import Progress
 
-def _endpoint(facts: dict[str, Any]) -> str:
-    counts = f"{facts['in_flight']} of {facts['limit']} in flight, {facts['done']} done, {facts['failed']} failed"
-    return f"{visible(facts['base_url'])}: {facts['state']}, {counts}"
+        for line in progress_lines(msgspec.convert(answer.facts, Progress)):
+            click.echo(f"  {line}")

@@ -25,6 +25,7 @@ from server_launchers.errors import LaunchError
 COMMANDS = {
     "serve": "Start an inference server, list the running ones, or stop them.",
     "run": "Sample completions for benchmarks from a server; resume by the same command.",
+    "status": "Say what a run is doing, from another terminal.",
     "ctl": "Steer a run while it goes: concurrency, pause, drain, cancel, status.",
     "score": "Grade a run's samples (or any tool's outputs) and aggregate them.",
     "compare": "Say which run is better, how sure that is, and what would settle it.",

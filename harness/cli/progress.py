@@ -1,66 +1,59 @@
-"""How a run's progress is shown: one line that is redrawn on a terminal, plain lines now and then elsewhere."""
+"""How a run's progress reads: one line for a log, several for a terminal. Pure text; `display` puts it on the screen.
+
+Foreign text (ids, addresses, a server's words) is made visible here, whatever was done to it before.
+"""
 
 from __future__ import annotations
 
-import shutil
-import sys
-import time
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
+from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.generation.progress import Progress
+    from harness.cli.running_score import RunningScore
+    from harness.generation.eta import TimeLeft
+    from harness.generation.progress import BenchmarkProgress, Progress
 
-PLAIN_SECONDS = 10.0
-"""Between two lines where the output is no terminal."""
+LEAST_BAR_CELLS = 10
+"""A narrower bar says nothing, and is left out."""
 
-REDRAW_SECONDS = 0.2
+MOST_BAR_CELLS = 60
 
+MAX_FAILURES = 3
+"""Kinds of failures and endpoints in trouble that are shown, each; the rest are counted."""
 
-class ProgressLine:
-    """A callback for `generate`; standard error, so that standard output stays the result's."""
+MAX_CAUSE_CHARS = 240
 
-    def __init__(self) -> None:
-        self._tty = sys.stderr.isatty()
-        self._due = 0.0
-        self._shown: Progress | None = None
-        self._last: Progress | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        self._last = progress
-        if now < self._due:
-            return
-        self._due = now + (REDRAW_SECONDS if self._tty else PLAIN_SECONDS)
-        self._show(progress)
-
-    def close(self) -> None:
-        """End the line, with the last state on it."""
-        if self._last is not None and self._last is not self._shown:
-            self._show(self._last)
-        if self._tty and self._shown is not None:
-            click.echo(err=True)
-
-    def _show(self, progress: Progress) -> None:
-        self._shown = progress
-        text = line(progress)
-        if self._tty:
-            click.echo(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
-        else:
-            click.echo(text, err=True)
+_BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
+_ASCII_BAR = {"done": "#", "in flight": ">", "retrying": "?", "given up": "x", "": "."}
 
 
-def line(progress: Progress) -> str:
-    """Samples done of all, tokens/s, in flight, failures, ETA."""
-    parts = [f"{progress.done}/{progress.total} samples"]
-    if progress.total:
-        parts[0] += f" ({progress.done / progress.total:.0%})"
-    if progress.tokens_per_s is not None:
-        parts.append(f"{progress.tokens_per_s:,.0f} tokens/s")
+class Span(NamedTuple):
+    """A stretch of a line. kind: what it stands for, by which it is coloured; empty: plain."""
+
+    text: str
+    kind: str = ""
+
+
+Line = Sequence[Span]
+
+
+# ---- one line
+
+
+def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -> str:
+    """Samples done of all, tokens/s, in flight, what went wrong, when it ends. For a log: it stands alone."""
+    parts = [f"{progress.done}/{progress.total} samples ({percent(progress.done, progress.total)})"]
+    if progress.tokens_per_s_now is not None:
+        parts.append(f"{progress.arrived:,} tokens, {progress.tokens_per_s_now:,.0f}/s")
     parts.append(f"{progress.in_flight} in flight")
+    retrying = sum(one.retrying for one in progress.benchmarks)
+    if retrying:
+        parts.append(f"{retrying} to ask again")
     if progress.truncated:
-        parts.append(f"{progress.truncated} truncated")
+        parts.append(f"{_share(progress.truncated, progress.finished)} truncated")
     if progress.failures:
         parts.append(f"{progress.failures} failed requests")
     if progress.given_up:
@@ -69,18 +62,196 @@ def line(progress: Progress) -> str:
     n_waiting = len(present) - present.count("open")
     if n_waiting:
         parts.append(f"{n_waiting} of {len(present)} endpoints waiting")
-    if progress.stopping:
-        parts.append("stopping: no new requests")
-    elif progress.paused:
-        parts.append("paused: `harness ctl … resume` goes on")
-    elif progress.eta_s is not None and progress.done < progress.total:
-        parts.append(f"{duration(progress.eta_s)} left")
+    parts += [f"{visible(name, 40)} {score_in_words(one)}" for name, one in (scores or {}).items()]
+    parts.append(f"{duration(progress.elapsed_s)} so far")
+    if ending := _ending(progress):
+        parts.append(ending)
+    elif progress.eta is not None and progress.done < progress.total:
+        parts.append(f"{time_range(progress.eta)} left")
     return " · ".join(parts)
+
+
+def _ending(progress: Progress) -> str:
+    """What is waited for, how long, and what Ctrl-C does, where nothing more is asked; empty otherwise."""
+    n, grace = progress.in_flight, progress.grace_s
+    if not progress.stopping:
+        return "paused: `harness ctl … resume` goes on" if progress.paused else ""
+    if not n:
+        return "ending"
+    if grace is None:
+        return f"ending: {n} in flight have as long as they take"
+    return f"ending: {n} in flight have {grace:.0f} s; Ctrl-C again ends them now (they stay owed)"
+
+
+# ---- several lines
+
+
+def panel(
+    progress: Progress,
+    width: int,
+    height: int,
+    scores: Mapping[str, RunningScore] | None = None,
+    *,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """At most `height` lines of at most `width` columns: a bar for each benchmark, then the facts, weightiest first."""
+    facts = list(_facts(progress, scores or {}))
+    bars = _bars(progress, width, max(1, height - min(len(facts), 4)), ascii_only)
+    return [_cut(one, width) for one in [*bars, *facts]][:height]
+
+
+def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
+    now, mean = progress.tokens_per_s_now, progress.tokens_per_s
+    tokens = f"{progress.arrived:,}"
+    if now is not None and mean is not None:
+        tokens += f" · {now:,.0f}/s now · {mean:,.0f}/s mean"
+    if progress.finished:
+        tokens += f" · {progress.truncated / progress.finished:.1%} truncated"
+    tokens += f" · {progress.in_flight}/{progress.concurrency} in flight"
+    left = "too early to say when it ends"
+    if progress.stopping or progress.paused or progress.done >= progress.total:
+        left = ""
+    elif progress.eta is not None:
+        left = f"{time_range(progress.eta)} left, likely {duration(progress.eta.likely_s)}"
+    facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)]]
+    facts.append([Span("time      ", "label"), Span(" · ".join(filter(None, (duration(progress.elapsed_s), left))))])
+    if ending := _ending(progress):
+        facts.insert(0, [Span(ending, "retrying")])
+    if (oldest := progress.oldest) is not None:
+        key = f"{visible(oldest.question_id, 60)}:{oldest.sample_index} of {visible(oldest.benchmark, 40)}"
+        facts.append(
+            [
+                Span("oldest    ", "label"),
+                Span(f"{duration(oldest.seconds)} in flight, {oldest.tokens:,} tokens: {key}"),
+            ]
+        )
+    facts += [
+        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(one)}")]
+        for name, one in scores.items()
+    ]
+    for one in progress.failed[:MAX_FAILURES]:
+        said = f"{one.count} × {one.kind}, latest {duration(one.ago_s)} ago: {visible(one.latest, MAX_CAUSE_CHARS)}"
+        facts.append([Span("failures  ", "label"), Span(said, "given up")])
+    if (n := len(progress.failed) - MAX_FAILURES) > 0:
+        facts.append([Span("failures  ", "label"), Span(f"{n} other kinds", "given up")])
+    troubled = [one for one in progress.endpoints if one.state not in ("open", "left")]
+    for place in troubled[:MAX_FAILURES]:
+        wait = f", asked again in {place.wait_s:.0f} s" if place.wait_s > 0 else ""
+        why = f": {visible(place.why, MAX_CAUSE_CHARS)}" if place.why else ""
+        said = f"{visible(place.base_url, 80)} {place.state}{wait}{why}"
+        facts.append([Span("endpoint  ", "label"), Span(said, "retrying")])
+    if len(troubled) > MAX_FAILURES:
+        facts.append([Span("endpoint  ", "label"), Span(f"{len(troubled) - MAX_FAILURES} more waiting", "retrying")])
+    return facts
+
+
+def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list[Line]:
+    """A line for each benchmark; where they are too many, those under way, and the rest counted."""
+    shown = list(progress.benchmarks)
+    hidden: list[BenchmarkProgress] = []
+    if len(shown) > height:
+        active = [one for one in shown if one.in_flight or one.retrying]
+        others = [one for one in shown if not (one.in_flight or one.retrying)]
+        shown, hidden = (active + others)[: height - 1], (active + others)[height - 1 :]
+    names = [visible(one.name, 30) for one in shown]
+    room = min(max(map(len, names), default=0), max(8, width // 5))
+    counts = [f"{one.done}/{one.total}" for one in shown]
+    counted = max(map(len, counts), default=0)
+    notes = [_notes(one) for one in shown]
+    longest = max((sum(len(span.text) for span in note) for note in notes), default=0)
+    cells = min(MOST_BAR_CELLS, width - room - counted - longest - 8)
+    bars: list[Line] = []
+    for one, name, count, note in zip(shown, names, counts, notes, strict=True):
+        label = name if len(name) <= room else name[: room - 1] + "…"
+        bar = [*_bar(one, cells, ascii_only), Span(" ")] if cells >= LEAST_BAR_CELLS else []
+        bars.append([
+            Span(f"{label:<{room}} "), *bar, Span(f"{count:>{counted}} {percent(one.done, one.total):>4}"), *note,
+        ])  # fmt: skip
+    if hidden:
+        done = sum(one.done == one.total for one in hidden)
+        bars.append(
+            [Span(f"and {len(hidden)} more benchmarks: {done} done, {len(hidden) - done} under way or to come")]
+        )
+    return bars
+
+
+def _notes(one: BenchmarkProgress) -> list[Span]:
+    found = []
+    if one.in_flight:
+        found += [Span("  "), Span(f"{one.in_flight} in flight", "in flight")]
+    if one.retrying:
+        found += [Span("  "), Span(f"{one.retrying} to ask again", "retrying")]
+    if one.given_up:
+        found += [Span("  "), Span(f"{one.given_up} given up", "given up")]
+    return found
+
+
+def _bar(one: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
+    """Never full before all is done; what there is of a kind, however little, has a cell."""
+    signs = _ASCII_BAR if ascii_only else _BAR
+    total = max(1, one.total)
+    others = {"in flight": one.in_flight, "retrying": one.retrying, "given up": one.given_up}
+    spans = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in others.items()}
+    room = cells - (one.done < one.total and not any(spans.values()))
+    while sum(spans.values()) > cells:
+        spans[max(spans, key=lambda kind: spans[kind])] -= 1
+    spans = {"done": min(one.done * cells // total, room - sum(spans.values())), **spans}
+    spans[""] = cells - sum(spans.values())
+    return [Span(signs[kind] * n, kind or "rest") for kind, n in spans.items() if n > 0]
+
+
+def _cut(one: Line, width: int) -> Line:
+    kept: list[Span] = []
+    for span in one:
+        room = width - sum(len(other.text) for other in kept)
+        if len(span.text) > room:
+            kept.append(Span(span.text[: max(0, room - 1)] + "…" if room > 0 else "", span.kind))
+            break
+        kept.append(span)
+    return kept
+
+
+# ---- words
+
+
+def percent(done: int, total: int) -> str:
+    """Whole percent, rounded down: 100 % means all."""
+    return f"{100 * done // total}%" if total else "100%"
+
+
+def _share(n: int, total: int) -> str:
+    return f"{n} ({n / total:.1%})" if total else str(n)
+
+
+def score_in_words(one: RunningScore) -> str:
+    low, high = one.sampling_interval or (None, None)
+    interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
+    return f"{100 * one.accuracy:.1f}% right so far{interval}, {one.n_samples} graded"
+
+
+def time_range(left: TimeLeft) -> str:
+    """`9 to 14 min`, `40 s to 3 min`: rounded outwards, so that what is said holds whenever the range does."""
+    least, most = printed_range(left)
+    first, last = duration(least), duration(most)
+    if first == last:
+        return last
+    number, *unit = first.split(" ")
+    return f"{number if unit == last.split(' ')[1:] and len(unit) == 1 else first} to {last}"
+
+
+def printed_range(left: TimeLeft) -> tuple[int, int]:
+    """The seconds that `time_range` says."""
+    return _rounded(left.least_s, math.floor), _rounded(left.most_s, math.ceil)
+
+
+def _rounded(seconds: float, way: Callable[[float], int]) -> int:
+    return way(seconds) if way(seconds) < 100 else 60 * way(seconds / 60)
 
 
 def duration(seconds: float) -> str:
     """`42 s`, `12 min`, `3 h 05 min`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
+    return f"{seconds:.0f} s" if seconds < 100 else _minutes(round(seconds / 60))
+
+
+def _minutes(minutes: int) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -27,7 +27,7 @@ SHOWN_CAUSES = 5
 @click.argument("benchmarks", required=False)
 @run_options
 @server_options(hidden=True)
-def command(dry_run: bool, pilot: bool, **given: Any) -> None:
+def command(dry_run: bool, pilot: bool, progress: bool, quiet: bool, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES or a card's file) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
@@ -50,7 +50,10 @@ def command(dry_run: bool, pilot: bool, **given: Any) -> None:
         for line in plan_lines(server_of(questions_of(options, Terminal()))):
             click.echo(line)
         return
-    with Terminal() as watcher, prepare(options, watcher, must_answer=dry_run) as prepared:
+    with (
+        Terminal(progress=progress and not quiet) as watcher,
+        prepare(options, watcher, must_answer=dry_run) as prepared,
+    ):
         if dry_run:
             from harness.cli import dry_run as settings_table
 
@@ -65,7 +68,7 @@ def command(dry_run: bool, pilot: bool, **given: Any) -> None:
         code = _ending(piloted.outcome, prepared.settings)
         for line in lines(piloted):
             click.echo(line)
-        click.echo("the same command without --pilot goes on from here", err=True)
+        terminal.note("the same command without --pilot goes on from here")
         sys.exit(code)
 
 
@@ -75,10 +78,10 @@ def _closing(sampled: Sampled, settings: RunSettings) -> int:
         return _ending(sampled.outcome, settings)
     _summary(sampled.outcome, settings)
     if sampled.reached:
-        click.echo(f"target reached: {sampled.reached}", err=True)
+        terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
-    click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
+    terminal.note(f"score them with: harness score {shlex.quote(str(settings.out))}")
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
@@ -89,10 +92,9 @@ def _summary(outcome: Outcome, settings: RunSettings) -> None:
     for warning in outcome.warnings:
         terminal.warn(warning)
     if outcome.n_session:
-        click.echo(
+        terminal.note(
             f"{outcome.n_session} samples in {duration(outcome.elapsed_s)}, {outcome.tokens:,} new tokens"
-            f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)",
-            err=True,
+            f" ({outcome.tokens / max(outcome.elapsed_s, 1e-9):,.0f} tokens/s)"
         )
         for n, what in (
             (outcome.n_truncated, "truncated"),
@@ -100,9 +102,9 @@ def _summary(outcome: Outcome, settings: RunSettings) -> None:
             (outcome.n_duplicates, "repeating another reply to the same question word by word"),
         ):
             if n:
-                click.echo(f"  {n} of them {what} ({n / outcome.n_session:.1%})", err=True)
+                terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
         if settings.prices is not None:
-            click.echo(f"this session: {outcome.spent.sentence(settings.prices)}", err=True)
+            terminal.note(f"this session: {outcome.spent.sentence(settings.prices)}")
 
 
 def _ending(outcome: Outcome, settings: RunSettings) -> int:
@@ -115,8 +117,8 @@ def _ending(outcome: Outcome, settings: RunSettings) -> int:
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "nothing is owed"
-        click.echo(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}", err=True)
-        click.echo(f"score them with: harness score {shlex.quote(str(settings.out))}", err=True)
+        terminal.note(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}")
+        terminal.note(f"score them with: harness score {shlex.quote(str(settings.out))}")
         return EXIT_COMPLETE
     why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {outcome.n_expected} samples are owed{why}"

@@ -168,6 +168,23 @@ _OPTIONS = (
         help="Go on when the first samples are all empty, identical or truncated.",
     ),
     click.option("--break-lock", is_flag=True, help="Take over a lock that another, dead host left behind."),
+    click.option(
+        "--no-progress",
+        "progress",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        help="Show no progress. NO_COLOR takes the colours out of it.",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Say nothing but warnings, errors and what was asked for."),
+    click.option(
+        "--metrics-port",
+        type=int,
+        help="Serve the run's figures here for Prometheus (OpenMetrics), while it goes on; 0: a free port.",
+    ),
+    click.option(
+        "--metrics-host", metavar="ADDRESS", help="Address on which they are served. Default: 127.0.0.1, this machine."
+    ),
     click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
 )
 

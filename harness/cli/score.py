@@ -62,6 +62,7 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     type=click.Path(exists=True, dir_okay=False),
     help="Interpreter that has it. Default: this one.",
 )
+@click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
 @judges.judge_options
 def command(
     source: Path,
@@ -73,6 +74,7 @@ def command(
     cut_text: bool,
     also: str | None,
     also_python: str | None,
+    follow: bool,
     **flags: Any,
 ) -> None:
     """Grade and score SOURCE: a run folder, or a file of another tool's outputs.
@@ -81,6 +83,7 @@ def command(
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
+    harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
@@ -104,15 +107,18 @@ def command(
         if given:
             raise UsageError(f"{option(next(iter(given)))} goes with a file of outputs; {source} is a run folder")
         if judge_options is not None:
+            if follow:
+                raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
             judge, judged = _judge_run(source, grading, judge_options)
             scores = judged.scores
         else:
-            scores = _score_run(source, grading)
+            scores = _score_run(source, grading, follow=follow)
     else:
         if judge_options is not None:
             raise UsageError(f"--judge goes with a run folder, where its replies are kept; {source} is a file")
-        if also:
-            raise UsageError(f"--also goes with a run folder; {source} is a file")
+        if also or follow:
+            flag = "--also" if also else "--follow"
+            raise UsageError(f"{flag} goes with a run folder; {source} is a file")
         from harness.cli.watching import Terminal
         from harness.experiments.outputs import score_file
 
@@ -145,11 +151,14 @@ def _judge_run(path: Path, grading: Grading, options: JudgeOptions) -> tuple[Jud
         )  # fmt: skip
 
 
-def _score_run(path: Path, grading: Grading) -> list[Score]:
+def _score_run(path: Path, grading: Grading, *, follow: bool) -> list[Score]:
+    from harness.cli import following
     from harness.cli.watching import Terminal
     from harness.runs import RunFolder
     from harness.scoring import pipeline
 
+    if follow:
+        return following.follow(RunFolder.open(path), grading, Terminal().graded)
     return pipeline.score_run(RunFolder.open(path), grading, Terminal().graded)
 
 

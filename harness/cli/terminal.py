@@ -42,6 +42,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console().print(shown)
 
 
+def note(text: str) -> None:
+    """A line on standard error that says how things go; nothing where the command was told to be --quiet."""
+    context = click.get_current_context(silent=True)
+    if context is None or not context.params.get("quiet"):
+        click.echo(text, err=True)
+
+
 def warn(sentence: str) -> None:
     """One warning on standard error."""
     click.echo(f"harness: warning: {spelt(sentence)}", err=True)

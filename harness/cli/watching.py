@@ -9,10 +9,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import click
-
 from harness.cli import terminal
-from harness.cli.progress import ProgressLine
+from harness.cli.display import ProgressDisplay
 from harness.core.hidden import command_words
 from harness.core.inert import visible
 from harness.core.wording import Sentence
@@ -21,6 +19,7 @@ from server_launchers.keeping.progress import Heartbeat
 
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
+    from harness.runs.layout import RunFolder
     from server_launchers.keeping.progress import Progress as StartProgress
     from server_launchers.keeping.supervisor import RunningServer
 
@@ -29,19 +28,22 @@ GRADED_SECONDS = 5.0
 
 
 class Terminal(Watcher):
-    """A context manager: the progress line ends with its block."""
+    """A context manager: the display of progress ends with its block.
 
-    def __init__(self) -> None:
+    progress: whether it is shown.
+    """
+
+    def __init__(self, *, progress: bool = True) -> None:
         self.resume_command = shlex.join(["harness", *command_words(sys.argv[1:])])
-        self._line = ProgressLine()
-        self._heartbeat = Heartbeat(lambda line: click.echo(line, err=True))
+        self._display = ProgressDisplay(shown=progress)
+        self._heartbeat = Heartbeat(terminal.note)
         self._graded_due = time.monotonic() + GRADED_SECONDS
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._line.close()
+        self._display.close()
 
     def warn(self, sentence: Sentence) -> None:
         """See `Watcher.warn`."""
@@ -58,18 +60,24 @@ class Terminal(Watcher):
     def started(self, server: RunningServer, seconds: float) -> None:
         """Where it answers."""
         urls = ", ".join(server.base_urls)
-        click.echo(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s", err=True)
+        terminal.note(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
 
-    def sampling(self, what: str) -> None:
+    def sampling(self, what: str, folder: RunFolder) -> None:
         """See `Watcher.sampling`."""
-        click.echo(what, err=True)
+        self._display.close()  # of the session before
+        self._display.follow(folder)
+        terminal.note(what)
+
+    def metered(self, address: str) -> None:
+        """Where metrics can be read."""
+        terminal.note(f"metrics at {address}")
 
     def progressed(self, progress: Progress) -> None:
         """See `Watcher.progressed`."""
-        self._line(progress)
+        self._display(progress)
 
     def graded(self, benchmark: str, n: int) -> None:
         """A line now and then while grading takes its time."""
         if time.monotonic() >= self._graded_due:
             self._graded_due = time.monotonic() + GRADED_SECONDS
-            click.echo(f"{benchmark}: {n} samples graded", err=True)
+            terminal.note(f"{benchmark}: {n} samples graded")

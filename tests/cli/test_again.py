@@ -28,7 +28,9 @@ def parsed(line: str) -> dict[str, Any]:
     words = shlex.split(line)
     assert words[:2] == ["harness", "run"]
     context = command.make_context("run", words[2:])
-    return {name: value for name, value in context.params.items() if name not in ("dry_run", "pilot")}
+    return {
+        name: value for name, value in context.params.items() if name not in ("dry_run", "pilot", "progress", "quiet")
+    }
 
 
 def called(line: str) -> dict[str, Any]:

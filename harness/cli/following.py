@@ -1,0 +1,65 @@
+"""`harness score --follow`: grade beside a run under way, in a process of its own, until the run has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.core.errors import StoreError
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.runs.layout import RunFolder
+    from harness.scoring import Score
+    from harness.scoring.pipeline import Grading
+
+PAUSE_S = 5.0
+"""Seconds between two looks at what has been stored, at least."""
+
+LEISURE = 10.0
+"""Times its own length that pass from one look to the next: a run has better use for the processor."""
+
+
+def follow(folder: RunFolder, grading: Grading, on_graded: Callable[[str, int], None]) -> list[Score]:
+    """Score again and again while the run goes on; the last time when it has ended. Returns those scores.
+
+    Each time only what is new is graded. The run's own display shows what this writes. Raises `StoreError`.
+    """
+    from harness.cli.status import look
+    from harness.scoring import pipeline
+
+    said = ""
+    while True:
+        going = look(folder).state != "ended"  # asked before the look: nothing is stored after the last one
+        began = time.monotonic()
+        try:
+            scores = pipeline.score_run(folder, grading, on_graded)
+        except StoreError:
+            if not going:
+                raise
+            scores = []  # it has only begun
+        if not going:
+            return scores
+        grading = replace(grading, fresh=False)
+        line = " · ".join(_words(score) for score in scores if score.accuracy is not None)
+        if line and line != said:
+            click.echo(line, err=True)
+            said = line
+        time.sleep(max(PAUSE_S, LEISURE * (time.monotonic() - began)))
+
+
+def _words(score: Score) -> str:
+    from harness.cli.progress import score_in_words
+    from harness.cli.running_score import RunningScore
+
+    interval = score.sampling_interval
+    running = RunningScore(
+        accuracy=score.accuracy or 0.0,
+        n_samples=score.n_samples,
+        sampling_interval=None if interval is None else (interval.low, interval.high),
+    )
+    return f"{visible(score.benchmark, 60)} {score_in_words(running)}"

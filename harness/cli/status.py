@@ -1,0 +1,215 @@
+"""`harness status`: what a run is doing, from another terminal: by its own word while it goes, else by its files."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from harness.cli.spelling import Command
+from harness.core.errors import StoreError
+from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.cli.running_score import RunningScore
+    from harness.generation.progress import Progress
+    from harness.runs.going import OnDisk
+    from harness.runs.layout import RunFolder
+
+WATCH_SECONDS = 1.0
+"""Between two looks at a run that is watched."""
+
+ALL_ROWS = 1000
+ALL_COLUMNS = 1000
+"""Of a status: it is not redrawn, so it may be longer than the terminal, and wider where there is none."""
+
+
+@click.command("status", cls=Command)
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON; with --watch a line at each look.")
+@click.option("--watch", is_flag=True, help="Go on until the run has ended.")
+def command(run: Path | None, as_json: bool, watch: bool) -> None:
+    """What the run in the folder RUN is doing. Default: the runs of results/ that go on, else the latest one.
+
+    \b
+    harness status
+    harness status results/qwq-32b --watch
+    harness status results/qwq-32b --json
+    """
+    from harness.runs.layout import RunFolder
+
+    folders = [RunFolder.open(run)] if run is not None else _under_way(Path("results"))
+    if watch:
+        _watch(folders[0], as_json)
+        return
+    for number, folder in enumerate(folders):
+        if number and not as_json:
+            click.echo()
+        status = look(folder)
+        if as_json:
+            _print_json(status)
+        else:
+            for line in lines(status):
+                click.echo(line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """state: "silent" where a process holds the run and does not answer. progress: as the run tells it, while it does;
+    files: what stands on the disk, otherwise.
+    """
+
+    folder: RunFolder
+    state: Literal["running", "paused", "ending", "silent", "ended"]
+    progress: Progress | None
+    files: OnDisk | None
+    scores: dict[str, RunningScore]
+
+
+def look(folder: RunFolder) -> Status:
+    """Ask the run, or read its files. Raises `StoreError`."""
+    from harness.cli.running_score import RunningScores
+    from harness.runs.going import on_disk
+
+    progress = progress_of(folder)
+    scores = RunningScores(folder)
+    if progress is not None:
+        names = [one.name for one in progress.benchmarks]
+        state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
+        return Status(folder=folder, state=state, progress=progress, files=None, scores=scores.look(names))
+    files = on_disk(folder)
+    names = [one.name for one in files.benchmarks]
+    state = "silent" if files.holder is not None else "ended"
+    return Status(folder=folder, state=state, progress=None, files=files, scores=scores.look(names))
+
+
+def progress_of(folder: RunFolder) -> Progress | None:
+    """What the run says of itself; None where none answers."""
+    import msgspec
+
+    from harness.generation.network.control import Command, send
+    from harness.generation.progress import Progress
+
+    try:
+        return msgspec.convert(send(folder, Command(verb="status")).facts, Progress)
+    except (StoreError, msgspec.ValidationError):  # none goes on, or one of another version
+        return None
+
+
+def _under_way(results: Path) -> list[RunFolder]:
+    """The runs that answer; else the one whose log was written last. Raises `StoreError` where there is none."""
+    from harness.generation.network.control import NAME
+    from harness.runs.layout import RunFolder
+
+    runs = [RunFolder(path.parent) for path in results.glob("*/manifest.json")]
+    if not runs:
+        raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
+    going = [run for run in runs if (run.path / NAME).exists() and progress_of(run) is not None]
+    return sorted(going, key=lambda run: run.path) or [max(runs, key=_written)]
+
+
+def _written(run: RunFolder) -> float:
+    path = run.log if run.log.exists() else run.manifest
+    return path.stat().st_mtime
+
+
+# ---- in words
+
+
+def lines(status: Status) -> Iterator[str]:
+    """The status as text, safe to print."""
+    yield f"{visible(str(status.folder.path))}: {status.state}"
+    if status.progress is not None:
+        yield from progress_lines(status.progress, status.scores)
+    elif status.files is not None:
+        yield from _from_files(status.files, status.scores)
+
+
+def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
+    """What a run under way says of itself. Cut to the terminal's width; whole where there is none."""
+    from harness.cli.progress import panel
+
+    width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
+    for line in panel(progress, width, ALL_ROWS, scores, ascii_only=_ascii_only()):
+        yield "".join(span.text for span in line)
+
+
+def _ascii_only() -> bool:
+    return not (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
+    from harness.cli.progress import percent, score_in_words
+
+    for one in files.benchmarks:
+        right = f" · {score_in_words(scores[one.name])}" if one.name in scores else ""
+        share = percent(one.done, one.total)
+        yield f"{visible(one.name, 60)}  {one.done}/{one.total} samples ({share}){right}"
+    if files.holder is not None:
+        yield f"{files.holder} holds the run and does not answer: it is starting, or its file system has no sockets"
+    for event in files.session:
+        when = visible(str(event.get("time", "")), 40)
+        if event.get("event") == "session_started":
+            yield f"last session began {when}{_ago(event)}"
+        else:
+            why = visible(str(event.get("stopped") or ""), 300)
+            yield f"it ended {when}{_ago(event)}{f': {why}' if why else ''}; {event.get('failures', 0)} failed requests"
+    if files.holder is None and len(files.session) == 1:
+        yield "it ended without a word: killed, or on a machine that went down. The same command goes on"
+
+
+def _ago(event: dict[str, Any]) -> str:
+    from harness.cli.progress import duration
+
+    try:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(str(event["time"]))).total_seconds()
+    except (KeyError, ValueError, TypeError):
+        return ""
+    return f", {duration(max(0.0, seconds))} ago"
+
+
+def _print_json(status: Status, *, on_one_line: bool = False) -> None:
+    from harness.core import codec
+
+    facts = {
+        "run": str(status.folder.path),
+        "state": status.state,
+        "progress": status.progress,
+        "files": status.files,
+        "scores": status.scores,
+    }
+    text = codec.encode(facts) if on_one_line else codec.pretty(facts)
+    click.echo(text.decode().rstrip("\n"))
+
+
+# ---- for as long as it goes on
+
+
+def _watch(folder: RunFolder, as_json: bool) -> None:
+    from harness.cli.display import ProgressDisplay
+
+    display = ProgressDisplay()
+    display.follow(folder)
+    try:
+        while True:
+            status = look(folder)
+            if as_json:
+                _print_json(status, on_one_line=True)
+            elif status.progress is not None:
+                display(status.progress)
+            if status.state == "ended":
+                break
+            time.sleep(WATCH_SECONDS)
+    finally:
+        display.close()
+    if not as_json:
+        for line in lines(status):
+            click.echo(line)

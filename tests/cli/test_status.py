@@ -1,0 +1,273 @@
+"""A run seen from outside while it goes on and after: `harness status`, `harness ctl status`, and a scraper."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from harness.cli.running_score import RunningScores
+from harness.cli.status import progress_of
+from harness.runs.layout import RunFolder
+from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream, models
+from tests.system.command import harness, start
+
+SAID = 20
+"""Tokens that a held reply has sent."""
+
+
+class Holding:
+    """Streams the first tokens of every reply, and the rest once it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def __call__(self, request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield models("test-model")
+            return
+        head, *events = event_stream(*[delta("word ")] * SAID, delta(f"{request.json['seed']}", finish="stop"))
+        yield head
+        yield from events[:SAID]
+        while not self.let_go.wait(0.01):
+            yield Pause(0.01)
+        yield from events[SAID:]
+
+
+@contextmanager
+def going(folder: Path, server: FaultServer, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`harness run` of 12 samples, 4 in flight, in the folder results/run."""
+    rows = [{"id": f"q{n}", "problem": f"What is {n}?", "answer": "1"} for n in range(6)]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    data = ["--data", "sums.jsonl", "--question-key", "problem", "--answer-key", "answer", "--id-key", "id"]
+    asked = ["--samples", "2", "--concurrency", "4", "--base-url", server.base_url, "--model", "test-model"]
+    run = start(folder, ["run", *data, *asked, "--out", "results/run", "--no-canary", *words])
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.communicate()
+
+
+def until(server: FaultServer, folder: Path, held: Callable[[Any], bool]) -> Any:
+    """The run's progress as soon as `held` says so."""
+    seen: list[Any] = []
+
+    def look() -> bool:
+        seen.append(progress_of(RunFolder(folder / "results" / "run")))
+        return seen[-1] is not None and held(seen[-1])
+
+    assert server.wait_for(look, 60), seen[-1]
+    return seen[-1]
+
+
+def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server) as run:
+        facts = until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
+        assert (facts.done, facts.finished, facts.in_flight, facts.arrived) == (0, 0, 4, 4 * SAID)
+        assert facts.tokens_per_s is not None
+        assert (facts.oldest.benchmark, facts.oldest.tokens) == ("sums", SAID)
+
+        shown = harness(tmp_path, "status")  # the run of results/ that goes on
+        assert shown.code == 0
+        assert shown.out.startswith(f"{tmp_path / 'results' / 'run'}: running\n")
+        assert "0/12   0%  4 in flight" in shown.out
+        assert f"tokens    {4 * SAID} ·" in shown.out
+        found = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
+        assert (found["state"], found["progress"]["arrived"], found["files"]) == ("running", 4 * SAID, None)
+        assert "oldest" in harness(tmp_path, "ctl", "results/run", "status").out
+        (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8").index("session_started")
+        assert '"control"' not in (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8")  # a look is no event
+
+        holding.let_go.set()
+        out, err = run.communicate(timeout=60)
+        assert (run.returncode, out) == (0, "")
+        assert "12/12 samples (100%)" in err
+
+    ended = harness(tmp_path, "status", "results/run").out
+    assert "results/run: ended\nsums  12/12 samples (100%)\n" in ended
+    assert "it ended " in ended
+    found = json.loads(harness(tmp_path, "status", "--json").out)
+    assert (found["state"], found["progress"], found["files"]["benchmarks"]) == (
+        "ended", None, [{"name": "sums", "done": 12, "total": 12}],
+    )  # fmt: skip
+
+
+def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server):
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        watching = start(tmp_path, ["status", "--watch", "--json"])
+        try:
+            assert watching.stdout is not None
+            assert json.loads(watching.stdout.readline())["state"] == "running"
+            holding.let_go.set()
+            *_, last = watching.communicate(timeout=60)[0].splitlines()
+            assert json.loads(last)["state"] == "ended"
+        finally:
+            watching.kill()
+            watching.communicate()
+
+
+def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:
+    with FaultServer(Holding()) as server, going(tmp_path, server) as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+        said = harness(tmp_path, "status", "results/run")
+        assert said.code == 0
+        assert "results/run: ended\nsums  0/12 samples (0%)\n" in said.out
+        assert "it ended without a word: killed" in said.out
+
+
+def test_a_run_that_holds_its_folder_and_does_not_answer_is_silent(tmp_path: Path) -> None:
+    with FaultServer(Holding()) as server, going(tmp_path, server) as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        (tmp_path / "results" / "run" / "control.sock").unlink()
+        said = harness(tmp_path, "status", "results/run").out
+        assert "results/run: silent\n" in said
+        assert f"process {run.pid} on " in said
+
+
+@pytest.mark.parametrize("where", ["nowhere", "."])
+def test_a_folder_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, where: str) -> None:
+    for words in (["status", where], ["status"]):
+        said = harness(tmp_path, *words)
+        assert said.code == 3
+        assert said.err.startswith("harness: ")
+
+
+# ---- metrics
+
+
+def scraped(address: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """The figures, as Prometheus itself reads them."""
+    wanted = urllib.request.Request(address, headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    with urllib.request.urlopen(wanted, timeout=30) as reply:
+        assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
+        text = reply.read().decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_figures_of_a_run_are_scraped_while_it_goes_on(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server, "--metrics-port", "0") as run:
+        assert run.stderr is not None
+        address = next(one for one in run.stderr if one.startswith("metrics at ")).split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        until(server, tmp_path, lambda facts: facts.arrived >= 4 * SAID)
+        tokens = ("harness_tokens_total", frozenset[tuple[str, str]]())
+        assert server.wait_for(lambda: scraped(address).get(tokens) == 4 * SAID, 30)
+        found = scraped(address)
+
+        def samples(state: str) -> float:
+            return found["harness_samples", frozenset({("benchmark", "sums"), ("state", state)})]
+
+        assert (samples("done"), samples("in_flight"), samples("waiting")) == (0, 4, 8)
+        assert found["harness_run_info", frozenset({("model", "test-model")})] == 1
+        place = ("endpoint", server.base_url)
+        assert found["harness_endpoint_state", frozenset({place, ("state", "open")})] == 1
+        assert found["harness_endpoint_state", frozenset({place, ("state", "set_aside")})] == 0
+        assert found["harness_oldest_seconds", frozenset()] > 0
+        holding.let_go.set()
+        run.communicate(timeout=60)
+        with pytest.raises(OSError, match="refused"):
+            scraped(address)
+
+
+def test_a_port_that_is_taken_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with FaultServer(Holding()) as server, going(tmp_path, server, "--metrics-port", str(server.port)) as run:
+        _, err = run.communicate(timeout=60)
+        assert run.returncode == 2
+        assert f"--metrics-port {server.port}: no metrics can be served on 127.0.0.1" in err
+
+
+# ---- quiet
+
+
+def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_path: Path) -> None:
+    holding = Holding()
+    holding.let_go.set()
+    with FaultServer(holding) as server, going(tmp_path, server, "--quiet") as run:
+        assert run.communicate(timeout=60) == ("", "")
+        assert run.returncode == 0
+    with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        harness(tmp_path, "ctl", "results/run", "cancel", "q0")
+        run.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+        assert err.startswith("harness: stopped by SIGINT")
+
+
+def test_no_progress_leaves_the_rest(tmp_path: Path) -> None:
+    holding = Holding()
+    holding.let_go.set()
+    with FaultServer(holding) as server, going(tmp_path, server, "--no-progress") as run:
+        _, err = run.communicate(timeout=60)
+    assert "samples (" not in err
+    assert "complete: 12 of 12 samples" in err
+
+
+# ---- the running score
+
+
+def test_the_running_score_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    path = folder.benchmark("sums").scores
+    scores = RunningScores(folder)
+    assert scores.look(["sums"]) == {}
+    path.parent.mkdir()
+    for written, accuracy in ((1, 0.25), (2, 0.5)):
+        path.write_bytes(msgspec.json.encode({"accuracy": accuracy, "n_samples": 8, "sampling_interval": [0.1, 0.9]}))
+        os.utime(path, (written, written))
+        assert scores.look(["sums"])["sums"].accuracy == accuracy
+    path.write_bytes(b"{")
+    os.utime(path, (3, 3))
+    assert scores.look(["sums"]) == {}
+
+
+def test_a_run_that_is_followed_shows_its_accuracy_while_it_goes_on(tmp_path: Path) -> None:
+    first = Holding()
+    first.let_go.set()
+    with FaultServer(first) as server, going(tmp_path, server) as run:
+        run.communicate(timeout=60)
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server, "--samples", "3"):
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        scoring = start(tmp_path, ["score", "results/run", "--follow", "--workers", "1"])
+        try:
+            assert scoring.stderr is not None
+            assert scoring.stderr.readline().startswith("sums 0.0% right so far (")
+            shown = harness(tmp_path, "status", "results/run").out
+            assert "12/18  66%" in shown
+            assert "accuracy  sums 0.0% right so far" in shown
+            holding.let_go.set()
+            out, _ = scoring.communicate(timeout=90)
+            assert scoring.returncode == 0
+            assert "6 × 3" in out
+        finally:
+            scoring.kill()
+            scoring.communicate()
+
+
+def test_only_a_run_can_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "outputs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', encoding="utf-8")
+    said = harness(tmp_path, "score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--follow")
+    assert (said.code, "--follow goes with a run folder" in said.err) == (2, True)
