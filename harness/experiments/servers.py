@@ -37,6 +37,9 @@ W = TypeVar("W", bound=WhichServer)
 ENGINES_WITHOUT_LIST = ("transformers",)
 """Their model list holds what the hub's cache holds, not what they serve."""
 
+EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
+"""Addresses by which a server listens on every network that its machine is in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -306,6 +309,13 @@ def launched(wanted: ServerSpec, watcher: Watcher, *, detach: bool = False) -> R
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 
+    if wanted.host in EVERYBODY and wanted.api_key_env is None:
+        watcher.warn(
+            Sentence(
+                f"{option('server.host', wanted.host)} lets everybody in the network use the server: give it a key "
+                f"({option('server.api_key_env')}), or let it listen on 127.0.0.1."
+            )
+        )
     begun = time.monotonic()
     try:
         server = supervisor.launch(wanted, detach=detach, on_progress=watcher.starting)

@@ -97,7 +97,7 @@ class Session:
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if name not in self._bound:
-                self._folder.benchmark(name).questions.unlink(missing_ok=True)
+                stored_questions.forget(self._folder.benchmark(name))
             if journal.report.damaged:
                 n_damaged = len(journal.report.damaged)
                 self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")

@@ -43,6 +43,14 @@ def write(folder: BenchmarkFolder, questions: Iterable[Question]) -> None:
         write_lines(folder.questions, together)
 
 
+def forget(folder: BenchmarkFolder) -> None:
+    """Remove the file, if there is one. Raises `StoreError` when the disk refuses, or for a folder in its place."""
+    try:
+        folder.questions.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot replace {folder.questions}: {error.strerror or error}. {_REMEDY}") from error
+
+
 def read(folder: BenchmarkFolder) -> list[Question]:
     """The questions in the order stored. Raises `StoreError` for a missing, damaged or newer file."""
     return read_lines(folder.questions, Question, _REMEDY)
