@@ -31,6 +31,7 @@ _ANOTHER = re.compile(
     r"(?:[(\[（]\s*([A-Za-z])\s*[)\]）]|([A-Z])(?![A-Za-z0-9'’]))",
     re.ASCII,
 )
+_LISTED = re.compile(r"(?:[A-Z][.)]){2,}", re.ASCII)
 _BETWEEN = r"(?:[\s,，、;/&()\[\]]|and\b|和|及)*"
 _SEVERAL = re.compile(rf"{_BETWEEN}[A-Z]{_BETWEEN}(?:[A-Z]{_BETWEEN})+", re.ASCII)
 
@@ -42,6 +43,8 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     """
     plain = _plain(answer)
     squeezed = plain.replace(" ", "")
+    if _LISTED.fullmatch(squeezed):
+        return None
     if match := (_ALONE_IN_ANY_CASE if any_case else _ALONE).fullmatch(squeezed):
         return within(match[1].upper(), last)
     match = _WITH_TEXT.match(plain) or _NAMED.match(plain)

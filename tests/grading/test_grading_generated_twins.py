@@ -19,9 +19,7 @@ NUMBERS = st.integers(-99, 99)
 DISTINCT = st.lists(NUMBERS, min_size=2, max_size=4, unique=True)
 SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "dozen": 12, "万": 10**4, "亿": 10**8}
 UNITS = {"mm": 1, "cm": 10, "m": 1_000, "km": 10**6}
-WORDS = st.sampled_from(
-    ["is wrong", "or more", "squared", "cubed", "(rejected)", "at most", "is not right", "factorial"]
-)
+WORDS = st.sampled_from(["is wrong", "or more", "squared", "cubed", "(rejected)", "at most", "is not right"])
 STATEMENTS = [
     "The answer is {}.", "Answer: **{}**", "I choose option {}.", "故选：{}。", "That leaves {}.", "({}) is correct.",
     "So the right choice is ({}).", r"\boxed{{\text{{({})}}}}",

@@ -188,6 +188,8 @@ def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> 
     one, other = reference.labels[-1], answer.labels[-1]
     if one == other or not allows(rules, "labels_dropped"):
         return one == other
+    if symbols(one) & symbols(other) and symbols(one) != symbols(other):
+        return False  # xy is not called x
     if one.op == other.op == "sym":
         return not (one.args[0] in GEOMETRY and other.args[0] in GEOMETRY)
     if one.op == other.op == "tuple":

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from harness.answers.grammar.tree import PI, Node, is_scalar, neg, num, substitute, sym, symbols, walk
 
-_LETTERS = tuple(sym(letter) for letter in "knmlj")
+_LETTERS = frozenset("knm")
 _INTEGERS = frozenset("ZN")
 PARAMETER = sym("any integer")
 
@@ -38,13 +38,20 @@ def _says_integer(item: Node) -> bool:
 
 
 def parameter_of(node: Node, said: frozenset[str]) -> Node | None:
-    """The letter that stands for any integer; None when there is none, or more than one."""
+    """The letter that stands for any integer; None when there is none, or others beside it that may be what varies."""
     if len(said) == 1:
         return sym(*said)
     if said or PI not in walk(node):
         return None
-    used = [letter for letter in _LETTERS if letter.args[0] in symbols(node)]
-    return used[0] if len(used) == 1 else None
+    letters = _letters_of_values(node)
+    return sym(*letters) if len(letters) == 1 and letters <= _LETTERS else None
+
+
+def _letters_of_values(node: Node) -> frozenset[str]:
+    """The letters of an answer without the name that it gives itself: those of 2kπ in x = 2kπ."""
+    if node.op == "list":
+        return frozenset(letter for item in node.args for letter in _letters_of_values(item))
+    return symbols(node.args[0][-1] if node.op == "rel" else node)
 
 
 def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, substitute, symbols, walk
+from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import expanded, has_signs, items_of
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -100,8 +100,8 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Answer | N
     letters = [parameter_of(node, frozenset()) for node in (reference, answer)]
     if PARAMETER in walk(reference) and PARAMETER in walk(answer):
         letters = [PARAMETER, PARAMETER]
-    if letters[0] is None or letters[1] is None:
-        return None
+    if letters[0] is None or letters[1] is None or not {PARAMETER, sym("k")} & set(letters):
+        return None  # of other letters than k nobody has said that they are not what was asked for
     one, other = substitute(reference, letters[0], PARAMETER), substitute(answer, letters[1], PARAMETER)
     agreed = same_family(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal))
     return Answer(True, "family") if agreed else None
@@ -199,13 +199,15 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
         listed = Node("list", tuple(tuples))
         return same(bare, listed, rules) if swapped else same(listed, bare, rules)
     values = tuples[0].args
-    if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
-        return _in_any_order(bare.args, values, rules, "names")
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
         bare = parts.values[-1]
     if _numbered(named[0], bare):
         one, other = (bare.args, values) if swapped else (values, bare.args)
         return _in_any_order(one, other, rules, "names")
+    if bare.op == "list" and any(is_equation(item) for item in bare.args):
+        return Answer(False, "names")  # several values of one name, not a value for each
+    if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
+        return _in_any_order(bare.args, values, rules, "names")
     entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
     if entries is None:
         return Answer(False, "names")

@@ -17,7 +17,7 @@ _MARKUP = re.compile(
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
-_AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或|及|,\s*(?:or|and)\b)\s*"
+_AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或|及|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
 _COMMA = r"\s*[,，、;]\s*"
 _LETTERS = (
     rf"(?P<letters>{_LETTER}(?:{_AND}{_LETTER}|{_COMMA}{_LETTER}"
@@ -34,17 +34,20 @@ _STATED = re.compile(
             |resposta|ответ)\b
         (?:(?!\bnot\b|n't|\bcannot\b|\bneither\b)[^\n.]){{0,40}}? (?:\bis|\bare|\bbe|\bwas|[:=：]|\s[-–—]|->|→)
       | \b(?:choos(?:e|ing)|chose|pick(?:ed|ing)?|select(?:ed|ing)?|g(?:o|oing|oes)\s+with|went\s+with|settled?\s+on
-            |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|match(?:es|ing)?
+            |opt(?:ed)?\s+for|leav(?:es|ing)(?:\s+(?:us|me)(?:\s+with)?)?|left\s+with|guess(?:ing)?|say|match(?:es|ing)?
             |corresponds?\s+to|points?\s+to|(?:therefore|thus|hence|so),?)(?=\W)
-      | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)应?该?[是为]? | 正解 | 答え )
+      | \bcorrect\s*[:：]
+      | 正确的?是 | 故选 | 应选 | 因此选 | 所以选 | (?<![不别勿])选择? | 正?确?(?:答案|选项)应?该?[是为]?
+      | 正解 | 答え )
     {_INTRO} {_LETTERS}
     """
 )
 _CALLED_RIGHT = re.compile(
     rf"""(?xi) (?:\b(?:option|choice|answer|makes|making)\s+)? {_LETTERS} \s+
-    (?:(?:is|are|must\s+be|would\s+be|seems)\s+)? (?:therefore\s+|thus\s+|clearly\s+)? (?:the\s+)? (?:only\s+|most\s+)?
-    (?:(?:correct|right|best|valid)\b|answer\b)"""
+    (?:(?:is|are|must\s+be|seems)\s+)? (?:therefore\s+|thus\s+|clearly\s+)? (?:the\s+)? (?:only\s+|most\s+)?
+    (?:(?:correct|right|best|valid)\b(?!\s+if\b)|answer\b)"""
 )
+_CALLED_RIGHT_IN_CHINESE = re.compile(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
 _WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
 _DENIED_BEFORE = re.compile(r"(?i)\b(?:incorrect|wrong|false|not|isn't|never|other|eliminated|rejected)\s+(?:\w+\s+)?$")
 _DENIED_BEHIND = re.compile(
@@ -61,6 +64,7 @@ _MARKED = re.compile(
 )
 _AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
 _LISTED = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+_LABELLED = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
 _NAMED = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 
@@ -80,7 +84,9 @@ def choice_in_prose(text: str, last: str = "Z") -> Stated | None:
 def stated_choice(text: str, last: str = "Z") -> Stated | None:
     """The last choice that a response states in words."""
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
-    found = [s for pattern in (_STATED, _CALLED_RIGHT) for s in _statements(pattern, plain, last)]
+    found = [
+        s for pattern in (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE) for s in _statements(pattern, plain, last)
+    ]
     found = found or list(_statements(_AT_THE_END, plain, last))
     if not found:
         found = list(_statements(_WEAKLY_STATED, plain, last))
@@ -124,7 +130,8 @@ def _marked_choice(text: str, last: str) -> Stated | None:
     if len({match[1] for match in _LISTED.finditer(text)}) > 1:
         return None  # a list of options
     line = stripped[line_at:]
-    letter = None if _NAMED.search(line) else letter_of(line, last, any_case=True)
+    labels = {match[1] for match in _LABELLED.finditer(line)}
+    letter = None if _NAMED.search(line) or len(labels) > 1 else letter_of(line, last, any_case=True)
     if letter is not None:
         at = stripped.upper().find(letter, line_at)
         return Stated(letter, at, at + 1)
