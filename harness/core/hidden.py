@@ -20,10 +20,10 @@ _SECRET_NAME = re.compile(
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
-_NAMED_VALUES = frozenset({"--header", "--judge-header", "--env"})
-"""Flags whose values are NAME:VALUE or NAME=VALUE, and the value a secret."""
+_NAMED_VALUES = frozenset({"header", "judge-header", "env"})
+"""Options whose values are NAME:VALUE or NAME=VALUE, and the value a secret."""
 
-_JSON_VALUES = frozenset({"--extra-body", "--chat-template-kwargs"})
+_JSON_VALUES = frozenset({"extra-body", "chat-template-kwargs"})
 
 
 def is_secret(name: str, value: Any) -> bool:
@@ -48,31 +48,31 @@ def without_user_info(text: str) -> str:
 def command_words(words: Iterable[str]) -> list[str]:
     """The words of a command line, secrets in them hidden."""
     shown: list[str] = []
-    flag = ""
+    option = ""
     for word in words:
         name, equals, value = word.partition("=") if word.startswith("--") else ("", "", "")
         if equals:
-            shown.append(f"{name}={_argument(name, value)}")
-            flag = ""
+            shown.append(f"{name}={_argument(name.removeprefix('--'), value)}")
+            option = ""
         else:
-            shown.append(_argument(flag, word))
-            flag = word if word.startswith("--") else ""
+            shown.append(_argument(option, word))
+            option = word.removeprefix("--") if word.startswith("--") else ""
     return shown
 
 
-def _argument(flag: str, value: str) -> str:
-    """The value of a flag; flag: empty for a word of its own."""
-    if flag in _NAMED_VALUES:
+def _argument(option: str, value: str) -> str:
+    """The value of an option, by its name without dashes; option: empty for a word of its own."""
+    if option in _NAMED_VALUES:
         named = re.match(r"[^:=]*[:=]", value)
         return f"{named[0] if named else ''}{HIDDEN}"
-    if flag in _JSON_VALUES:
+    if option in _JSON_VALUES:
         try:
             given: Any = codec.decode(value)
         except codec.DecodeError:
             return HIDDEN
         hidden = without_secrets(given)
         return value if hidden == given else codec.encode(hidden).decode()
-    if flag and not value.startswith("-") and is_secret(flag, value):
+    if option and not value.startswith("-") and is_secret(option, value):
         return HIDDEN
     if _KEY_SHAPED.match(value):
         return HIDDEN

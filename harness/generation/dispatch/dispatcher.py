@@ -9,6 +9,8 @@ Guarantees, if every action is carried out and its end told:
   there are at most twice as many, whatever the size of the run;
 - each owed sample is stored once, or is among the causes, or was not asked because the session ended before (`why`);
 - retries stay within their budget, and `Wait` is never longer than until the next thing that time alone brings about.
+
+Long: it is one state machine, whose promises hold of it as a whole; what stands alone is a module beside it.
 """
 
 from __future__ import annotations

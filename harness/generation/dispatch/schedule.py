@@ -13,6 +13,8 @@ would finish after the faster ones have drained the queue. Never is one sample a
 answer would favour short ones. Of questions about equally urgent, an endpoint takes one whose prompt it has seen, if
 prompts are long: its prefix cache spares it the prompt.
 A sample that an endpoint broke is asked elsewhere first.
+
+Long: the order of samples is one structure, which every method of it reads and changes.
 """
 
 from __future__ import annotations
