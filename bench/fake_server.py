@@ -107,6 +107,7 @@ class Connection:
         self.request = b""
         self.segments: tuple[bytes, ...] = ()
         self.next = 0
+        self.variant = -1
         self.step = 0.0
         self.unsent = b""
 
@@ -136,6 +137,9 @@ class Connection:
         body = json.loads(content)
         fields = dict(part.split("=") for part in body["model"].split(",")[1:])
         n, variant = int(fields.get("n", DEFAULT_TOKENS)), (body.get("seed") or 0) % VARIANTS
+        if variant == self.variant:  # no server gives one id to two replies in a row, and a client may refuse it
+            variant = (variant + 1) % VARIANTS
+        self.variant = variant
         if not body.get("stream"):
             self.segments = whole_reply(n, variant)
             return True

@@ -94,3 +94,8 @@ def test_a_reply_that_comes_again_after_the_request_was_sent() -> None:
 @pytest.mark.parametrize("make", [*ALL, SdkTransport])
 def test_a_server_whose_replies_all_have_one_id_is_believed(make: Callable[[], Transport]) -> None:
     assert texts(make, lambda request: [reply(word_of(request), "chatcmpl-1")]) == OWN
+
+
+@pytest.mark.parametrize("make", [*ALL, SdkTransport])
+def test_a_server_whose_ids_are_the_time_of_day_is_believed(make: Callable[[], Transport]) -> None:
+    assert texts(make, lambda request: [reply(word_of(request), f"cmpl-{int(word_of(request)[1:]) // 3}")]) == OWN

@@ -24,7 +24,7 @@ from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.protocol.reply_ids import ReplyIds
+from harness.client.protocol.reply_ids import Mark, ReplyIds
 from harness.client.protocol.sse import ReplyParser
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
@@ -64,9 +64,28 @@ class Connection:
     """
 
     __slots__ = (
-        "_again", "_batch_at", "_deadlines", "_detach", "_error_due", "_future",
-        "_id_before", "_ids", "_kept", "_lazy", "_owner", "_parser",
-        "_pieces", "_read", "_receive", "_size", "_sock", "_stamps", "_step", "_templates", "look_at", "peer",
+        "_again",
+        "_batch_at",
+        "_before",
+        "_deadlines",
+        "_detach",
+        "_error_due",
+        "_future",
+        "_ids",
+        "_kept",
+        "_lazy",
+        "_owner",
+        "_parser",
+        "_pieces",
+        "_read",
+        "_receive",
+        "_size",
+        "_sock",
+        "_stamps",
+        "_step",
+        "_templates",
+        "look_at",
+        "peer",
     )  # fmt: skip
 
     def __init__(
@@ -85,7 +104,7 @@ class Connection:
         self._receive = sock.recvmsg
         self._templates = templates
         self._ids = ids
-        self._id_before: str | None = None  # of the reply before the one under way
+        self._before: Mark | None = None  # of the reply before the one under way
         self._kept = False
         self._future: asyncio.Future[Reply] | None = None
         self._pieces: list[bytes] = []
@@ -324,7 +343,7 @@ class Connection:
     def _conclude(self, outcome: Callable[[], Reply]) -> bool:
         try:
             reply = outcome()
-            self._id_before = self._ids.check(reply, self._id_before)
+            self._before = self._ids.check(reply, self._before)
         except RequestFailed as failure:
             return self._over(failure, keep=False)
         return self._over(reply)
