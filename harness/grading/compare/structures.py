@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, neg, substitute, sym, symbols, walk
+from harness.answers.grammar.tree import SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
 from harness.grading.compare.alternatives import expanded, has_signs, items_of
 from harness.grading.compare.assignments import Assignment, assignments, same_assignments
@@ -30,12 +30,12 @@ from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_ratios
 from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets
+from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import as_tuples, components, without_ellipsis
 from harness.grading.compare.scalars import Answer, same_scalar
 from harness.grading.compare.words import same_words
 
 _NO = Answer(False, "structure")
-_FLIP = {">": "<", ">=": "<="}
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
@@ -76,7 +76,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if _set_like(reference) or _set_like(answer):
         return _same_sets(reference, answer, rules)
     if reference.op == answer.op == "rel":
-        return _same_relations(reference, answer, rules)
+        return same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
     if reference.op == answer.op and reference.op in ("tuple", "bracket"):
         return _in_order(reference.args, answer.args, rules, "tuple")
     return _NO
@@ -371,7 +371,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
         return Answer(False, "set")
     if is_inequality(reference) and is_inequality(answer):
-        result = _same_relations(reference, answer, rules)
+        result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
             return result
         if _variable_names(reference) != _variable_names(answer):
@@ -398,35 +398,6 @@ def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer | 
     except NotASet:
         return None
     return Answer(same_sets(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal)), "interval")
-
-
-# --- relations ---
-def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """The same chain, read from either end; or one inequality whose sides differ by a positive factor."""
-    one, other = _oriented(reference), _oriented(answer)
-    if one.args[1] == other.args[1] and _in_order(one.args[0], other.args[0], rules, "relation").equal:
-        return Answer(True, "relation")
-    if one.args[1] == other.args[1] and len(one.args[1]) == 1:
-        left, right = (_gap(node) for node in (one, other))
-        if left is not None and right is not None and symbols(left) and symbols(right):
-            from harness.grading.compare.numeric import proportional
-
-            ratio = proportional(left, right)
-            if ratio is not None and (one.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
-                return Answer(True, "relation")
-    return Answer(False, "relation")
-
-
-def _gap(node: Node) -> Node | None:
-    left, right = node.args[0]
-    return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
-
-
-def _oriented(node: Node) -> Node:
-    operands, signs = node.args
-    if any(sign in _FLIP for sign in signs) and all(sign in _FLIP or sign == "=" for sign in signs):
-        return Node("rel", (tuple(reversed(operands)), tuple(_FLIP.get(sign, sign) for sign in reversed(signs))))
-    return node
 
 
 # --- the rest ---
