@@ -12,7 +12,7 @@ from harness.core.inert import visible
 
 
 @click.command("plan", cls=Command)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
 @click.option("--detect", type=float, required=True, metavar="POINTS", help="True difference that is to be found.")
 @click.option("--versus", type=click.IntRange(1), help="Samples a question in what this run is compared with.")
 @click.option("--price-in", type=click.FloatRange(0), help="USD per million prompt tokens.")
@@ -20,22 +20,35 @@ from harness.core.inert import visible
 def command(run: Path, detect: float, versus: int | None, price_in: float | None, price_out: float | None) -> None:
     """Say how many samples a question it takes to find a true difference of --detect points four times in five, and the
     tokens, time and money. RUN is scored: a pilot of two samples a question, or a former run of such a model.
+    For a BENCHMARK's name, the run in results/ whose scores of it are the latest is taken, and named.
 
     The difference is one on these questions, between two runs of as many samples, or beside --versus samples that are
     there already.
 
     \b
     harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2
+    harness plan aime24 --detect 2
     """
     from harness.cli.pilot import forecast_lines
-    from harness.experiments.planning import plan
+    from harness.experiments.planning import former_run, plan
     from harness.generation.spending import Prices
     from harness.runs import RunFolder
 
     if (price_in is None) != (price_out is None):
         raise UsageError("--price-in and --price-out go together: prompts and replies are both billed")
     prices = None if price_in is None or price_out is None else Prices(price_in, price_out)
-    for one in plan(RunFolder.open(run), detect / 100, versus, prices):
+    benchmark = None if run.exists() or len(run.parts) != 1 else str(run)
+    folder = RunFolder.open(run) if benchmark is None else former_run(benchmark, Path("results"))
+    if folder is None:
+        name = visible(str(run), 80)
+        raise UsageError(
+            f"{name} is no run folder, and no run in results/ is of a benchmark of that name. Take a pilot of it and "
+            f"score it: harness run {name} --pilot … && harness score results/…"
+        )
+    planned = plan(folder, detect / 100, versus, prices, benchmark)
+    if benchmark is not None:
+        click.echo(f"from {visible(str(folder.path), 200)}:")
+    for one in planned:
         name = visible(one.benchmark, 80)
         if one.samples is None or one.forecast is None:
             click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,39 @@ def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     with pytest.raises(UsageError, match="shows no spread"):
         plan_of(tmp_path, 0.02)
+
+
+def test_a_benchmarks_name_stands_for_the_latest_scores_of_it_and_says_so(tmp_path: Path) -> None:
+    for name, benchmarks in {"old": ["demo", "sums"], "new": ["demo"], "another": ["sums"]}.items():
+        write_run(tmp_path / "results" / name, benchmarks=[(one, 30, 2) for one in benchmarks])
+    for age, name in enumerate(("another", "new", "old")):
+        for scores in (tmp_path / "results" / name).glob("*/scores.json"):
+            os.utime(scores, (1e9 - age, 1e9 - age))
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"from {tmp_path}/results/new:\ndemo: ")
+    os.utime(tmp_path / "results" / "old" / "demo" / "scores.json", (2e9, 2e9))
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.out.startswith(f"from {tmp_path}/results/old:\ndemo: ")
+    assert "sums" not in done.out
+
+
+def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "other", benchmarks=[("demo", 30, 2)])
+    write_run(tmp_path / "demo", benchmarks=[("sums", 30, 2)])
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.out.startswith("sums: ")
+
+
+def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> None:
+    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert refused.code != 0
+    assert "harness run demo --pilot" in refused.err
+    write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
+    (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
+    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert refused.code != 0
+    assert f"harness score {tmp_path}/results/mine" in refused.err
+    refused = harness(tmp_path, "plan", "results/mine2", "--detect", "2")
+    assert "results/mine2" in refused.err
+    assert "there is no run" in refused.err
