@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 @run_options
 @server_options(hidden=True)
 def command(
-    candidates: tuple[str, ...], margin: float, step: int | None, dry_run: bool, pilot: bool, **given: Any
+    candidates: tuple[str, ...],
+    margin: float,
+    step: int | None,
+    dry_run: bool,
+    pilot: bool,
+    progress: bool,
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Sample BENCHMARK with each candidate, round by round, until it is decided how they stand to the first.
 
@@ -58,7 +65,7 @@ def command(
     common = with_server(given, given.pop("serve"))
     out = common.pop("out") or Path("races") / safe_name(common["benchmarks"] or "data")
     entrants = [_candidate(text, common, Path(out)) for text in candidates]
-    with Terminal() as watcher:
+    with Terminal(progress=progress and not quiet) as watcher:
         raced = race(entrants, margin=margin / 100, step=step or STEP, watcher=watcher, on_look=_look)
     sys.exit(_closing(raced))
 
