@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "results" / "a")
     write_run(folder / "results" / "deeper" / "b")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _only_these_runs(results: Path) -> Iterator[None]:
+    """What a test adds to the results is gone after it."""
+    kept = set((results / "results").iterdir())
+    yield
+    for added in set((results / "results").iterdir()) - kept:
+        shutil.rmtree(added)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,15 @@ def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]
     }
     write_run(folder / HOSTILE_RUN, {HOSTILE_BENCHMARK: hostile})
     return folder.parent
+
+
+@pytest.fixture(autouse=True)
+def _only_these_runs(results: Path) -> Iterator[None]:
+    """What a test adds to the results is gone after it."""
+    kept = set((results / "results").iterdir())
+    yield
+    for added in set((results / "results").iterdir()) - kept:
+        shutil.rmtree(added)
 
 
 @pytest.fixture(scope="module")

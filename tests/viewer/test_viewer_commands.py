@@ -133,9 +133,9 @@ def test_differences_of_two_runs(results: Path) -> None:
     assert "5 samples with one verdict in both" in lines
 
 
-def test_runs_without_a_common_benchmark_are_refused(results: Path) -> None:
-    write_run(results / "c", {"another": SMALL})
-    done = harness(results, "diff", "a", "c")
+def test_runs_without_a_common_benchmark_are_refused(results: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "c", {"another": SMALL})
+    done = harness(results, "diff", "a", str(tmp_path / "c"))
     assert (done.code, done.err) == (2, "harness: a and c share no benchmark.\n")
 
 
