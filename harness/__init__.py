@@ -10,9 +10,9 @@ Each name is imported when it is first used; what lies below stands in the packa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.core import late
 from harness.core.about import __version__
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ __all__ = [
 
 _ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'harness' has no attribute {name!r}")
-    return getattr(importlib.import_module("harness.core.errors" if name in _ERRORS else "harness.api"), name)
+__getattr__ = late.names(__name__, {name: "core.errors" if name in _ERRORS else "api" for name in __all__})
 
 
 def __dir__() -> list[str]:

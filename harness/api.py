@@ -231,7 +231,7 @@ def merge(
     accept_server_change: join also where the servers told of different models. Raises `UsageError`, `StoreError` with
     what differs.
     """
-    folders = [RunFolder.open(_path(source)) for source in sources]
+    folders = [_folder(source) for source in sources]
     return merge_folders(folders, RunFolder(Path(out)), accept_server_change=accept_server_change)
 
 
@@ -287,7 +287,7 @@ def export(
     questions that may not be published. Raises `UsageError`, `StoreError`.
     """
     return export_run(
-        RunFolder.open(_path(source)),
+        _folder(source),
         to,
         None if out is None else Path(out),
         take=take,

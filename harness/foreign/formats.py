@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.limits import MAX_DATA_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
@@ -25,6 +24,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.records import Question
 from harness.core.wording import option
+from harness.foreign import cells
 
 RESPONSE_COLUMNS = (
     "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
@@ -81,38 +81,38 @@ def by_columns(
         yield Asked(
             row.where,
             _responses(row, row.value[response_column], response_column),
-            question=_flat(text),
+            question=cells.flat(text),
             answer=row.value[answer_column],
-            question_id=_id(row.value.get(id_column)) if id_column else None,
+            question_id=cells.id_of(row.value.get(id_column)) if id_column else None,
         )
 
 
 def llmeval(rows: Iterable[Row]) -> Iterator[Asked]:
     """LLMEval: `gen` is a text or a list; newer files tell a question by `doc_id`."""
     for row in rows:
-        _need(row, ("prompt", "gen", "answer"), "LLMEval")
+        cells.need(row, ("prompt", "gen", "answer"), "LLMEval")
         yield Asked(
             row.where,
             _responses(row, row.value["gen"], "gen"),
-            question=_flat(row.value["prompt"]),
+            question=cells.flat(row.value["prompt"]),
             answer=row.value["answer"],
-            question_id=_id(row.value.get("doc_id")),
+            question_id=cells.id_of(row.value.get("doc_id")),
         )
 
 
 def limo(rows: Iterable[Row]) -> Iterator[Asked]:
     """LIMO's evaluation (and its descendants): all samples of a question in one row."""
     for row in rows:
-        _need(row, ("generated_responses",), "LIMO")
+        cells.need(row, ("generated_responses",), "LIMO")
         gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
         if gold is None:
             raise UsageError(f"{row.where} has no reference answer; LIMO's files have one as gold_answer")
         yield Asked(
             row.where,
             _responses(row, row.value["generated_responses"], "generated_responses"),
-            question=_flat(row.value.get("question", row.value.get("problem"))),
+            question=cells.flat(row.value.get("question", row.value.get("problem"))),
             answer=row.value[gold],
-            question_id=_id(row.value.get("id")),
+            question_id=cells.id_of(row.value.get("id")),
         )
 
 
@@ -123,7 +123,7 @@ def lm_eval(rows: Iterable[Row]) -> Iterator[Asked]:
     """
     seen: set[str] = set()
     for row in rows:
-        _need(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
+        cells.need(row, ("doc_id", "doc", "target", "resps"), "lm-evaluation-harness")
         doc_id = str(row.value["doc_id"])
         if doc_id in seen:
             continue
@@ -174,21 +174,21 @@ def _by_epoch(name: str) -> tuple[str, int]:
 def _inspect_sample(sample: Any, where: str) -> Asked:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
-    output = _mapping(sample["output"])
-    usage = _mapping(output.get("usage"))
+    output = cells.mapping(sample["output"])
+    usage = cells.mapping(output.get("usage"))
     choices = output["choices"] if isinstance(output.get("choices"), list) else []
-    epoch = _count(sample.get("epoch"))
+    epoch = cells.count(sample.get("epoch"))
     responses = []
-    for choice in map(_mapping, choices):
-        text, reasoning = _parts(_mapping(choice.get("message")).get("content"))
+    for choice in map(cells.mapping, choices):
+        text, reasoning = cells.parts(cells.mapping(choice.get("message")).get("content"))
         reason = str(choice.get("stop_reason", "unknown"))
         responses.append(
             Response(
                 text,
                 reasoning,
                 "length" if reason in ("max_tokens", "model_length") else reason,
-                _count(usage.get("output_tokens")),
-                _count(usage.get("input_tokens")),
+                cells.count(usage.get("output_tokens")),
+                cells.count(usage.get("input_tokens")),
                 epoch - 1 if epoch and len(choices) == 1 else None,
             )
         )
@@ -198,10 +198,10 @@ def _inspect_sample(sample: Any, where: str) -> Asked:
     return Asked(
         where,
         responses or [Response(None)],
-        question=_flat(sample.get("input")),
+        question=cells.flat(sample.get("input")),
         answer=target,
-        question_id=_id(sample.get("id")),
-        metadata={k: v for k, v in _mapping(sample.get("metadata")).items() if isinstance(v, str | int)},
+        question_id=cells.id_of(sample.get("id")),
+        metadata={k: v for k, v in cells.mapping(sample.get("metadata")).items() if isinstance(v, str | int)},
     )
 
 
@@ -209,7 +209,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
     """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
     by_id = {question.question_id: question for question in questions}
     for row in rows:
-        _need(row, ("custom_id", "response"), "an OpenAI batch")
+        cells.need(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
         numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
         known = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
@@ -217,13 +217,13 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
             raise UsageError(
                 f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
-        body = _mapping(_mapping(row.value["response"]).get("body"))
+        body = cells.mapping(cells.mapping(row.value["response"]).get("body"))
         if not isinstance(body.get("choices"), list):
             continue  # a failed request is no sample
-        usage = _mapping(body.get("usage"))
-        for choice in map(_mapping, body["choices"]):
-            message = _mapping(choice.get("message"))
-            text, parts = _parts(message.get("content", choice.get("text")))
+        usage = cells.mapping(body.get("usage"))
+        for choice in map(cells.mapping, body["choices"]):
+            message = cells.mapping(choice.get("message"))
+            text, parts = cells.parts(message.get("content", choice.get("text")))
             reasoning = message.get("reasoning_content")
             yield Asked(
                 row.where,
@@ -232,8 +232,8 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                         text,
                         reasoning if isinstance(reasoning, str) else parts,
                         str(choice.get("finish_reason") or "unknown"),
-                        _count(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
-                        _count(usage.get("prompt_tokens")),
+                        cells.count(usage.get("completion_tokens")) if len(body["choices"]) == 1 else None,
+                        cells.count(usage.get("prompt_tokens")),
                     )
                 ],
                 known=known,
@@ -249,17 +249,11 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[Asked]:
     A state is matched to its question by the question's text, the longest that occurs in it.
     """
     shown = visible(str(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror}") from error
-    if len(data) > MAX_DATA_BYTES:
-        raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
-    parts = _STATE.split(data.decode("utf-8", "replace"))
-    if len(parts) < 3:
+    states = _STATE.split(cells.whole_text(path))
+    if len(states) < 3:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
     texts = sorted(((_asked_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
-    for number, block in zip(parts[1::2], parts[2::2], strict=True):
+    for number, block in zip(states[1::2], states[2::2], strict=True):
         found = next(((text, q) for text, q in texts if text in block), None)
         if found is None:
             raise UsageError(f"{shown}: state {number} holds none of the questions; is it another data set's?")
@@ -300,9 +294,9 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
             found[0],
             reasoning,
             reason if isinstance(reason, str) else "unknown",
-            _count(usage.get("completion_tokens")),
-            _count(usage.get("prompt_tokens")),
-            _count(row.value.get("sample_index")),
+            cells.count(usage.get("completion_tokens")),
+            cells.count(usage.get("prompt_tokens")),
+            cells.count(row.value.get("sample_index")),
         )
     ]
 
@@ -324,43 +318,3 @@ def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, field
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         raise UsageError(f"{row.where} has no usual column for {role}; name one with {option(field)}. It has {have}")
     return found
-
-
-def _need(row: Row, names: Iterable[str], tool: str) -> None:
-    missing = [name for name in names if name not in row.value]
-    if missing:
-        raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}")
-
-
-def _flat(value: Any) -> str | None:
-    """A question as one text: chat messages are joined."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        texts = [_parts(m.get("content"))[0] for m in value if isinstance(m, dict)]
-        return "\n\n".join(text for text in texts if text) or None
-    return None
-
-
-def _parts(content: Any) -> tuple[str | None, str | None]:
-    """(text, reasoning) of a message's content: a text, or a list of typed parts."""
-    if isinstance(content, str):
-        return content, None
-    if not isinstance(content, list):
-        return None, None
-    parts = [part for part in content if isinstance(part, dict)]
-    text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
-    reasoning = "".join(str(part.get("reasoning", "")) for part in parts if part.get("type") == "reasoning")
-    return text, reasoning or None
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _id(value: Any) -> str | None:
-    return None if value is None or isinstance(value, bool | dict | list) else str(value)
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

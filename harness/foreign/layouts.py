@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.limits import MAX_DATA_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.foreign import cells
 from harness.foreign.formats import Asked, Response
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl")
@@ -28,36 +28,26 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
     files = _numbered(path) if path.is_dir() else [(_number(path), path)]
     for number, file in files:
         for row in tables.stream(file, responses=True, again=again):
-            missing = [name for name in ("generation", "expected_answer", "problem") if name not in row.value]
-            if missing:
-                raise UsageError(f"{row.where} is no row of NeMo-Skills: it has no {missing[0]!r}")
-            text, tokens = row.value["generation"], row.value.get("num_generated_tokens")
+            cells.need(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
             response = Response(
-                text if isinstance(text, str) else None,
-                finish_reason=_text(row.value.get("finish_reason")) or "unknown",
-                completion_tokens=tokens if isinstance(tokens, int) and tokens >= 0 else None,
+                cells.text(row.value["generation"]),
+                finish_reason=cells.text(row.value.get("finish_reason")) or "unknown",
+                completion_tokens=cells.count(row.value.get("num_generated_tokens")),
                 index=number,
             )
-            name = row.value.get("id", row.value.get("unique_id"))
             yield Asked(
                 row.where,
                 [response],
-                question=_text(row.value["problem"]),
+                question=cells.text(row.value["problem"]),
                 answer=row.value["expected_answer"],
-                question_id=None if name is None else str(name),
+                question_id=cells.id_of(row.value.get("id", row.value.get("unique_id"))),
             )
 
 
 def opencompass(path: Path) -> Iterator[Asked]:
     """One file of predictions; each is a text, or a list of them."""
     shown = visible(str(path))
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {shown}: {error.strerror}") from error
-    if len(data) > MAX_DATA_BYTES:
-        raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
-    value = tables.parse_json(data.decode("utf-8", "replace"), shown, constants=True)
+    value = tables.parse_json(cells.whole_text(path), shown, constants=True)
     rows = value if isinstance(value, dict) else {}
     if not rows:
         raise UsageError(f"{shown} is no file of OpenCompass: it is no object of predictions by number")
@@ -68,7 +58,7 @@ def opencompass(path: Path) -> Iterator[Asked]:
         said = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
         yield Asked(
             where,
-            [Response(_text(one)) for one in said],
+            [Response(cells.text(one)) for one in said],
             question=_prompt(row.get("origin_prompt")),
             answer=row["gold"],
             question_id=number,
@@ -85,8 +75,8 @@ def evalscope(rows: Iterable[Row]) -> Iterator[Asked]:
         group = outer.get("group_id")
         yield Asked(
             row.where,
-            [Response(_text(score.get("prediction")))],
-            question=_text(row.value.get("input")),
+            [Response(cells.text(score.get("prediction")))],
+            question=cells.text(row.value.get("input")),
             answer=row.value["target"],
             question_id=str(row.value.get("index") if group is None else group),
         )
@@ -108,9 +98,5 @@ def _prompt(value: Any) -> str | None:
     """The last turn of the user; a plain prompt as it is."""
     if isinstance(value, list):
         turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in _ROLES]
-        return _text(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
-    return _text(value)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+        return cells.text(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
+    return cells.text(value)
