@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import compileall
 import json
 import os
 import random
@@ -26,6 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import harness
 from harness.answers.grammar import parse
 from harness.answers.kinds import kind_of
 from harness.core import codec
@@ -257,6 +259,7 @@ for line in open(sys.argv[1]):
 
 def _command(data: Path, python: str | None) -> None:
     """`harness score FILE` with one worker, start included, beside one process of Math-Verify on the same responses."""
+    compileall.compile_dir(Path(harness.__file__).parent, quiet=2)  # as an installer does
     questions, lines = _long_samples(data)
     for name, every in (("of 100 kB", 10), ("short", 1)):
         path = Path(f"/tmp/bench-command-{os.getpid()}.jsonl")
@@ -269,7 +272,8 @@ def _command(data: Path, python: str | None) -> None:
         try:
             path.write_text("".join(rows))
             columns = ["--response-key", "gen", "--answer-key", "answer", "--workers", "1"]
-            ours = _child([sys.executable, "-m", "harness", "score", str(path), *columns])
+            command = [sys.executable, "-m", "harness", "score", str(path), *columns]
+            ours = _child(command)
             say(f"harness score FILE, {len(rows):,} responses {name}, one worker: {ours:.2f} s of processor time")
             if python is not None:
                 path.write_text("".join(rows[::every]))

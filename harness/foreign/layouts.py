@@ -27,7 +27,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
     """A folder of `output-rs*.jsonl`, or one such file; the number in its name is the sample's."""
     files = _numbered(path) if path.is_dir() else [(_number(path), path)]
     for number, file in files:
-        for row in tables.stream(file, responses=True, again=again):
+        for row in tables.stream(file, responses=True, again=again, unread=() if again else ("generation",)):
             cells.need(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
             response = Response(
                 cells.text(row.value["generation"]),

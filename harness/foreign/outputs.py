@@ -174,7 +174,8 @@ def _asked(
         return layouts.opencompass(path)
     if format == "sglang":
         return formats.sglang(path, questions)
-    rows = tables.stream(path, responses=True, again=again, half_done=half_done)
+    unread = () if again else formats.response_columns(*keys)
+    rows = tables.stream(path, responses=True, again=again, unread=unread, half_done=half_done)
     first = next(rows)
     format = format or ("columns" if any(keys) else recognise(first))
     rows = chain([first], rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
@@ -210,9 +211,15 @@ def _parts(question: Question) -> int | None:
     """Parts of the reference, where boxes side by side are one answer: it has several, or the card says so."""
     if question.kind == "choice":
         return None
-    parts = max((parts_of(bare(reference)) for reference in question.references), default=1)
+    parts = _most_parts(question.references)
     several = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
     return parts if several else None
+
+
+@lru_cache(maxsize=4_096)
+def _most_parts(references: tuple[str, ...]) -> int:
+    """Parts of the reference that has the most; the same for every sample of a question."""
+    return max((parts_of(bare(reference)) for reference in references), default=1)
 
 
 def _last_letter(question: Question) -> str:
@@ -221,10 +228,13 @@ def _last_letter(question: Question) -> str:
 
 def _others(text: str | None, found: Found | None) -> list[str]:
     """Contents of the other boxes, the last first, each once."""
+    place = text.rfind("box") if text else -1
+    if place >= 0 and found is not None and found.method == "box":
+        place = text.rfind("box", 0, place) if text else -1
+    if not text or place < 0:
+        return []  # none, or only the answer's
     taken = found.answer if found is not None else None
-    if text and text.count("box") == (found is not None and found.method == "box"):
-        return []  # the only one, or none
-    return [c for c in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if c != taken] if text else []
+    return [c for c in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if c != taken]
 
 
 # --- deciding ---

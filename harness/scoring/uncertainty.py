@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -134,16 +135,18 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
     """pass@k; every question has at least k samples."""
-    values = [pass_at_k(item.n, item.correct, k) for item in items]
-    variances = [pass_jackknife(item.n, item.correct, k) for item in items] if _spread_is_known(items, k) else None
+    value, spread = cache(pass_at_k), cache(pass_jackknife)  # most questions are like others
+    values = [value(item.n, item.correct, k) for item in items]
+    variances = [spread(item.n, item.correct, k) for item in items] if _spread_is_known(items, k) else None
     return _estimate(items, k, values, variances)
 
 
 def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
     """pass^k; every question has at least k samples."""
-    values = [pass_hat_k(item.n, item.correct, k) for item in items]
+    value, spread = cache(pass_hat_k), cache(pass_jackknife)
+    values = [value(item.n, item.correct, k) for item in items]
     known = _spread_is_known(items, k)
-    variances = [pass_jackknife(item.n, item.n - item.correct, k) for item in items] if known else None
+    variances = [spread(item.n, item.n - item.correct, k) for item in items] if known else None
     return _estimate(items, k, values, variances)
 
 
@@ -153,12 +156,14 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
     known = {k: _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
+    value, spread = cache(maj_at_k), cache(maj_jackknife)
     for item in items:
         groups, silent = item.votes()
+        votes = tuple(groups)
         for k in ks:
-            values[k].append(maj_at_k(groups, silent, k))
+            values[k].append(value(votes, silent, k))
             if known[k]:
-                variances[k].append(maj_jackknife(groups, silent, k))
+                variances[k].append(spread(votes, silent, k))
     return {k: _estimate(items, k, values[k], variances[k] if known[k] else None) for k in ks}
 
 

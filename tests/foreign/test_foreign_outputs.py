@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
@@ -308,6 +311,36 @@ def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) 
     path.unlink()
     with pytest.raises(UsageError):
         list(found)
+
+
+CHARACTERS = 'ab"\\ \n\ud800é\u2028'
+SAID = st.one_of(st.text(CHARACTERS, max_size=6), st.none(), st.lists(st.text("ab", max_size=2), min_size=1))
+ROWS = st.lists(st.tuples(st.sampled_from(["p", "é", "p "]), st.sampled_from(["1", "2"]), SAID), min_size=1)
+NAMES = st.sampled_from([("problem", "answer", "gen"), ("question", "gold", "output"), ("output", "gen", "code")])
+
+
+@given(ROWS, NAMES, st.booleans())
+def test_a_file_whose_responses_are_passed_over_at_first_is_read_as_a_whole_one(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, Any]], names: tuple[str, str, str], ascii: bool
+) -> None:
+    lines = "".join(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=ascii) + "\n" for row in rows)
+    data = lines.encode("utf-8", "replace")
+    folder = tmp_path_factory.mktemp("rows")
+    streamed, whole = folder / "set.jsonl", folder / "set.jsonl.gz"
+    streamed.write_bytes(data)
+    whole.write_bytes(gzip.compress(data))
+    question, answer, response = names
+    keys = {"question_key": question, "answer_key": answer, "response_key": response}
+    assert read(streamed, **keys) == read(whole, **keys)
+
+
+@pytest.mark.parametrize("said", [b'"a\xff"', b'"a\\x"', b'"a', b"12"])
+def test_a_broken_response_is_refused_though_it_is_passed_over_at_first(tmp_path: Path, said: bytes) -> None:
+    path = tmp_path / "set.jsonl"
+    row = b'{"problem": "p", "answer": "1", "gen": '
+    path.write_bytes(row + b'"one"}\n' + row + said + b"}\n")
+    with pytest.raises(UsageError, match=r"set\.jsonl:2"):
+        read(path)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the highest memory of a process is read from /proc")

@@ -17,7 +17,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,17 +90,19 @@ def stream(
     *,
     responses: bool = False,
     again: bool = False,
+    unread: Collection[str] = (),
     half_done: bool = False,
 ) -> Iterator[Row]:
     """The rows of the file as `read` gives them, one by one where the format lets it. Raises `UsageError`.
 
     again: the same file was gone through before, so that what JSON leaves open need not be looked for a second time.
+    unread: columns whose texts are only checked; each may come as an empty text.
     half_done: a last line that its writer did not live to end is left out.
     """
     suffix, compression = ("", "") if path.is_dir() else _suffixes(path)
     if suffix in (".jsonl", ".ndjson") and not compression and path.is_file() and split is None:
         named = visible(shown or str(path))
-        yield from _checked(_lines(path, named, responses, again, half_done), named, responses)
+        yield from _checked(_lines(path, named, responses, again, frozenset(unread), half_done), named, responses)
     else:
         yield from read(path, split, shown, responses=responses)
 
@@ -109,7 +111,9 @@ _READ_BYTES = 1 << 20
 """Read at a time: a line of a reasoning model is longer than the 8 kB that files are usually read by."""
 
 
-def _lines(path: Path, shown: str, responses: bool, again: bool, half_done: bool) -> Iterator[Row]:
+def _lines(
+    path: Path, shown: str, responses: bool, again: bool, unread: frozenset[str], half_done: bool
+) -> Iterator[Row]:
     size = 0
     try:
         with path.open("rb", buffering=_READ_BYTES) as file:
@@ -121,7 +125,7 @@ def _lines(path: Path, shown: str, responses: bool, again: bool, half_done: bool
                     return
                 if not line.isspace():
                     where = f"{shown}:{number}"
-                    if (again or _names_each_once(line)) and (value := _quick(line)) is not None:
+                    if (value := _quick(line) if again else _fields_once(line, unread)) is not None:
                         yield Row(where, value)
                         continue
                     try:
@@ -137,19 +141,36 @@ def _lines(path: Path, shown: str, responses: bool, again: bool, half_done: bool
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def _names_each_once(line: bytes) -> bool:
-    """Is this a line of plain JSON without a key twice and without objects inside? Told by its length: of two equal
-    keys the reader keeps one, and a field is longer than the white space that the usual writers leave."""
+def _fields_once(line: bytes, unread: frozenset[str]) -> dict[str, Any] | None:
+    """The fields of a line of plain JSON without a key twice and without lists and objects inside; None for any other.
+
+    Told by the line's length: of two equal keys the reader keeps one, and a field is longer than the white space that
+    the usual writers leave. A text that is `unread` is empty.
+    """
     try:
         fields = _FIELDS.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        return None
     values = [memoryview(value) for value in fields.values()]
     if not values or any(value[0] in b"{[" for value in values):
-        return False
+        return None
     names = [len(name.encode()) for name in fields]
     left = len(line.rstrip(b"\r\n")) - sum(map(len, values)) - sum(names) - 4 * len(names) - 1  # quotes, colons, commas
-    return left == 0 or (left == 2 * len(names) - 1 and line.find(b'": ') == names[0] + 2)
+    if left and (left != 2 * len(names) - 1 or line.find(b'": ') != names[0] + 2):
+        return None
+    if unread.isdisjoint(fields) or not line.isascii():  # beyond ASCII, a text must be read to be checked
+        return _quick(line)
+    try:
+        return {
+            name: "" if name in unread and value[0] == _QUOTE and len(value) <= MAX_RESPONSE_CHARS else _value(value)
+            for name, value in zip(fields, values, strict=True)
+        }
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+_QUOTE = ord('"')
+_value = msgspec.json.Decoder().decode
 
 
 def _quick(line: bytes) -> dict[str, Any] | None:

@@ -426,17 +426,21 @@ class Pool:
             self.replace(worker, "crash")
             return
         worker.buffer += data
+        answered = False
         while len(worker.buffer) >= 4:
             (size,) = struct.unpack_from(">I", worker.buffer)
             if size > MAX_FRAME_BYTES:
                 self.replace(worker, "crash")
                 return
             if len(worker.buffer) < 4 + size:
-                return
+                break
             body = bytes(worker.buffer[4 : 4 + size])
             del worker.buffer[: 4 + size]
             if not self.accept(worker, body):
                 return
+            answered = True
+        if answered:
+            worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:
         """Take one reply; False when it was not the one that is owed and the worker was replaced."""
@@ -447,13 +451,11 @@ class Pool:
             return False
         if reply.item == "" and reply.outcome in (WARMING, READY):
             worker.ready = reply.outcome == READY
-            worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
             return True
         if not worker.owed or worker.owed[0][0] != reply.item or reply.outcome not in _VERDICTS:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
-        worker.must_answer(self.deadline)
         said = Decision(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss)  # type: ignore[arg-type]
         self.decisions[job.key] = self._said.setdefault(said, said)
         if reply.rule == "memory":
