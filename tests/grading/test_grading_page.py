@@ -75,6 +75,10 @@ ROWS: list[tuple[str, Examples]] = [
         ("ab = 0", r"a = 0 \text{ or } b = 0", True), ("|x| = |y|", r"x = y \text{ or } x = -y", True),
         ("ab = 0", "a = 0, b = 0", False),
     ]),
+    ("`x > 0, y > 0`", [
+        ("x > 0, y > 0", r"y > 0 \text{ and } x > 0", True), ("x > 0, y > 0", r"x > 0 \text{ or } y > 0", False),
+        (r"p \land q", r"p \wedge q", True), (r"p \land q", r"p \lor q", False),
+    ]),
     ("`5 (mod 7)`", [
         ("5 (mod 7)", "12 (mod 7)", True), ("5 (mod 7)", "5", True), ("5 (mod 7)", "5 (mod 8)", False),
         ("5 (mod 7)", "12", False),

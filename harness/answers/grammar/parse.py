@@ -12,6 +12,7 @@ power     = atom { "^" … | "_" … | "!" | "°" | "%" | "'" | unit }
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
@@ -25,6 +26,8 @@ from harness.answers.grammar.units import smaller_unit
 
 _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
 """Words that make `1 if n > 0 else 0` two values and no one."""
+
+_SIGNS = {"∧": "and", "∨": "or"}
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
@@ -84,21 +87,39 @@ class _Parser(Powers):
         pair = node.args if node.op == "list" and len(node.args) == 2 else None
         if pair is not None and self.connectives(start) == {"and"} and (whole := _compound(*pair)) is not None:
             return whole  # 1 hour and 20 minutes
-        if node.op == "list" and all(_is_inequality(item) for item in node.args) and self.connectives(start) == {"and"}:
+        if node.op != "list":
+            return node
+        if (formula := self.formula_of_logic(node, start)) is not None:
+            return formula
+        if all(_is_inequality(item) for item in node.args) and self.are_together(node, start):
             return Node("inter", node.args)
         return Node("either", node.args) if self.is_alternative(node, start) else node
 
+    def formula_of_logic(self, node: Node, start: int) -> Node | None:
+        r"""`p \lor q` is one proposition; `x < 1 \lor x > 3` and `1 \lor 3` are several answers: None."""
+        signs = tuple(token.text for token in self.tokens[start : self.at] if token.text in _SIGNS)
+        if not signs or not any(item.op not in ("rel", "member") and symbols(item) for item in node.args):
+            return None
+        if len(signs) != len(node.args) - 1:
+            raise Unreadable("a formula of logic among others")
+        return Node("rel", (node.args, signs))
+
+    def are_together(self, node: Node, start: int) -> bool:
+        """Inequalities that all hold: joined by "and", or by commas where they are of different names."""
+        said = self.connectives(start)
+        return said == {"and"} or (not said and not _of_one_name(node.args))
+
     def is_alternative(self, node: Node, start: int) -> bool:
-        """`a = 0 or b = 0`: equations of which one holds. Several values of one name are a list."""
-        if node.op != "list" or not all(_is_equation(item) for item in node.args):
-            return False
+        """`a = 0 or b = 0`: statements of which one holds. Several values of one name are a list."""
         if self.connectives(start) != {"or"} or any(token.text in ",;" for token in self.tokens[start : self.at]):
             return False
-        return len({name for item in node.args for side in item.args[0] for name in symbols(side)}) > 1
+        if all(_is_equation(item) for item in node.args):
+            return len({name for item in node.args for name in _names(item)}) > 1
+        return all(_is_equation(item) or _is_inequality(item) for item in node.args) and not _of_one_name(node.args)
 
     def connectives(self, start: int) -> set[str]:
-        """The words "and" and "or" read since `start`."""
-        return {token.text for token in self.tokens[start : self.at] if token.kind == "sep"}
+        """The words "and" and "or" read since `start`; signs count as the words that they stand for."""
+        return {_SIGNS.get(token.text, token.text) for token in self.tokens[start : self.at] if token.kind == "sep"}
 
     def items(self) -> Node:
         groups: list[Node] = []
@@ -431,6 +452,17 @@ def _ends_in_power(node: Node) -> bool:
 def _opposite(node: Node) -> Node:
     """The opposite of a quantity is a quantity."""
     return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in ("quantity", "pct", "deg") else neg(node)
+
+
+def _names(statement: Node) -> set[str]:
+    """Letters of an equation or inequality, or of what is a member of a set."""
+    sides = statement.args[:1] if statement.op == "member" else statement.args[0]
+    return {name for side in sides for name in symbols(side)}
+
+
+def _of_one_name(statements: Sequence[Node]) -> bool:
+    """They say something of one letter, which each of them has."""
+    return bool(set.intersection(*map(_names, statements)))
 
 
 def _is_equation(node: Node) -> bool:

@@ -236,8 +236,8 @@ class _Lexer:
             self.put("cmd", name)
 
     def operator(self, sign: str) -> None:
-        if sign in ("sep", "or"):
-            self.put("sep", "and" if sign == "sep" else "or")
+        if sign in ("∧", "∨"):
+            self.put("sep", sign)
             return
         if sign in ("(", "[", "lset"):
             self.brackets += 1

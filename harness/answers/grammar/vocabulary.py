@@ -46,7 +46,7 @@ OPERATORS = {
     "lbrack": "[", "rbrack": "]", "lparen": "(", "rparen": ")", "colon": ":", "prime": "'", "lfloor": "lfloor",
     "rfloor": "rfloor", "lceil": "lceil", "rceil": "rceil", "circ": "°", "degree": "°", "over": "over",
     "choose": "choose",
-    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "sep", "wedge": "sep", "lor": "or", "vee": "or",
+    "Vert": "|", "lVert": "|", "rVert": "|", "ratio": ":", "land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨",
     "dots": "…", "ldots": "…", "cdots": "…", "dotsc": "…", "bmod": "mod", "mod": "mod", "pmod": "pmod", "%": "%",
     "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
     "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
