@@ -1,6 +1,6 @@
 """Memory and seconds of a large run: the client's beginning, its resume, its score and its report.
 
-    python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--folder DIR]
+    python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
 resumed to its end, scored and reported. Each command is a process of its own; its peak is that of its resident memory,
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -89,21 +90,22 @@ def make_data(path: Path, n_questions: int) -> None:
             file.write(json.dumps({"id": f"question-{number}", "question": text, "answer": str(number % 100)}) + "\n")
 
 
-def fill(folder: RunFolder, benchmark: str, n_left: int) -> None:
-    """Store what is owed but for `n_left` samples."""
+def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> None:
+    """Store what is owed but for `n_left` samples, each reply with about as many bytes before its answer."""
     place = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
     with Journal.open(place) as journal:
         on_disk = {(one.question_id, one.sample_index) for one in read_samples(place)}
-        asked = stored.read(place)
-        owed = [(q, i) for i in range(plan.samples) for q in asked if (q.question_id, i) not in on_disk]
-        for number, (question, index) in enumerate(owed[: len(owed) - n_left]):
+        asked = [*stored.read(place)]
+        owed = ((q, i) for i in range(plan.samples) for q in asked if (q.question_id, i) not in on_disk)
+        n_stored = plan.samples * len(asked) - len(on_disk) - n_left
+        for number, (question, index) in enumerate(islice(owed, n_stored)):
             journal.append(
                 Sample(
                     benchmark=benchmark,
                     question_id=question.question_id,
                     sample_index=index,
-                    text=rf"It goes {number} km: \boxed{{{number % 100}}}",
+                    text=rf"{prose(number, reply_bytes)}It goes {number} km: \boxed{{{number % 100}}}",
                     reasoning=None,
                     finish_reason="stop",
                     usage=Usage(prompt_tokens=30, completion_tokens=12),
@@ -116,6 +118,12 @@ def fill(folder: RunFolder, benchmark: str, n_left: int) -> None:
             )
             if number % 5000 == 0:
                 journal.flush()
+
+
+def prose(number: int, n_bytes: int) -> str:
+    """About `n_bytes` of working that is never twice the same."""
+    steps = range(number % 997, number % 997 + n_bytes // 56)
+    return "".join(f"After {n * n} metres it has gone on for {n % 61} min {n * 7 % 60} s.\n" for n in steps)
 
 
 def start(words: list[str]) -> subprocess.Popen[bytes]:
@@ -140,6 +148,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200_000)
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--asked", type=int, default=2000, help="samples asked by each of the two sessions")
+    parser.add_argument("--reply-bytes", type=int, default=0, help="working before the answer of each reply")
+    parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
     chosen = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="size-bench-", dir=chosen.folder))
@@ -161,7 +171,9 @@ def main() -> None:
 
         folder = RunFolder(place / "run")
         # In a process of its own: what this one has held would count in the peaks of those that it starts.
-        filling = multiprocessing.get_context("spawn").Process(target=fill, args=(folder, "bench", chosen.asked))
+        filling = multiprocessing.get_context("spawn").Process(
+            target=fill, args=(folder, "bench", chosen.asked, chosen.reply_bytes)
+        )
         filling.start()
         filling.join()
         if filling.exitcode:
@@ -177,7 +189,10 @@ def main() -> None:
             show(name, time.monotonic() - begun, "", peak)
     finally:
         server.shutdown()
-        shutil.rmtree(place)
+        if chosen.keep:
+            print(place)
+        else:
+            shutil.rmtree(place)
 
 
 if __name__ == "__main__":

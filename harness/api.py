@@ -48,6 +48,8 @@ from harness.experiments.sweeps.whole import carry_out
 from harness.experiments.watching import Watcher
 from harness.exports import Take, Written
 from harness.exports import export as export_run
+from harness.exports.trackers import track as tell
+from harness.exports.trackers import tracker_named
 from harness.foreign.outputs import Format
 from harness.generation.progress import Progress
 from harness.grading import Verdict
@@ -167,6 +169,7 @@ def score(
     benchmark: str | None = None,
     repeats: Literal["auto", "samples", "questions"] = "auto",
     out: FilePath | None = None,
+    track: str | Sequence[str] = (),
 ) -> Scores:
     """Grade and aggregate a run, or a file of another tool's outputs (then the columns, the tool or the card matter).
 
@@ -174,7 +177,8 @@ def score(
     also_python: the interpreter that has it, none: this one. workers: processes that grade; none: the cores.
     deadline: seconds for one answer. fresh: grade all again. k: of pass@k, pass^k and maj@k, beside the powers of two.
     salvaged: also score samples that went on after an interruption. out: where the grades of a file go, one JSON line a
-    sample. Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
+    sample. track: trackers that are sent the scores of a run (wandb, mlflow, trackio, a plug-in's).
+    Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     if also_python is not None and also is None:
         raise UsageError(f"{option('also_python')} goes with {option('also')}")
@@ -188,6 +192,7 @@ def score(
         ks=_several(k),
         salvaged=salvaged,
     )
+    trackers = [tracker_named(name) for name in ([track] if isinstance(track, str) else track)]
     path = _path(source)
     named: dict[str, Any] = {
         "response_key": response_key,
@@ -199,6 +204,8 @@ def score(
         "out": None if out is None else Path(out),
     }
     if path.is_file() or tool is not None or (not path.exists() and any(named.values())):
+        if trackers:
+            raise UsageError(f"{option('track')} goes with a run folder; {path} is a file")
         of_file = score_file(path, grading, Watcher(), **named, repeats=repeats)
         graded: RunFolder | ScoredFile = of_file
         scores = of_file.scores
@@ -218,6 +225,9 @@ def score(
         scores, reports = judged.scores, judged.reports
         if judged.outcome is not None and not judged.outcome.complete:
             owed = tuple(map(str, judged.outcome.causes)) or ("the judge owes answers",)
+    for tracker in trackers:
+        assert isinstance(graded, RunFolder)
+        tell(graded, scores, tracker)
     opinions = {} if also is None else second_opinions(graded, also, also_python)
     return Scores(path.name, tuple(scores), tuple(reports), opinions, owed)
 

@@ -13,12 +13,12 @@ from harness.core.errors import UsageError
 from harness.core.records import Sample
 from harness.experiments.sweeps import table
 from harness.reports import sample_table, score_table, to_markdown
-from harness.reports.formats import numbers
 from harness.reports.plots.draw import write_plots
 from harness.reports.plots.plot import Plot
 from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring import Score
+from harness.scoring.columns import numbers
 from harness.scoring.resampling import Repeats, SampleSizes
 
 if TYPE_CHECKING:

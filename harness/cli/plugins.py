@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 @click.command("plugins", cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def command(as_json: bool) -> None:
-    """List the plug-ins of installed packages: graders, prompts, sources, launchers, exporters, providers.
+    """List the plug-ins of installed packages: graders, prompts, sources, launchers, exporters, providers,
+    trackers.
 
     Each is imported, and one that cannot be is told in a sentence; exit code 2 where there is one.
     """

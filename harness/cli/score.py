@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.experiments.judging import Judged, JudgeSettings
     from harness.experiments.options import JudgeOptions
     from harness.experiments.outputs import ScoredFile
+    from harness.exports.trackers import Tracker
     from harness.grading.second.second_opinion import Agreement
     from harness.scoring import Score
     from harness.scoring.pipeline import Grading
@@ -87,6 +88,12 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     type=click.Path(exists=True, dir_okay=False),
     help="Interpreter that has it. Default: this one.",
 )
+@click.option(
+    "--track",
+    multiple=True,
+    metavar="TOOL",
+    help="Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be repeated.",
+)
 @click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
 @judges.judge_options
 def command(
@@ -102,6 +109,7 @@ def command(
     also: str | None,
     also_python: str | None,
     follow: bool,
+    track: tuple[str, ...],
     **flags: Any,
 ) -> None:
     """Grade and score SOURCE: a run folder, several of one run (shards; --out says where they are joined), or a file
@@ -114,6 +122,7 @@ def command(
     harness score results/qwq-32b --k 10
     harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify
+    harness score results/qwq-32b --track wandb
     harness score results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
@@ -132,6 +141,7 @@ def command(
     )
     source = sources[0] if len(sources) == 1 else _joined(sources, flags)
     columns = {name: flags.pop(name) for name in _COLUMNS}
+    trackers = _trackers(track)
     given = {name: value for name, value in columns.items() if value not in (None, "auto")}
     judge_options = judges.judge_options_of(flags)
     if also_python and not also:
@@ -148,8 +158,9 @@ def command(
         else:
             scores = _score_run(source, grading, follow=follow)
     else:
-        if follow:
-            raise UsageError(f"--follow goes with a run folder; {source} is a file")
+        if follow or track:
+            given_flag = "--follow" if follow else "--track"
+            raise UsageError(f"{given_flag} goes with a run folder; {source} is a file")
         from harness.cli.watching import Terminal
         from harness.experiments.outputs import score_file
 
@@ -169,6 +180,8 @@ def command(
         graded = RunFolder.open(source) if of_file is None else of_file
         for benchmark, found in second_opinions(graded, also, also_python).items():
             _show_agreement(benchmark, found, also, stderr=as_json)
+    for name, tracker in trackers.items():
+        _track(source, scores, name, tracker)
     if judged is not None:
         judges.show(judged, judge, stderr=as_json)
         if judged.outcome is not None and not judged.outcome.complete:
@@ -188,6 +201,23 @@ def _load_numpy() -> None:
         importlib.import_module("numpy")
     finally:
         del os.environ[name]
+
+
+def _trackers(names: tuple[str, ...]) -> dict[str, Tracker]:
+    """Those named; refused before anything is graded."""
+    if not names:
+        return {}
+    from harness.exports.trackers import tracker_named
+
+    return {name: tracker_named(name) for name in names}
+
+
+def _track(source: Path, scores: list[Score], name: str, tracker: Tracker) -> None:
+    from harness.exports.trackers import track
+    from harness.runs import RunFolder
+
+    seen = track(RunFolder.open(source), scores, tracker)
+    click.echo(f"told {visible(name, 100)}{': ' + visible(seen, 400) if seen else ''}", err=True)
 
 
 def _joined(sources: tuple[Path, ...], flags: dict[str, Any]) -> Path:

@@ -17,7 +17,7 @@ from harness.core.inert import visible
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider"]
+Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
 
 KINDS: dict[Kind, str] = {
     "grader": "function of the answer and the question: is it right",
@@ -26,6 +26,7 @@ KINDS: dict[Kind, str] = {
     "launcher": "function of the model: the words of a command with {port}",
     "exporter": "function of the benchmarks and a folder: files; or an `Exporter`",
     "provider": "mapping of a hosted provider's facts",
+    "tracker": "function of a scored run (`Tracked`): sends it, and says where it is seen",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 

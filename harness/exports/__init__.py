@@ -1,6 +1,6 @@
 """A graded run in the formats of other tools: training data, tables, and their own files of results.
 
-Enter by `export`, and `EXPORTERS` for what there is. It reads run folders, writes elsewhere, and asks nobody.
+Enter by `export`, and `EXPORTERS` for what there is; `trackers.track` tells an experiment tracker of the scores.
 """
 
 from harness.exports.choice import Choice, Chosen, File, Row, Take

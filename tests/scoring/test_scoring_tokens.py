@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from harness.core.records import Sample, Usage
 from harness.grading.find.stated import statements
 from harness.reports import to_csv
-from harness.reports.formats import numbers
 from harness.reports.report import report
 from harness.runs import RunFolder
 from harness.scoring import Score, score_benchmark
+from harness.scoring.columns import numbers
 from harness.scoring.cut_text import cut, tokens_until
 from harness.scoring.pipeline import Grading, score_run
 from tests.scoring.graded import grade, graded, question

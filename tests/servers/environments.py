@@ -115,6 +115,15 @@ INTEROP = Recipe(
     ("inspect-ai==0.3.285", "lm-eval==0.4.13", "huggingface-hub>=2", "datasets", "pandas", "pyarrow", "duckdb"),
     finish=_every_eval_ever,
 )
+# The command runs there, from the checkout: its dependencies are named.
+TRACKERS = Recipe(
+    "trackers",
+    (
+        *("wandb==0.31.0", "mlflow-skinny==3.17.2", "sqlalchemy", "alembic", "trackio==0.43.0"),
+        *("aiohttp", "click", "httpx", "jinja2", "mpmath", "msgspec", "numpy", "openai", "orjson", "prometheus-client"),
+        *("pydantic", "pyyaml", "rich", "sympy<1.15", "tenacity"),
+    ),
+)
 ROUTERS = Recipe("routers", ("sglang-router==0.3.2", "vllm-router==0.1.17"))
 # Indexes that lag behind lack the very newest of these two; the proxy needs neither's newest.
 LITELLM = Recipe("litellm", ("litellm[proxy]==1.109.1",), overrides=("litellm-proxy-extras", "certifi"))

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages: the example, built as a wheel, does all six things; a broken one harms nobody."""
+"""Plug-ins of other packages: the example, built as a wheel, does all seven things; a broken one harms nobody."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def harness(folder: Path, site: Path | None, *words: str) -> subprocess.Complete
 
 
 @pytest.mark.timeout(300)  # it builds a wheel, whose backend comes from the package index
-def test_the_example_package_does_all_six_things(installed: Path, tmp_path: Path) -> None:
+def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Path) -> None:
     listed = json.loads(harness(tmp_path, installed, "plugins", "--json").stdout)
-    assert {one["kind"] for one in listed} == {"grader", "prompt", "source", "launcher", "exporter", "provider"}
+    kinds = {"grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"}
+    assert {one["kind"] for one in listed} == kinds
     assert {one["package"] for one in listed} == {"harness-palindromes 1.0"}
     assert all(one["problem"] is None for one in listed)
 
@@ -61,9 +62,11 @@ def test_the_example_package_does_all_six_things(installed: Path, tmp_path: Path
     assert "and nothing else, within" in asked
     assert '"grader":"harness_palindromes.grading:is_palindrome"' in asked
 
-    score = harness(tmp_path, installed, "score", RUN, "--workers", "1", "--json")
+    score = harness(tmp_path, installed, "score", RUN, "--workers", "1", "--json", "--track", "lines")
     assert score.returncode == 0, score.stderr
     assert json.loads(score.stdout)["n_correct"] == 8
+    assert "told lines: tracked.jsonl" in score.stderr
+    assert json.loads((tmp_path / "tracked.jsonl").read_text())["palindromes/n_correct"] == 8
 
     exported = harness(tmp_path, installed, "export", RUN, "--to", "lengths", "--out", "lengths")
     assert exported.returncode == 0, exported.stderr
@@ -78,14 +81,14 @@ def test_the_example_package_does_all_six_things(installed: Path, tmp_path: Path
 def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_path: Path) -> None:
     points = "".join(
         f"[harness.{kind}s]\nbad = broken:thing\n"
-        for kind in ("grader", "prompt", "source", "launcher", "exporter", "provider")
+        for kind in ("grader", "prompt", "source", "launcher", "exporter", "provider", "tracker")
     )
     site = package(tmp_path / "site", "broken", points, "raise RuntimeError('no\\x1b[31m luck')\n")
     for words in (("--help",), ("benchmarks",), ("grade", "1/2", r"\boxed{0.5}")):
         assert harness(tmp_path, site, *words).returncode == 0
     listed = harness(tmp_path, site, "plugins")
     assert listed.returncode == 2
-    assert listed.stderr.count("cannot be used") == 6
+    assert listed.stderr.count("cannot be used") == 7
     (tmp_path / "q.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     uses = [
         ("run", "demo", "--prompt", "bad", "--dry-run"),

@@ -1,0 +1,129 @@
+"""What a tracker is told of a run, and how one that cannot be used is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import harness
+from harness.cli.score import command
+from harness.core.errors import UsageError
+from harness.exports import trackers
+from harness.exports.trackers import Tracked
+from harness.runs import RunFolder
+from tests.exports.graded_runs import sample, varied, write_run
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Tracked]:
+    """What the tracker `notes` was told, newest last."""
+    found: list[Tracked] = []
+
+    def notes(tracked: Tracked) -> str:
+        print("a tracker talks")  # noqa: T201
+        found.append(tracked)
+        return "over there"
+
+    monkeypatch.setitem(trackers.TRACKERS, "json", notes)  # any package that is installed
+    return found
+
+
+def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
+    tmp_path: Path, told: list[Tracked]
+) -> None:
+    secret = "sk-aaaaaaaaaaaaaaaaaaaaaaaa"
+    identity = {
+        "extra_body": {"api_key": secret, "n": [1, 2]},
+        "prefill": "long " * 100,
+        "seed": None,
+    }
+    folder = write_run(
+        tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
+    )
+    scores = harness.score(folder, track="json", workers=1)
+    (one,) = told
+    assert one.name == "my run"
+    assert one.scores["own/accuracy"] == scores[0].accuracy
+    assert scores[0].sampling_interval is not None
+    ends = (one.scores["own/sampling_low"], one.scores["own/sampling_high"])
+    assert ends == scores[0].sampling_interval
+    assert one.scores["own/n_missing"] == 2
+    assert one.facts["model"] == "org/model-7b"
+    assert one.facts["own.sampling.temperature"] == 0.6
+    assert one.facts["own.extra_body.n"] == "[1, 2]"
+    assert str(one.facts["own.prefill"]).startswith("sha256:")
+    assert "own.seed" not in one.facts
+    said = json.dumps([one.facts, one.scores])
+    for hidden in (secret, "boxed", "What is", "still thinking", "10.0.0.1"):
+        assert hidden not in said
+
+
+def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, told: list[Tracked]) -> None:
+    for name in ("a", "a", "b"):
+        folder = RunFolder(tmp_path / name)
+        if not folder.path.exists():
+            write_run(folder.path, varied())
+        harness.score(folder, track=["json"], workers=1)
+    assert told[0].key == told[1].key != told[2].key
+    assert told[0].scores == told[1].scores
+
+
+def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracked]) -> None:
+    many = [sample(number, index, rf"\boxed{{{number + 1}}}", "gym:a@b") for number in range(3) for index in range(4)]
+    harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="json", workers=1)
+    (one,) = told
+    assert one.scores["gym:a_at_b/pass_at_4"] == 1.0
+    assert one.scores["gym:a_at_b/pass_hat_4"] == 1.0
+    assert not [name for name in (*one.scores, *one.facts) if set(name) & set("@^\n\"'")]
+
+
+def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, told: list[Tracked]) -> None:
+    run = write_run(tmp_path / "run", varied())
+    done = CliRunner().invoke(command, [str(run.path), "--track", "json", "--json", "--workers", "1"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["benchmark"] == "own"
+    assert "told json: over there" in done.stderr
+    assert len(told) == 1
+
+
+def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
+    tmp_path: Path, told: list[Tracked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write_run(tmp_path / "run", varied(), scored=False)
+    monkeypatch.setitem(trackers.TRACKERS, "no_such_package", trackers.TRACKERS["json"])
+    for name, sentence in (
+        ("wandv", "Did you mean wandb?"),
+        ("no_such_package", "the package no_such_package is missing. Install it: "),
+    ):
+        with pytest.raises(UsageError, match=re.escape(sentence)):
+            harness.score(run, track=name)
+    assert not run.benchmark("own").grades.exists()
+
+
+def test_only_a_run_is_tracked(tmp_path: Path, told: list[Tracked]) -> None:
+    file = tmp_path / "outputs.jsonl"
+    file.write_text('{"gen": "1", "answer": "1"}\n')
+    done = CliRunner().invoke(command, [str(file), "--track", "json"])
+    assert isinstance(done.exception, UsageError)
+    assert "--track goes with a run folder" in done.exception.sentence
+    with pytest.raises(UsageError, match="goes with a run folder"):
+        harness.score(file, track="json")
+    assert told == []
+
+
+def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(
+    tmp_path: Path, told: list[Tracked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_tracked: Tracked) -> str:
+        raise ConnectionError("no\x1b[31m route")
+
+    monkeypatch.setitem(trackers.TRACKERS, "json", gone)
+    run = write_run(tmp_path / "run", varied(), scored=False)
+    with pytest.raises(UsageError) as raised:
+        harness.score(run, track="json")
+    assert raised.value.sentence == "the tracker 'json' failed: ConnectionError: no\\x1b[31m route"
+    assert run.benchmark("own").scores.exists()
