@@ -7,6 +7,8 @@ setwise   = sum { ("∪" | "∩" | "∖") sum }
 sum       = ["+" | "-" | "±"] product { ("+" | "-" | "±") product }
 product   = power { ["*" | "/" | "mod"] power }            side by side is a product
 power     = atom { "^" … | "_" … | "!" | "°" | "%" | "'" | unit }
+
+Long: the rules of one grammar call one another.
 """
 
 from __future__ import annotations

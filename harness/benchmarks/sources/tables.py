@@ -4,6 +4,8 @@ Guarantees: a row keeps its values and says where it stands; whatever is wrong i
 Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
 are accepted. Refused: other encodings than UTF-8, repeated keys, NaN and infinities, numbers of thousands of digits,
 deep nesting, files and fields over the bounds of `limits`.
+
+Long: the formats share one set of bounds and one way of naming what is wrong.
 """
 
 from __future__ import annotations
