@@ -170,7 +170,7 @@ def _trackio(told: Tracked) -> str:
     )  # fmt: skip
     run.log(dict(told.scores))
     trackio.finish()
-    return f'{name} of {PROJECT}: trackio show --project "{PROJECT}"'
+    return f"{name} of {PROJECT}: see it with trackio show"
 
 
 TRACKERS: dict[str, Tracker] = {"wandb": _wandb, "mlflow": _mlflow, "trackio": _trackio}
