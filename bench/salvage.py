@@ -2,7 +2,7 @@
 
 python bench/salvage.py simulate   # interruptions an hour: tokens and hours with it and without
 python bench/salvage.py kill       # the embedded server, kill -9 of the client, the same command again
-python bench/salvage.py equal      # the embedded server: whole answers beside continued ones
+python bench/salvage.py equal      # the embedded server, or one at --base-url: whole answers beside continued ones
 python bench/salvage.py cost       # the client's CPU with it and without
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import heapq
 import json
 import math
@@ -146,8 +147,11 @@ def kill(seconds: float) -> None:
             print(f"{key}  {sample.usage.completion_tokens} tokens, seams: {seams or 'none'}")
 
 
-def equal(samples: int) -> None:
-    """Two runs of the same questions: one undisturbed, one whose every stream is cut after 16 to 24 tokens."""
+def equal(samples: int, url: str, engine: str, concurrency: int) -> None:
+    """Two runs of the same questions: one undisturbed, one whose every stream is cut after 16 to 24 tokens.
+
+    url: a server of `engine` that is running and serves the model as smollm2-135m; "" = the embedded one, started here.
+    """
     from dataclasses import replace
 
     from harness.benchmarks import card, questions
@@ -180,8 +184,9 @@ def equal(samples: int) -> None:
             arriving.so_far = lambda: seen
             raise RequestFailed("cut", "cut by the benchmark")
 
-    with tempfile.TemporaryDirectory(prefix="salvage-") as made, _server(Path(made)) as server:
-        place = Path(made)
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-")))
+        url = url or stack.enter_context(_server(place)).base_urls[0]
         sums = [(3, 4), (12, 5), (20, 30), (7, 8), (15, 15), (9, 2), (40, 2), (6, 6)]
         rows = [{"id": f"q{a}", "q": f"What is {a} + {b}? Explain in two sentences.", "a": str(a + b)} for a, b in sums]
         (place / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -193,12 +198,12 @@ def equal(samples: int) -> None:
         for arm, seed in (("whole", 1), ("continued", 2)):
             settings = RunSettings(
                 model="smollm2-135m",
-                endpoints=(Endpoint.parse(server.base_urls[0]),),
+                endpoints=(Endpoint.parse(url),),
                 benchmarks={chosen.name: BenchmarkSettings(
                     samples=-(-samples // len(rows)), sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
                 )},
-                out=place / arm, concurrency=4, seed=seed, canary=False,
-                salvage=Salvage(mode="exact" if arm == "whole" else "near", engine="llama.cpp"),
+                out=place / arm, concurrency=concurrency, seed=seed, canary=False,
+                salvage=Salvage(mode="exact" if arm == "whole" else "near", engine=engine),
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
@@ -304,6 +309,9 @@ def main() -> None:
     parser.add_argument("what", choices=["simulate", "kill", "equal", "cost"])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--samples", type=int, default=504, help="of each arm of `equal`")
+    parser.add_argument("--base-url", default="", help="a running server for `equal`, instead of the embedded one")
+    parser.add_argument("--engine", default="llama.cpp", choices=["llama.cpp", "vllm", "sglang"], help="what it is")
+    parser.add_argument("--concurrency", type=int, default=4, help="requests in flight of `equal`")
     parser.add_argument("--seconds", type=float, default=90.0, help="until the kill")
     parser.add_argument("--streams", type=int, default=256)
     parser.add_argument("--tokens", type=int, default=32_000)
@@ -314,7 +322,7 @@ def main() -> None:
         case "kill":
             kill(given.seconds)
         case "equal":
-            equal(given.samples)
+            equal(given.samples, given.base_url, given.engine, given.concurrency)
         case _:
             cost(given.streams, given.tokens)
 

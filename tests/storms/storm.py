@@ -39,7 +39,8 @@ MEASURED = ("speed", "workload", "endpoints")
 NOT_OURS = re.compile(
     r"Exception ignored in: <function _get_module_lock.*\nTraceback.*\n.*importlib.*\nKeyboardInterrupt: ?\n"
     r"|Exception ignored in: <_io.FileIO .*\nTraceback.*\n.*importlib.*\nResourceWarning: .*\n"
-    r"|Fatal Python error: init_import_site: .*\n.*\nTraceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
+    r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n)"
+    r"Traceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
 )
 """What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, or before it is up."""
 

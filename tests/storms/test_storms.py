@@ -88,3 +88,26 @@ def test_a_key_that_is_stored_would_be_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(storm, "TROUBLES", (store_it,))
     with pytest.raises(Broken, match="the key is stored in"):
         storm.disturb_and_compare(Storm(1, tmp_path, SHAPES[1], random.Random(1)))
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "<frozen runpy>", line 15, in <module>
+  File "…/_distutils_hack/__init__.py", line 95, in find_spec
+    method_name = 'spec_for_{fullname}'.format(**locals())
+                                                 ^^^^^^^^
+"""
+"""Of seed 337."""
+
+
+@pytest.mark.parametrize(
+    "head", ["Could not import runpy module\n", "Fatal Python error: init_import_site: Failed to import\nstate: core\n"]
+)
+def test_a_ctrl_c_before_the_interpreter_is_up_breaks_no_promise_and_any_other_traceback_does(head: str) -> None:
+    early = head + TRACEBACK + "KeyboardInterrupt\n"
+    assert storm.NOT_OURS.sub("", early) == ""
+    for ours in (
+        TRACEBACK + "KeyboardInterrupt\n",
+        head + TRACEBACK + "ValueError: x\n",
+        early + TRACEBACK + "KeyboardInterrupt\n",
+    ):
+        assert "Traceback" in storm.NOT_OURS.sub("", ours)
