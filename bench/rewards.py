@@ -59,7 +59,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=10_000)
     texts, references = batch(parser.parse_args().batch)
     rewards.configure(workers=1)
-    rewards.accuracy_reward(texts[:8], references[:8])  # the worker starts
+    rewards.accuracy_reward([r"$\boxed{\sqrt{7}}$"], [r"\frac{\sqrt{28}}{2}"])  # the worker starts
     ours, spent, wall = timed(lambda: rewards.accuracy_reward(texts, references))
     print(f"harness: {len(ours) / spent:,.0f} answers a second of processor time, {len(ours) / wall:,.0f} by the clock")
     try:

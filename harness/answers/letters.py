@@ -7,6 +7,7 @@ it, or after "option". The article "A" before a word is never a letter.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from harness.answers.grammar.characters import plain_latex
 
@@ -77,6 +78,7 @@ def is_one_of_letters(answer: str) -> bool:
     return _ONE_OF.fullmatch(_plain(answer)) is not None
 
 
+@lru_cache(maxsize=256)
 def _plain(answer: str) -> str:
     return _NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:2_000]))).strip()
 

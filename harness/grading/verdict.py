@@ -72,7 +72,8 @@ _RULES = {
 
 _ONE_VALUE = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
-_INTEGER = re.compile(r"-?[1-9][0-9]{0,14}|0")
+_RATIONAL = re.compile(r"(-?[1-9][0-9]{0,14}|0)|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
+"""An integer, or a fraction of two."""
 
 
 class Search(NamedTuple):
@@ -248,7 +249,8 @@ def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
 
 
 def plain(question: Question, answer: str) -> Outcome | None:
-    """What `decide` comes to, where that takes no reading: the text of a reference, or plain integers. None elsewhere.
+    """What `decide` comes to, where that takes no reading: the text of a reference, or an integer or a fraction of two
+    that has another value. None elsewhere.
 
     Safe in any process: an answer of any length costs one comparison.
     """
@@ -256,9 +258,19 @@ def plain(question: Question, answer: str) -> Outcome | None:
         return None
     if answer in question.references:
         return "correct"
-    if _INTEGER.fullmatch(answer) and all(map(_INTEGER.fullmatch, question.references)):
-        return "wrong"
-    return None
+    given = _rational(answer)
+    if given is None:
+        return None
+    wanted = map(_rational, question.references)
+    return "wrong" if all(one is not None and one[0] * given[1] != given[0] * one[1] for one in wanted) else None
+
+
+def _rational(text: str) -> tuple[int, int] | None:
+    """Numerator and denominator of what is written as `_RATIONAL`."""
+    found = _RATIONAL.fullmatch(text)
+    if found is None:
+        return None
+    return (int(found[1]), 1) if found[1] else (int(found[2] + found[3]), int(found[4]))
 
 
 def _by_rules(question: Question, answer: str, *, tell: bool) -> Decision:

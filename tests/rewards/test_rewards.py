@@ -160,7 +160,14 @@ def test_a_cosine_reward_stays_between_its_values_and_falls_with_length(length: 
     assert math.copysign(1.0, long - short) == (-1.0 if right else 1.0) or math.isclose(short, long)
 
 
+_SMALL = st.integers(1, 12)
+FRACTION = st.tuples(st.sampled_from(["", "-"]), st.sampled_from("dt ").map(str.strip), _SMALL, _SMALL).map(
+    lambda parts: rf"{parts[0]}\{parts[1]}frac{{{parts[2]}}}{{{parts[3]}}}"
+)
+
 SIMPLE = st.one_of(
+    st.integers(-12, 12).map(str),
+    FRACTION,
     st.integers(-(10**15), 10**15).map(str),
     st.integers(0, 99).map(lambda n: f"{n:03}"),
     st.sampled_from(
@@ -186,3 +193,7 @@ def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:
     assert plain(question_on("12"), "012") is None
     assert plain(question_on("12"), "9^{9^{9^{9}}}") is None
     assert plain(question_on("1, 2"), "1, 2") is None
+    assert plain(question_on(r"\frac{6}{4}"), "2") == "wrong"
+    assert plain(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
+    assert plain(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
+    assert plain(question_on("2"), r"\frac{4}{0}") is None

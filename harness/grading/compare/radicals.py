@@ -21,12 +21,12 @@ class Monomial(NamedTuple):
     """prod(prime ** exponent) · pi**pi · e**e · i**i with 0 < exponent < 1 and i in (0, 1)."""
 
     radical: Radical
-    pi: Fraction
-    e: Fraction
+    pi: Fraction | int
+    e: Fraction | int
     i: int
 
 
-ONE = Monomial((), Fraction(0), Fraction(0), 0)
+ONE = Monomial((), 0, 0, 0)  # integers are equal to fractions and hash faster
 Value = dict[Monomial, Fraction]
 
 
@@ -92,6 +92,12 @@ def multiply(left: Value, right: Value) -> Value:
     """Product. Raises `NotExact` beyond the bounds."""
     if len(left) * len(right) > MAX_TERMS * 10:
         raise NotExact("too many terms")
+    for alone, others in ((left, right), (right, left)):
+        if len(alone) == 1 and (factor := alone.get(ONE)):
+            scaled = scale(others, factor)
+            for coefficient in scaled.values():
+                _check_size(coefficient)
+            return scaled
     total: Value = {}
     for one, a in left.items():
         for other, b in right.items():
@@ -231,7 +237,7 @@ def _prime_power(prime: int, exponent: Fraction) -> Value:
         raise NotExact("too large a power")
     rest = exponent - whole
     radical = ((prime, rest),) if rest else ()
-    return {Monomial(radical, Fraction(0), Fraction(0), 0): Fraction(prime) ** whole}
+    return {Monomial(radical, 0, 0, 0): Fraction(prime) ** whole}
 
 
 def _radical(number: Fraction, exponent: Fraction) -> Value:

@@ -7,9 +7,16 @@ closed means that the model was still thinking: there is no final part.
 from __future__ import annotations
 
 import re
+from itertools import groupby
+from operator import itemgetter
 
 _CLOSERS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "</seed:think>", "[/THINK]", "◁/think▷")
 _OPENERS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<seed:think>", "[THINK]", "◁think▷")
+_CLOSERS_BY_SIGN, _OPENERS_BY_SIGN = (
+    [(sign, tuple(found)) for sign, found in groupby(marks, key=itemgetter(0))] for marks in (_CLOSERS, _OPENERS)
+)
+"""By their first character: a text without it is looked at once."""
+
 _END_OF_THOUGHT = "<|end_of_thought|>"
 _BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
 _CHANNEL = "<|channel|>"
@@ -23,11 +30,12 @@ def final_part(text: str) -> tuple[int, int] | None:
     A closer found near the end makes every later search short, so a long text costs one look from its tail.
     """
     start = 0
-    for closer in _CLOSERS:
-        if text.rfind(closer[0], start) >= 0:
-            at = text.rfind(closer, start)
-            if at >= 0:
-                start = at + len(closer)
+    for sign, closers in _CLOSERS_BY_SIGN:
+        if text.rfind(sign, start) >= 0:
+            for closer in closers:
+                at = text.rfind(closer, start)
+                if at >= 0:
+                    start = at + len(closer)
     if text.rfind("|", start) >= 0:
         at = text.rfind(_END_OF_THOUGHT, start)
         if at >= 0:
@@ -36,8 +44,8 @@ def final_part(text: str) -> tuple[int, int] | None:
             return _harmony(text, start)
         if text.rfind(_BEGIN_OF_THOUGHT, start) >= 0:
             return None
-    for opener in _OPENERS:
-        if text.rfind(opener[0], start) >= 0 and text.rfind(opener, start) >= 0:
+    for sign, openers in _OPENERS_BY_SIGN:
+        if text.rfind(sign, start) >= 0 and any(text.rfind(opener, start) >= 0 for opener in openers):
             return None
     return start, len(text)
 

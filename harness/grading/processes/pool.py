@@ -279,6 +279,7 @@ class _Worker:
         self.owed: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
         self.deadline_at = 0.0
+        self._schedstat = _schedstat_of(self.process.pid)
         self._waited = 0.0
         self.ready = False
 
@@ -289,9 +290,10 @@ class _Worker:
 
     def waited(self) -> float:
         """Seconds in which the process could have run and had no processor; 0 where the system does not tell."""
+        if self._schedstat is None:
+            return 0.0
         try:
-            with open(f"/proc/{self.process.pid}/schedstat", "rb", buffering=0) as file:  # noqa: PTH123 - once an answer
-                return int(file.read(100).split()[1]) / 1e9
+            return int(os.pread(self._schedstat, 100, 0).split()[1]) / 1e9
         except (OSError, ValueError, IndexError):
             return 0.0
 
@@ -312,6 +314,17 @@ class _Worker:
         self.process.wait()
         self.stdin.close()
         self.stdout.close()
+        if self._schedstat is not None:
+            os.close(self._schedstat)
+            self._schedstat = None
+
+
+def _schedstat_of(pid: int) -> int | None:
+    """The open file in which Linux tells how long a process waited for a processor; None elsewhere."""
+    try:
+        return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
 
 
 class Pool:
