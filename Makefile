@@ -10,6 +10,7 @@ ROUNDS ?= 200
 # Runs of `make simulate-runs`; storms of `make storms`.
 SEEDS ?= 20000
 storms: SEEDS = 200
+test-ray: SEEDS = 20
 # Budget of `make soak`.
 HOURS ?= 4
 # Transports of `make test-hostile`.
@@ -142,6 +143,11 @@ test-examples: $(VENV)/.installed-test
 ## test-trainers: the rewards in real trainers, with torch on this CPU; installs 1 GB on the first call
 test-trainers: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/trainers --timeout=1800
+
+.PHONY: test-ray
+## test-ray: SEEDS=20 runs on a Ray cluster of this machine, workers and nodes killed; installs Ray on the first call (0.3 GB)
+test-ray: $(VENV)/.installed-test
+	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
 .PHONY: test-interop
 ## test-interop: what `harness export` writes, opened by the tools themselves; installs them on the first call (0.7 GB)

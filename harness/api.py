@@ -32,6 +32,8 @@ from harness.experiments.comparing import verify as verify_folder
 from harness.experiments.judged_outputs import judge_file
 from harness.experiments.judging import JudgeReport, judge_of, score_with_judge
 from harness.experiments.keywords import FilePath, RunKeywords
+from harness.experiments.on_ray.grading import grade_on
+from harness.experiments.on_ray.sampling import run_on
 from harness.experiments.options import JudgeOptions as Judge
 from harness.experiments.options import RunOptions, ScoreOptions
 from harness.experiments.outputs import ScoredFile, score_file
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
 def run(
     benchmarks: str | Sequence[str] = (),
     *,
+    on: str | None = None,
+    shards: int | None = None,
     progress: bool = False,
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
@@ -78,11 +82,20 @@ def run(
     """Sample completions, resumably: the same call again asks only for what is missing.
 
     benchmarks: "aime24:64,math500" (a name, with samples a question if you like), or card files. The options are
-    those of `harness run`, by the same names; see `RunOptions`. progress: show it as the command does, in a notebook
-    below the cell. on_progress: called now and then.
+    those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT", a cluster whose nodes
+    ask `shards` parts of the questions (default: one a node), without progress. progress: show it as the command does,
+    in a notebook below the cell. on_progress: called now and then.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    return _run(RunOptions.of(benchmarks=benchmarks, **options), Collecting(on_progress, shown=progress))
+    chosen = RunOptions.of(benchmarks=benchmarks, **options)
+    if on is None:
+        if shards is not None:
+            raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
+        return _run(chosen, Collecting(on_progress, shown=progress))
+    watcher = Collecting()
+    folder, outcome = run_on(on, chosen, shards, watcher)
+    said = (*watcher.warnings, *map(str, outcome.warnings))
+    return Run(path=folder.path, model=Manifest.load(folder).model, outcome=outcome, warnings=said)
 
 
 def _run(options: RunOptions, watcher: Collecting) -> Run:
@@ -161,6 +174,7 @@ def score(
     cut_text: bool = False,
     k: int | Sequence[int] = (),
     salvaged: bool = True,
+    on: str | None = None,
     response_key: str | None = None,
     answer_key: str | None = None,
     question_key: str | None = None,
@@ -176,8 +190,9 @@ def score(
     judge: a model that decides what the rules leave undecided. also: grade a second time by this grader, and compare;
     also_python: the interpreter that has it, none: this one. workers: processes that grade; none: the cores.
     deadline: seconds for one answer. fresh: grade all again. k: of pass@k, pass^k and maj@k, beside the powers of two.
-    salvaged: also score samples that went on after an interruption. out: where the grades of a file go, one JSON line a
-    sample. track: trackers that are sent the scores of a run (wandb, mlflow, trackio, a plug-in's).
+    salvaged: also score samples that went on after an interruption. on: "ray" or "ray://HOST:PORT", a cluster whose
+    nodes grade a run. out: where the grades of a file go, one JSON line a sample. track: trackers that are sent the
+    scores of a run (wandb, mlflow, trackio, a plug-in's).
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     if also_python is not None and also is None:
@@ -204,8 +219,9 @@ def score(
         "out": None if out is None else Path(out),
     }
     if path.is_file() or tool is not None or (not path.exists() and any(named.values())):
-        if trackers:
-            raise UsageError(f"{option('track')} goes with a run folder; {path} is a file")
+        for name, value in (("track", trackers), ("on", on)):
+            if value:
+                raise UsageError(f"{option(name)} goes with a run folder; {path} is a file")
         of_file = score_file(path, grading, Watcher(), **named, repeats=repeats)
         graded: RunFolder | ScoredFile = of_file
         scores = of_file.scores
@@ -213,6 +229,8 @@ def score(
         if given := [name for name, value in named.items() if value]:
             raise UsageError(f"{option(given[0])} goes with a file of outputs; {path} is a run folder")
         graded = RunFolder.open(path)
+        if on is not None:
+            grading = grade_on(on, graded, grading, Watcher())
         scores = score_run(graded, grading) if judge is None else []
     reports: Sequence[JudgeReport] = ()
     owed: tuple[str, ...] = ()

@@ -41,6 +41,7 @@ LEFT_OUT = {
     TESTS / "examples": 1800,
     TESTS / "trainers": 1800,
     TESTS / "interop": 1800,
+    TESTS / "on_ray": 1800,
     TESTS / "fault_tools": 1200,
 }
 """Folders that run only when named, for what they install and start → seconds that a test in one may take."""

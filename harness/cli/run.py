@@ -21,9 +21,19 @@ if TYPE_CHECKING:
     from harness.experiments.options import RunOptions
     from harness.experiments.session import Sampled
     from harness.generation.outcome import Outcome
-    from harness.generation.settings import RunSettings
+    from harness.generation.spending import Prices
 
 SHOWN_CAUSES = 5
+
+on_ray_options = under(
+    "Of whom",
+    click.option(
+        "--on",
+        metavar="ray[://HOST:PORT]",
+        help="Ask from the nodes of a Ray cluster, each a shard of the questions; one run folder (docs/howto/ray.md).",
+    ),
+    click.option("--shards", type=click.IntRange(1), metavar="N", help="With --on: how many. Default: one a node."),
+)
 
 (as_json_option,) = under(
     "Output",
@@ -34,10 +44,21 @@ SHOWN_CAUSES = 5
 @click.command("run", cls=Command, first=FIRST, context_settings=from_environment.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @as_json_option
+@on_ray_options[0]
+@on_ray_options[1]
 @run_options
 @server_options(shown=())
 @from_environment.env_file_option
-def command(dry_run: bool, pilot: bool, as_json: bool, progress: bool, quiet: bool, **given: Any) -> None:
+def command(
+    dry_run: bool,
+    pilot: bool,
+    as_json: bool,
+    progress: bool,
+    quiet: bool,
+    on: str | None,
+    shards: int | None,
+    **given: Any,
+) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file, or the file of a
     sweep of one cell) into a run folder.
 
@@ -51,7 +72,6 @@ def command(dry_run: bool, pilot: bool, as_json: bool, progress: bool, quiet: bo
     harness run one-cell.yaml
     """
     from harness.cli.watching import Terminal
-    from harness.core import codec
     from harness.experiments.options import RunOptions
     from harness.experiments.prepare import prepare, questions_of, server_of
     from harness.experiments.sample import sample
@@ -67,6 +87,12 @@ def command(dry_run: bool, pilot: bool, as_json: bool, progress: bool, quiet: bo
         for line in plan_lines(server_of(questions_of(options, Terminal()))):
             click.echo(line)
         return
+    if on is not None:
+        if dry_run or pilot:
+            raise UsageError(f"--on goes without {'--dry-run' if dry_run else '--pilot'}: give that one without it")
+        sys.exit(_on_ray(on, options, shards, as_json=as_json))
+    if shards is not None:
+        raise UsageError("--shards goes with --on ray; --shard I/N asks one part from here")
     with (
         Terminal(progress=progress and not quiet) as watcher,
         prepare(options, watcher, must_answer=dry_run) as prepared,
@@ -79,20 +105,38 @@ def command(dry_run: bool, pilot: bool, as_json: bool, progress: bool, quiet: bo
         if not pilot:
             sampled = sample(prepared, watcher)
             watcher.close()
-            code = _closing(sampled, prepared.settings)
+            settings = prepared.settings
+            code = _closing(sampled, settings.out, settings.prices)
             if as_json:
-                click.echo(codec.pretty(_plain(sampled, prepared.settings, code)).decode(), nl=False)
+                _print_json(sampled, settings.out, settings.model, code)
             sys.exit(code)
         from harness.cli.pilot import lines
         from harness.experiments.pilot import pilot as take_pilot
 
         piloted = take_pilot(prepared, watcher)
         watcher.close()
-        code = _ending(piloted.outcome, prepared.settings)
+        code = _ending(piloted.outcome, prepared.settings.out, prepared.settings.prices)
         for line in lines(piloted):
             click.echo(line)
         terminal.note("the same command without --pilot goes on from here")
         sys.exit(code)
+
+
+def _on_ray(on: str, options: RunOptions, shards: int | None, *, as_json: bool) -> int:
+    """The session on a cluster, told as any. Returns the exit code."""
+    from harness.cli.watching import Terminal
+    from harness.experiments.on_ray.sampling import run_on
+    from harness.experiments.prices import prices_of, read_prices
+    from harness.experiments.session import Sampled
+    from harness.runs.manifest import Manifest
+
+    folder, outcome = run_on(on, options, shards, Terminal())
+    model = Manifest.load(folder).model
+    prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
+    code = _ending(outcome, folder.path, prices)
+    if as_json:
+        _print_json(Sampled(outcome=outcome), folder.path, model, code)
+    return code
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
@@ -108,24 +152,30 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     return cells.only_run(planned_from(click.get_current_context(), str(path), given))
 
 
-def _closing(sampled: Sampled, settings: RunSettings) -> int:
+def _closing(sampled: Sampled, out: Path, prices: Prices | None) -> int:
     """Say how the session ended and what to do next. Returns the exit code."""
     if not (sampled.reached or sampled.missed):
-        return _ending(sampled.outcome, settings)
-    _summary(sampled.outcome, settings)
+        return _ending(sampled.outcome, out, prices)
+    _summary(sampled.outcome, prices)
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
-    terminal.note(f"score them with: harness score {shlex.quote(str(settings.out))}")
+    terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _plain(sampled: Sampled, settings: RunSettings, code: int) -> dict[str, Any]:
+def _print_json(sampled: Sampled, out: Path, model: str, code: int) -> None:
+    from harness.core import codec
+
+    click.echo(codec.pretty(_plain(sampled, out, model, code)).decode(), nl=False)
+
+
+def _plain(sampled: Sampled, out: Path, model: str, code: int) -> dict[str, Any]:
     outcome = sampled.outcome
     return {
-        "run": str(settings.out),
-        "model": settings.model,
+        "run": str(out),
+        "model": model,
         "exit_code": code,
         "complete": outcome.complete,
         "samples": {
@@ -146,7 +196,7 @@ def _plain(sampled: Sampled, settings: RunSettings, code: int) -> dict[str, Any]
     }
 
 
-def _summary(outcome: Outcome, settings: RunSettings) -> None:
+def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Say what the session brought."""
     from harness.experiments.showing.lines import continued, counted, duration
 
@@ -167,22 +217,22 @@ def _summary(outcome: Outcome, settings: RunSettings) -> None:
                 terminal.note(f"  {n} of them {what} ({n / outcome.n_session:.1%})")
         if outcome.n_continued:
             terminal.note(f"  {continued(outcome.n_continued, outcome.kept_tokens)}")
-        if settings.prices is not None:
-            terminal.note(f"this session: {outcome.spent.sentence(settings.prices)}")
+        if prices is not None:
+            terminal.note(f"this session: {outcome.spent.sentence(prices)}")
 
 
-def _ending(outcome: Outcome, settings: RunSettings) -> int:
+def _ending(outcome: Outcome, out: Path, prices: Prices | None) -> int:
     """Say how a session without a target ended and what to do next. Returns the exit code."""
     from harness.experiments.session import with_suggestion
 
-    _summary(outcome, settings)
+    _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(f"harness: {spelt(with_suggestion(str(cause)))}", err=True)
     if outcome.complete:
         missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
         what = "complete" if outcome.n_session else "nothing is owed"
         terminal.note(f"{what}: {outcome.n_done} of {outcome.n_expected} samples{missing}")
-        terminal.note(f"score them with: harness score {shlex.quote(str(settings.out))}")
+        terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
         return EXIT_COMPLETE
     why = f" ({spelt(outcome.stopped)})" if outcome.stopped else ""
     owed = f"{outcome.n_owed} of {outcome.n_expected} samples are owed{why}"

@@ -94,6 +94,9 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     metavar="TOOL",
     help="Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be repeated.",
 )
+@click.option(
+    "--on", metavar="ray[://HOST:PORT]", help="Grade on the nodes of a Ray cluster, and count here (docs/howto/ray.md)."
+)
 @click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
 @judges.judge_options
 def command(
@@ -110,6 +113,7 @@ def command(
     also_python: str | None,
     follow: bool,
     track: tuple[str, ...],
+    on: str | None,
     **flags: Any,
 ) -> None:
     """Grade and score SOURCE: a run folder, several of one run (shards; --out says where they are joined), or a file
@@ -150,6 +154,10 @@ def command(
     if (source.is_dir() and columns["tool"] is None) or not (source.exists() or given):
         if given:
             raise UsageError(f"{option(next(iter(given)))} goes with a file of outputs; {source} is a run folder")
+        if on is not None:
+            if follow:
+                raise UsageError("--follow goes on while a run does; --on grades one that has ended")
+            grading = _grade_on(on, source, grading)
         if judge_options is not None:
             if follow:
                 raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
@@ -158,9 +166,9 @@ def command(
         else:
             scores = _score_run(source, grading, follow=follow)
     else:
-        if follow or track:
-            given_flag = "--follow" if follow else "--track"
-            raise UsageError(f"{given_flag} goes with a run folder; {source} is a file")
+        for flag, value in (("--follow", follow), ("--track", track), ("--on", on)):
+            if value:
+                raise UsageError(f"{flag} goes with a run folder; {source} is a file")
         from harness.cli.watching import Terminal
         from harness.experiments.outputs import score_file
 
@@ -232,6 +240,14 @@ def _joined(sources: tuple[Path, ...], flags: dict[str, Any]) -> Path:
     join(sources, out)
     flags["out"] = None
     return out
+
+
+def _grade_on(on: str, path: Path, grading: Grading) -> Grading:
+    from harness.cli.watching import Terminal
+    from harness.experiments.on_ray.grading import grade_on
+    from harness.runs import RunFolder
+
+    return grade_on(on, RunFolder.open(path), grading, Terminal())
 
 
 def _judge_run(path: Path, grading: Grading, options: JudgeOptions) -> tuple[JudgeSettings, Judged]:

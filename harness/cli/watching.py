@@ -98,7 +98,7 @@ class Terminal(Watcher):
         """Where metrics can be read."""
         terminal.note(f"metrics at {address}")
 
-    def batched(self, sentence: Sentence) -> None:
+    def standing(self, sentence: Sentence) -> None:
         """A line each time."""
         terminal.note(sentence)
 

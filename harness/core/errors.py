@@ -63,6 +63,10 @@ class StoreError(HarnessError):
     exit_code = 3
 
 
+class InUse(StoreError):
+    """Another process holds the run folder."""
+
+
 class StoppedByRule(HarnessError):
     """A rule that the user set (or the canary) ended the run before it was complete."""
 

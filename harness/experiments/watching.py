@@ -55,8 +55,8 @@ class Watcher:
     def metered(self, address: str) -> None:
         """Metrics of the session can be read at this address."""
 
-    def batched(self, sentence: Sentence) -> None:
-        """How the batches of a provider stand, when that changes."""
+    def standing(self, sentence: Sentence) -> None:
+        """How work that is done elsewhere stands: a provider's batches when that changes, shards now and then."""
 
     def progressed(self, progress: Progress) -> None:
         """Called now and then while samples are asked for; what it raises ends the session."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from harness.core.packed import Packed
 from harness.core.records import Grade
@@ -19,4 +20,9 @@ def write(folder: BenchmarkFolder, grades: Iterable[Grade]) -> None:
 
 def read(folder: BenchmarkFolder) -> Sequence[Grade]:
     """The grades in file order. Raises `StoreError` for a missing or damaged file."""
-    return Packed(Grade, iterate_lines(folder.grades, Grade, _REMEDY))
+    return Packed(Grade, read_file(folder.grades))
+
+
+def read_file(path: Path) -> Iterator[Grade]:
+    """The grades of any such file, one at a time. Raises as `read` does."""
+    return iterate_lines(path, Grade, _REMEDY)

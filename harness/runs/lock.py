@@ -20,7 +20,7 @@ from types import TracebackType
 import msgspec
 
 from harness.core import codec
-from harness.core.errors import StoreError
+from harness.core.errors import InUse, StoreError
 from harness.core.inert import visible
 from harness.core.wording import option
 from harness.runs.layout import RunFolder
@@ -107,7 +107,7 @@ class RunLock:
 
     def _taken(self, holder: Holder | None, hint: str = "") -> StoreError:
         who = str(holder) if holder else "another process"
-        return StoreError(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
+        return InUse(f"{self._folder.path} is in use by {who}; one run has one writer.{hint}")
 
     def _create_stand_in(self) -> None:
         path = self._folder.path / "run.lock.held"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import takewhile
 from typing import BinaryIO
 
 from harness.core.errors import StoreError
@@ -11,16 +12,17 @@ from harness.runs import index
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.safe_open import open_for_reading
-from harness.runs.survey import JournalReport, lines, parse
+from harness.runs.survey import JournalReport, Line, lines, parse
 
 
 class SampleReader(Iterator[Sample]):
     """Samples in file order. `.report` says what was found up to here; complete once the iteration has ended."""
 
-    def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None) -> None:
+    def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None, span: tuple[int, int] | None) -> None:
         self.report = JournalReport()
         self._folder = folder
         self._wanted = keys
+        self._span = span
         self._samples = self._read()
 
     def __next__(self) -> Sample:
@@ -32,7 +34,7 @@ class SampleReader(Iterator[Sample]):
         again: dict[Key, set[int]] = {}  # hashes of the texts of later records of a key
         try:
             with open_for_reading(path) as file:
-                for line in lines(file):
+                for line in lines(file) if self._span is None else _lines_within(file, *self._span):
                     if not line.complete:
                         report.torn_tail = line.length
                         break
@@ -68,15 +70,27 @@ class SampleReader(Iterator[Sample]):
         return [key for key in again if key in found]
 
 
+def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
+    """The lines that begin in [start, stop), in bytes; numbered from there."""
+    found = lines(file, max(0, start - 1))
+    if start > 0:
+        next(found, None)  # the end of the line before, or only its line feed
+    yield from takewhile(lambda line: line.offset < stop, found)
+
+
 def _said(sample: Sample) -> int:
     return hash((sample.text, sample.reasoning))
 
 
-def read_samples(folder: BenchmarkFolder, *, keys: Collection[Key] | None = None) -> SampleReader:
+def read_samples(
+    folder: BenchmarkFolder, *, keys: Collection[Key] | None = None, span: tuple[int, int] | None = None
+) -> SampleReader:
     """The samples on disk (of `keys`, if given): the first intact record of a key counts, later ones are reported.
+
+    span: only of the lines that begin in [start, stop), in bytes; spans side by side give every line once.
 
     No file means no samples. A damaged line is skipped, and its key becomes owed: an index that calls it intact
     is removed, so that the next resume reads everything.
     Raises `StoreError`, while iterating, on a newer schema or a failing read.
     """
-    return SampleReader(folder, keys)
+    return SampleReader(folder, keys, span)

@@ -111,17 +111,18 @@ def grade_journal(
     deadline_s: float,
     fresh: bool,
     on_graded: Callable[[int], None],
+    span: tuple[int, int] | None = None,
 ) -> Graded:
     """Every sample of a known question graded; former grades are kept where nothing changed, unless `fresh`.
 
-    on_graded: called with the number of samples graded so far. Raises `StoreError`, and `UsageError` as
-    `pool.grade_all` does.
+    span: only of a part of the journal, as for `read_samples`. on_graded: called with the number of samples graded so
+    far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
     """
     shared: dict[str, str] = {}  # questions with one reference have one text of its digest
     bases = [shared.setdefault(one, one) for one in map(basis, by_id.asked)]
     ids = [*by_id]
     former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases)
-    reader, observed = read_samples(folder), Observed()
+    reader, observed = read_samples(folder, span=span), Observed()
     kept, new = _Marks(), _Marks()
 
     def ungraded() -> Iterator[Sample]:

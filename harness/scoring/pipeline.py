@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ from harness.runs import (
     questions,
     read_samples,
 )
+from harness.runs.jsonl import write_lines
 from harness.runs.keys import KeySet
 from harness.runs.safe_open import open_for_reading, refuse_link
 from harness.scoring import by_endpoint, seams
@@ -189,6 +191,26 @@ def _graded(
         ks=grading.ks,
         salvaged=grading.salvaged,
     )
+
+
+def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: Grading) -> int:
+    """The grades of one stretch of a benchmark's journal, as for `read_samples`, into the file `out`, in the order that
+    a grading of the whole gives them. Returns how many there are. Raises as `score_run` does."""
+    from harness.scoring.card_rules import by_rules_of_card
+
+    place, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
+    asked, _ = by_rules_of_card(benchmark, record.settings, questions.read_planned(place, record))
+    found = grade_journal(
+        place,
+        ById(asked),
+        workers=grading.workers,
+        deadline_s=grading.deadline_s,
+        fresh=grading.fresh,
+        on_graded=lambda _: None,
+        span=span,
+    )
+    write_lines(out, found.grades)
+    return len(found.grades)
 
 
 def publish(graded: GradedBenchmark) -> Score:

@@ -104,6 +104,16 @@ TRL = Recipe(
 )
 
 
+# The nodes of the cluster import the harness from the checkout, with what its client and grader need.
+RAY = Recipe(
+    "ray",
+    (
+        *("ray==2.60.0", "aiohttp", "click", "httpx<1", "jinja2", "mpmath", "msgspec", "numpy", "openai<4", "orjson"),
+        *("prometheus-client", "pydantic<3", "pyyaml", "rich", "sympy<1.15", "tenacity", "psutil"),
+    ),
+)
+
+
 def _every_eval_ever(packages: Path) -> None:
     """Its metadata ask for Python 3.12; its validator runs on 3.11, too."""
     words = [_uv(), "pip", "install", "--quiet", "--no-deps", "--python-version", "3.12", "--target", str(packages)]

@@ -1,0 +1,152 @@
+"""A Ray cluster: one function with several arguments, each a task that begins again where its node is lost."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.core import errors
+from harness.core.about import __version__, install_line
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.inert import quoted, visible
+from harness.core.wording import Sentence, option
+from harness.generation.signals import Signals
+
+LOOK_SECONDS = 1.0
+"""Between two looks at what has ended; a second is also how long a first Ctrl-C may go unseen."""
+
+RETRIES = 20
+"""How often a task is begun again whose worker or node was lost."""
+
+Stands = Callable[[Sequence[Any]], None]
+"""Called at each look, with what the tasks have come to: None while one goes on."""
+
+_FAILURES = (errors.UsageError, errors.ServerError, errors.StoreError, errors.StoppedByRule)
+
+
+class Cluster:
+    """A connection, ended by `close`. on: "ray" for the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT.
+
+    Raises `UsageError` where the package is missing or no cluster answers.
+    """
+
+    def __init__(self, on: str) -> None:
+        if on != "ray" and not on.startswith("ray://"):
+            raise UsageError(
+                "expected ray, the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT", field="on", value=on
+            )
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            self._ray: Any = importlib.import_module("ray")
+        except ImportError as error:
+            raise UsageError(f"{option('on', 'ray')} needs the package ray: {install_line('ray')}") from error
+        address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
+        try:
+            self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        except Exception as error:  # what Ray raises here is of many kinds
+            where = "" if address == "auto" else f" at {visible(address, 200)}"
+            raise UsageError(
+                f"no Ray cluster answers{where} ({quoted(str(error))}). Start one by `ray start --head`, or set "
+                f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
+            ) from error
+
+    def close(self) -> None:
+        """Disconnect; tasks that still run are ended by Ray."""
+        self._ray.shutdown()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes that can run a task, at least one."""
+        return max(1, sum(node["Alive"] and node["Resources"].get("CPU", 0) >= 1 for node in self._ray.nodes()))
+
+    @property
+    def n_cpus(self) -> int:
+        """Processors that Ray has to give, at least one."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def each(
+        self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], names: Sequence[str], stands: Stands
+    ) -> list[Any]:
+        """What `work` returns for each of `arguments`, in their order; names: of the tasks, for messages.
+
+        Once all have ended, raises the first refusal of one of them, with its name; `ServerError` for a task whose
+        node was lost too often; `Interrupted` for a signal: the first lets the tasks end in order, the second ends
+        them.
+        """
+        ray, ended = self._ray, [None] * len(arguments)
+        task = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD")(_task)
+        folder = str(Path.cwd())
+
+        def begin(place: int) -> Any:
+            return task.remote(work, __version__, folder, arguments[place])
+
+        places = {begin(place): place for place in range(len(arguments))}
+        waiting, failed, again = list(places), dict[int, HarnessError](), Counter[int]()
+        with Signals(lambda _: "interrupted; the same command goes on") as signals:
+            signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
+            while waiting:
+                ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+                for one in ready:
+                    place = places.pop(one)
+                    try:
+                        kind, value = ray.get(one)
+                        if kind == "Interrupted" and signals.caught is None and again[place] < RETRIES:
+                            again[place] += 1  # its node is being drained
+                            places[begun := begin(place)] = place
+                            waiting.append(begun)
+                            continue
+                        ended[place] = _unpacked(kind, value, names[place])
+                    except HarnessError as error:
+                        failed[place] = error
+                    except Exception as error:  # noqa: BLE001  what Ray says of a task that it lost
+                        failed[place] = _lost(names[place], error)
+                stands(ended)
+        if signals.caught is not None:
+            raise Interrupted("interrupted; what is stored counts, and the same command goes on.", signals.caught)
+        for place in sorted(failed):
+            raise failed[place]
+        return ended
+
+
+def _cancel(ray: Any, waiting: Sequence[Any], *, force: bool) -> None:
+    for one in waiting:
+        ray.cancel(one, force=force)
+
+
+def _task(work: Callable[..., Any], version: str, folder: str, given: tuple[Any, ...]) -> tuple[str, Any]:
+    """On the node: what became of it, in plain values."""
+    try:
+        if version != __version__:
+            raise UsageError(f"the node has version {__version__} of this package, the caller {version}: install one")
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise UsageError(f"the node does not see the working folder {folder}: {error.strerror}") from error
+        return "done", work(*given)
+    except HarnessError as error:
+        return type(error).__name__, error.sentence.marked
+
+
+def _unpacked(kind: str, value: Any, name: str) -> Any:
+    if kind == "done":
+        return value
+    known = {one.__name__: one for one in _FAILURES}
+    raise known.get(kind, ServerError)(f"{name}: {Sentence(value).marked}")
+
+
+def _lost(name: str, error: Exception) -> HarnessError:
+    said = quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
+    if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
+        return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({said})")
+    return ServerError(f"{name} was lost on the cluster ({said}); the same command goes on with it")

@@ -1,0 +1,78 @@
+"""A Ray cluster of several node processes on this machine; left out of plain `pytest` for what it installs and starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import environments
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+NODES = 3
+
+
+class Nodes:
+    """The cluster, with a client of it in the same environment."""
+
+    def __init__(self, python: Path) -> None:
+        self.python = python
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "RAY_"))}
+        self.environment = kept | {"PYTHONPATH": str(CHECKOUT), "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
+        self._process = subprocess.Popen(
+            [python, "-m", "tests.on_ray.nodes", str(NODES)],
+            cwd=CHECKOUT,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.environment["RAY_ADDRESS"] = self._answer()
+
+    def tell(self, command: str) -> int:
+        """How many tasks ran when the command came."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return int(self._answer())
+
+    def harness(self, folder: Path, *words: str) -> subprocess.Popen[str]:
+        """`harness WORDS`, begun."""
+        argv = [str(self.python), "-m", "harness", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, cwd=folder, env=self.environment, stdout=pipe, stderr=pipe, text=True)
+
+    def python_says(self, folder: Path, program: str) -> str:
+        """What a program of a client of the cluster prints."""
+        argv = [str(self.python), "-c", program]
+        done = subprocess.run(argv, cwd=folder, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def close(self) -> None:
+        """End the cluster."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("cluster: "):
+                return line.removeprefix("cluster: ").strip()
+        raise AssertionError("the cluster ended")
+
+
+@pytest.fixture(scope="session")
+def nodes() -> Iterator[Nodes]:
+    """A cluster of `NODES` nodes with a processor each, and a head without."""
+    cluster = Nodes(environments.python_of(environments.RAY))
+    yield cluster
+    cluster.close()

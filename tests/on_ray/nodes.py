@@ -1,0 +1,57 @@
+"""A Ray cluster of several nodes on this machine, as a program: commands on standard input, one answer a line.
+
+Started by the interpreter that has Ray. `kill N`: the N-th worker that runs a task, by SIGKILL; answers how many there
+were. `lose N`: the N-th node that runs a task, with all that runs on it; another takes its place. The address is told
+first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import psutil
+from ray.cluster_utils import Cluster
+
+
+def workers() -> list[psutil.Process]:
+    """Processes of this cluster that run a task of ours, in the order of their start."""
+    ours = psutil.Process().children(recursive=True)
+    return sorted((one for one in ours if _runs_a_task(one)), key=lambda one: (one.create_time(), one.pid))
+
+
+def _runs_a_task(process: psutil.Process) -> bool:
+    try:
+        return process.cmdline()[:1] == ["ray::_task"]
+    except psutil.Error:
+        return False
+
+
+def main(n_nodes: int) -> None:
+    """Until standard input ends."""
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]
+    say(cluster.address)
+    for line in sys.stdin:
+        verb, _, number = line.strip().partition(" ")
+        running = workers()
+        if verb == "kill" and running:
+            os.kill(running[int(number) % len(running)].pid, signal.SIGKILL)
+        elif verb == "lose":
+            chosen = nodes.pop(int(number) % len(nodes))
+            cluster.remove_node(chosen, allow_graceful=False)
+            nodes.append(cluster.add_node(num_cpus=1))
+        say(str(len(running)))
+    cluster.shutdown()
+
+
+def say(line: str) -> None:
+    """To the test."""
+    sys.stdout.write(f"cluster: {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
