@@ -1,4 +1,4 @@
-"""A Ray cluster of several node processes on this machine; left out of plain `pytest` for what it installs and starts."""
+"""A Ray cluster of several node processes on this machine; left out of plain `pytest` for what it installs."""
 
 from __future__ import annotations
 
@@ -56,11 +56,14 @@ class Nodes:
     def close(self) -> None:
         """End the cluster."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
+        self._process.stdout.close()
         try:
             self._process.wait(60)
         finally:
             self._process.kill()
+            self._process.wait()
 
     def _answer(self) -> str:
         assert self._process.stdout is not None

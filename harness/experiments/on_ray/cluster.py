@@ -68,7 +68,8 @@ class Cluster:
     @property
     def n_nodes(self) -> int:
         """Nodes that can run a task, at least one."""
-        return max(1, sum(node["Alive"] and node["Resources"].get("CPU", 0) >= 1 for node in self._ray.nodes()))
+        able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+        return max(1, len(able))
 
     @property
     def n_cpus(self) -> int:
