@@ -51,7 +51,7 @@ class Cluster:
         except Exception as error:  # what Ray raises here is of many kinds
             where = "" if address == "auto" else f" at {visible(address, 200)}"
             raise UsageError(
-                f"no Ray cluster answers{where} ({quoted(str(error))}). Start one by `ray start --head`, or set "
+                f"no Ray cluster answers{where} ({quoted(str(error))}). Start one (docs/howto/ray.md), or set "
                 f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
             ) from error
 
