@@ -88,10 +88,14 @@ def command(
             click.echo(line)
         return
     if on is not None:
-        if dry_run or pilot:
-            raise UsageError(f"--on goes without {'--dry-run' if dry_run else '--pilot'}: give that one without it")
-        sys.exit(_on_ray(on, options, shards, as_json=as_json))
-    if shards is not None:
+        if pilot:
+            raise UsageError("--on goes without --pilot: take the pilot from here")
+        if not dry_run:
+            sys.exit(_on_ray(on, options, shards, as_json=as_json))
+        from harness.experiments.on_ray.sampling import checked
+
+        options = checked(options)
+    if shards is not None and on is None:
         raise UsageError("--shards goes with --on ray; --shard I/N asks one part from here")
     with (
         Terminal(progress=progress and not quiet) as watcher,

@@ -56,7 +56,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
 
     n_shards: None: as before, else one for each node. Raises `UsageError`, and what a shard or the merge raises.
     """
-    options = _checked(options)
+    options = checked(options)
     folder = _folder(options)
     known = _number_of(folder)
     if n_shards is not None and known not in (None, n_shards):
@@ -122,8 +122,8 @@ def _together(accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], note
     )
 
 
-def _checked(options: RunOptions) -> RunOptions:
-    """With an address that other nodes reach. Raises `UsageError` for what means nothing to several clients."""
+def checked(options: RunOptions) -> RunOptions:
+    """The options with an address that other nodes reach. Raises `UsageError` for what means nothing to several clients."""
     unlike = RunOptions()
     for name in _ALONE:
         if getattr(options, name) != getattr(unlike, name):
