@@ -123,7 +123,7 @@ def _together(accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], note
 
 
 def checked(options: RunOptions) -> RunOptions:
-    """The options with an address that other nodes reach. Raises `UsageError` for what means nothing to several clients."""
+    """The options, with an address that other nodes reach. Raises `UsageError` for what means nothing to several."""
     unlike = RunOptions()
     for name in _ALONE:
         if getattr(options, name) != getattr(unlike, name):
