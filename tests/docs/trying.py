@@ -68,7 +68,9 @@ class Bench:
         if words[0] in DRY:
             self.model[0] = words[words.index("--model") + 1] if "--model" in words else "m"
             own = [
-                self.url if word.startswith("http://127.0.0.1:") and not word.endswith(":8001") else word
+                self.url
+                if word.startswith(("http://127.0.0.1:", "http://node1:")) and not word.endswith(":8001")
+                else word
                 for word in words
             ]
             if "--" in own:
