@@ -2,6 +2,8 @@
 
 `questions_of` reads the data and fixes the sampling, without contacting anybody; `prepare` does all of it, with the
 server that is to be started for the run, if any, running for the length of its block.
+
+Long: what is asked and whom it is asked of decide the settings together, and share the options.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from harness.core.server_facts import ServerFacts
     from harness.generation.network.endpoints_file import EndpointsFile
     from harness.generation.spending import Prices
+    from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
 
@@ -72,6 +75,7 @@ class Prepared:
     """A run that can begin. looks: what each endpoint said when it was asked, once.
 
     about: what goes into the manifest of the server's own facts. endpoints_file: followed while the run goes on.
+    server: the one that was started for it.
     """
 
     options: RunOptions
@@ -81,6 +85,7 @@ class Prepared:
     about: Mapping[str, Any] = field(default_factory=dict)
     endpoints_file: EndpointsFile | None = None
     hosted: bool = False
+    server: RunningServer | None = None
 
     @property
     def folder(self) -> RunFolder:
@@ -105,19 +110,27 @@ def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
 
 
 @contextmanager
-def prepare(options: RunOptions, watcher: Watcher | None = None, *, must_answer: bool = False) -> Iterator[Prepared]:
+def prepare(
+    options: RunOptions,
+    watcher: Watcher | None = None,
+    *,
+    must_answer: bool = False,
+    server: RunningServer | None = None,
+) -> Iterator[Prepared]:
     """The run that `options` ask for, with its server running for the length of the block.
 
-    must_answer: a server that cannot be reached is an error, also where the run may owe nothing. Raises `UsageError`
-    and `ServerError`.
+    must_answer: a server that cannot be reached is an error, also where the run may owe nothing. server: one that was
+    started for it already, in the place of the one that the options may ask for. Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()
+    if server is not None:
+        options = servers.at(options, server)
     asked = questions_of(options, watcher)
     if options.serve is None:
-        yield _prepared(asked, options, watcher, must_answer)
+        yield _prepared(asked, options, watcher, must_answer, server)
         return
-    with servers.launched(server_of(asked, watcher), watcher) as server:
-        yield _prepared(asked, servers.at(options, server), watcher, must_answer)
+    with servers.launched(server_of(asked, watcher), watcher) as started:
+        yield _prepared(asked, servers.at(options, started), watcher, must_answer, started)
 
 
 # ---- what is asked
@@ -272,7 +285,9 @@ def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
 # ---- whom it is asked of
 
 
-def _prepared(asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool) -> Prepared:
+def _prepared(
+    asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
+) -> Prepared:
     found, looks = _looked_at(options, watcher, must_answer)
     settings = _settings(asked, options, found, looks, watcher)
     advise(settings, asked.sets, options, looks, watcher)
@@ -284,6 +299,7 @@ def _prepared(asked: Asked, options: RunOptions, watcher: Watcher, must_answer: 
         about=found.about,
         endpoints_file=found.file,
         hosted=found.provider.hosted,
+        server=server,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
+    from server_launchers.keeping.supervisor import RunningServer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                 environment=prepared.about,
                 servers=prepared.looks.facts,
                 describe=prepared.describe,
+                lost_server=partial(_lost, prepared.server),
                 # A stage of an undertaking asks for fewer on purpose, and for the rest later.
                 taken_over=tuple if continued is None else continued.samples,
                 on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
@@ -83,6 +86,13 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error
+
+
+def _lost(server: RunningServer | None) -> str | None:
+    """Why the server that was started for the run has ended for good; None while it runs, or where none was."""
+    if server is None or not (why := server.ended):
+        return None
+    return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}"
 
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Continued:

@@ -20,7 +20,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
-from harness.core.errors import Interrupted, StoppedByRule, StoreError, UsageError
+from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.records import Sample
 from harness.core.server_facts import ServerFacts
 from harness.core.wording import Sentence, option
@@ -75,6 +75,7 @@ def generate(
     may_start_round: Callable[[int], bool] | None = None,
     endpoints_file: EndpointsFile | None = None,
     describe: Callable[[Endpoint], ServerFacts] | None = None,
+    lost_server: Callable[[], str | None] = lambda: None,
     environment: Mapping[str, Any] = MappingProxyType({}),
     servers: Mapping[str, ServerFacts] = MappingProxyType({}),
     on_surplus: Callable[[Sentence], None] | None = None,
@@ -96,7 +97,8 @@ def generate(
     it is followed while the run goes on. environment: facts about the server (engine, version,
     devices) that go into the manifest. servers: what each endpoint tells of itself, by base URL; another model than
     made the run's samples is refused. describe: the same of an endpoint that joins later; it blocks, and raises
-    `ServerError` while the endpoint is down. on_surplus: told before the first request where stored samples are more
+    `ServerError` while the endpoint is down. lost_server: asked now and then; that the only server has ended for good,
+    and why, which ends the session at once. on_surplus: told before the first request where stored samples are more
     than planned. taken_over: samples that another tool made, each time anew; those that are owed are stored before the
     first request. resume_command: shown when a signal ends the run. on_batch: told how batches stand.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
@@ -148,6 +150,15 @@ def generate(
                 admission = Admission(check, settings.endpoints, known, log.write)
             worker = BatchWorker if by_batch else Worker
             stands: SimpleQueue[Sentence] = SimpleQueue()
+            lost: list[str] = []
+
+            def look_around() -> None:
+                while not stands.empty():
+                    on_batch(stands.get())
+                if not lost and (why := lost_server()):
+                    lost.append(why)
+                    network.stop(why)
+
             network: Network
             network = Network(
                 dispatcher,
@@ -177,7 +188,7 @@ def generate(
 
             signals.attach(on_signal)
             try:
-                _watch(network, session, signals, room, on_progress, progress_interval, partial(_say, stands, on_batch))
+                _watch(network, session, signals, room, on_progress, progress_interval, look_around)
             finally:
                 if admission is not None:
                     admission.stop()
@@ -185,13 +196,14 @@ def generate(
             ending = dispatcher.ending
             if ending.error is not None:
                 raise ending.error
+            state = f"{outcome.n_done} of {outcome.n_expected} samples are stored"
             if signals.caught is not None and not outcome.complete:
-                state = f"{outcome.n_done} of {outcome.n_expected} samples are stored in {folder.path}."
                 name = signal.Signals(signals.caught).name
-                raise Interrupted(f"stopped by {name}: {state}{resume}", signals.caught)
+                raise Interrupted(f"stopped by {name}: {state} in {folder.path}.{resume}", signals.caught)
             if room.reached and not outcome.complete:
-                state = f"{outcome.n_done} of {outcome.n_expected} samples are stored."
-                raise StoreError(f"stopped: {state} {room.sentence}")
+                raise StoreError(f"stopped: {state}. {room.sentence}")
+            if lost and not outcome.complete:
+                raise ServerError(f"{lost[0]}. {state} in {folder.path}.{resume}")
             if ending.rule and not outcome.complete:
                 raise StoppedByRule(
                     f"{ending.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples"
@@ -232,7 +244,7 @@ def _watch(
     room: DiskRoom,
     on_progress: Callable[[Progress], None] | None,
     interval: float,
-    say: Callable[[], None],
+    look_around: Callable[[], None],
 ) -> None:
     """Wait for the end of the network thread; it never outlives this call."""
     network.start()
@@ -249,7 +261,7 @@ def _watch(
             session.remember_builds(network.builds)
             session.note_joined()
             try:
-                say()
+                look_around()
                 if on_progress is not None:
                     on_progress(network.progress)
             except OSError:  # the terminal was closed, or who read our output has gone
@@ -260,11 +272,6 @@ def _watch(
             network.stop("the progress display failed")
             while not network.join(1.0):
                 pass
-
-
-def _say(sentences: SimpleQueue[Sentence], tell: Callable[[Sentence], None]) -> None:
-    while not sentences.empty():
-        tell(sentences.get())
 
 
 def _check(settings: RunSettings, question_sets: Sequence[QuestionSet]) -> None:

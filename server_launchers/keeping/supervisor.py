@@ -27,7 +27,7 @@ from server_launchers.engines import replicas, routers, table
 from server_launchers.engines.asking import run_quietly
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import ports, processes, readiness, servers, state, waiting
+from server_launchers.keeping import engine_log, ports, processes, readiness, servers, state, waiting
 from server_launchers.keeping.log_file import secrets_of
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import Member, ServerState
@@ -61,6 +61,23 @@ class RunningServer:
     def state(self) -> ServerState | None:
         """What the state file says now: exit codes, restarts, versions."""
         return state.read(state.path_of(self.name))
+
+    @property
+    def ended(self) -> str | None:
+        """Why it has ended for good without being asked to, in a sentence; None while it runs or is started again.
+
+        Of a server that somebody else runs, nothing is known.
+        """
+        known = None
+        if self.pid is not None:
+            with contextlib.suppress(LaunchError):  # the state's place is lost, which says nothing of the server
+                known = self.state
+        if known is None or known.guard_pid != self.pid:
+            return None
+        if known.status != "exited":
+            return None if known.guard.alive() else "its guard was killed, and it with it"
+        last = next((one for one in known.members if one.exit_code is not None), known.members[0])
+        return f"{engine_log.cause(last.log, last.exit_code)}; its log is {last.log}"
 
     def stop(self) -> None:
         """End the server and forget it; nothing happens where it has ended."""

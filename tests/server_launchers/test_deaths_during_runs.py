@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +17,11 @@ from server_launchers.keeping import processes, state, supervisor
 from server_launchers.keeping.state import ServerState
 from tests.embedded import MODEL, embedded_spec
 from tests.server_launchers.test_routers import router_python
-from tests.system.command import start
+from tests.system.command import harness, start
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 LIMIT_SECONDS = 240.0
+ROOT = Path(__file__).parents[2]
 
 __all__ = ["router_python"]
 
@@ -39,6 +41,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.server
 def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
 ) -> None:
@@ -60,6 +63,7 @@ def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
     assert all(one["finish_reason"] in ("stop", "length") for one in stored)
 
 
+@pytest.mark.server
 def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     smollm2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +79,33 @@ def test_a_run_that_is_killed_takes_the_server_that_it_started_along(
     running.communicate()
     wait_until(lambda: not any(one.alive() for one in everyone), "the server and its guard to end")
     assert not processes.marked(f"{known.mark}:0")
+
+
+@pytest.mark.parametrize("victim", ["server", "guard"])
+def test_a_run_whose_own_server_is_killed_ends_and_says_why(
+    victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    program = [sys.executable, "-m", "tests.storms.server", "--port", "{port}"]
+    serve = ["--serve", "command", "--health-path", "/health", "--served-name", "storm", "--env", f"PYTHONPATH={ROOT}"]
+    serve += [part for word in program for part in ("--engine-flag", word)]
+    words = ["--model", "storm", "--out", "run", "--no-canary", "--concurrency", "2", *serve]
+    running = start(tmp_path, ["run", "demo:500", *words])
+    wait_until(lambda: len(samples(tmp_path)) > 3 or running.poll() is not None, "the first samples")
+    (known,) = state.read_all()
+    member = known.members[0]
+    assert member.pid is not None
+    os.kill(member.pid if victim == "server" else known.guard_pid, signal.SIGKILL)
+    _, err = running.communicate(timeout=LIMIT_SECONDS)
+    assert running.returncode == 2, err
+    cause = "killed by signal 9" if victim == "server" else "its guard was killed"
+    stored = len(samples(tmp_path))
+    last = err.splitlines()[-1]
+    assert "the server storm, started for this run, has ended: " in last
+    assert cause in last
+    assert f" {stored} of " in last
+    assert "Resume with: harness run demo:500" in last
+    assert harness(tmp_path, "run", "demo:1", *words).code == 0
 
 
 def of(known: ServerState) -> list[processes.Process]:

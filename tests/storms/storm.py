@@ -242,10 +242,6 @@ def killed_guard(storm: Storm) -> None:
         storm.counts["killed client of a server" if victim == child.pid else "killed guard or server"] += 1
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
-        # A run whose own server is gone waits for it for minutes; the storm does not.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(3)
-        child.kill()
     ended(storm, child, (-9, 137, *DONE_OR_OWED, 2, 4))
 
 

@@ -17,7 +17,7 @@ from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, ServerErro
 from harness.core.inert import quoted, visible
 from harness.core.wording import Sentence
 from harness.experiments import prepare, servers
-from harness.experiments.options import JudgeOptions, RunOptions, ScoreOptions
+from harness.experiments.options import JudgeOptions, ScoreOptions
 from harness.experiments.sample import sample
 from harness.experiments.sweeps import records
 from harness.experiments.sweeps.cells import Cell, Group, Sweep
@@ -91,7 +91,7 @@ class Hold:
         """A server of this spec, ready. Raises `ServerError` where it does not come up."""
         if self._running is not None:
             spec, server = self._running
-            found = None if _has_died(server) else servers.swapped(server, spec, wanted, self._watcher)
+            found = None if server.ended else servers.swapped(server, spec, wanted, self._watcher)
             if found is not None:
                 self._running = wanted, found
                 return found
@@ -140,7 +140,7 @@ def run_group(
             one.scored(cell)
     if group.spec is None:
         for cell in todo:
-            one.sampled(cell, cell.options)
+            one.sampled(cell)
         return
     described = [(cell, spec) for cell in todo if (spec := one.spec_for(cell)) is not None]
     while described:
@@ -237,18 +237,18 @@ class _Group:
                 self.ended(cell, "failed", f"the server did not start: {error.sentence}", error.exit_code)
             return list(cells)
         for place, cell in enumerate(cells, 1):
-            self.sampled(cell, servers.at(cell.options, server))
-            if _has_died(server):
-                self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself; its log is {server.log}"))
+            self.sampled(cell, server)
+            if why := server.ended:
+                self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
                 hold.stop()
                 return list(cells[:place])
         return list(cells)
 
-    def sampled(self, cell: Cell, options: RunOptions) -> None:
-        """Ask for what the cell owes, then score what is there."""
+    def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
+        """Ask for what the cell owes, then score what is there. server: the one that was started for it."""
         reason, code = "", 0
         try:
-            with prepare.prepare(options, self._watcher) as prepared:
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
                 found = sample(prepared, self._watcher)
             self._watcher.sampled()
             for warning in found.outcome.warnings:
@@ -284,8 +284,3 @@ class _Group:
 def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
     why = f": {causes[0]}" if causes else ""
     return f"{n_owed} of {n_expected} samples are owed{why}"
-
-
-def _has_died(server: RunningServer) -> bool:
-    known = server.state if server.pid is not None else None
-    return known is not None and known.status == "exited"
