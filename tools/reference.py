@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 import yaml
 
+import harness
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.main import COMMANDS, LazyGroup
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
+from harness.experiments.options import RunOptions
+from harness.experiments.sweeps.schema import json_schema
+from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from harness.runs.opinions import Opinion
+from harness.runs.overrides import Override
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.speed import Speed
 from harness.scoring.tokens import TokenCounts, TokenStatistics
@@ -32,6 +40,9 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/questions.jsonl": (Question, Message, GradeRules),
     "<benchmark>/samples.jsonl": (Sample, Usage, Timing, Seam),
     "<benchmark>/grades.jsonl": (Grade,),
+    "<benchmark>/opinions.jsonl": (Opinion,),
+    "<benchmark>/overrides.jsonl": (Override,),
+    "inflight.jsonl": (Partial,),
     "<benchmark>/scores.json": (Score, Intervals, Bounds, GroupScore, TokenCounts, TokenStatistics, Speed),
 }
 """File of a run folder → the records that stand in it, the outermost first."""
@@ -180,7 +191,145 @@ def names() -> str:
     return text + "## Providers\n\n" + table(("name", "who", "address", "variable of the key"), providers)
 
 
-PAGES = {"commands.md": commands, "run-folder.md": run_folder, "environment.md": environment, "names.md": names}
+def sweep() -> str:
+    """Every key that the file of a sweep may hold, from its published schema."""
+    schema = json_schema()
+    parts = schema["$defs"]
+    text = "# The file of a sweep\n\n" + NOTE
+    text += (
+        "What `harness sweep FILE` and `harness run FILE` read; `harness sweep --schema` prints it as a JSON schema. "
+        "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
+        "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
+    )
+    judging = {name.removeprefix("judge_"): said for name, said in _helps("score").items() if name.startswith("judge_")}
+    helps = {"Run": _helps("run"), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
+    first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
+    for name, part in (first | parts).items():
+        known = part["properties"]
+        held = [base for base in ("Run", "Server") if base != name and len({*parts[base]["properties"]} - {*known}) < 3]
+        within = {key for base in held for key in parts[base]["properties"]}
+        said = [part.get("description", ""), *(f"Beside these, every key of [{one}](#{one.lower()})." for one in held)]
+        text += f"## {name}\n\n" + "".join(f"{cell(one)}\n\n" for one in said if one)
+        shown = {key: value for key, value in known.items() if key not in within}
+        text += table(("key", "value", "meaning"), _rows(shown, helps.get(name, {})))
+    return text
+
+
+def _rows(known: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
+    """Keys of a schema with their values and meanings; helps: what flags of these names say."""
+    return [
+        (f"`{key}`", cell(_schema_type(value)), cell(value.get("description") or helps.get(key, "")))
+        for key, value in known.items()
+    ]
+
+
+def _helps(name: str) -> dict[str, str]:
+    """Parameter → help of the options of a command and of the commands below it."""
+    top = LazyGroup("harness")
+    found = top.get_command(click.Context(top), name)
+    assert found is not None
+    every = [found, *found.commands.values()] if isinstance(found, click.Group) else [found]
+    return {
+        str(one.name): ("" if one.flag_value is not False else "False: ") + one.help.replace("\b", " ")
+        for command in every
+        for one in command.params
+        if isinstance(one, click.Option) and one.help
+    }
+
+
+def _schema_type(value: dict[str, Any]) -> str:
+    """A JSON schema's type in a word or two, with its bounds and its default."""
+    kinds = [one for one in value.get("anyOf", [value]) if one.get("type") != "null"]
+    words = []
+    for one in kinds:
+        if "$ref" in one:
+            name = one["$ref"].rpartition("/")[2]
+            word = f"[{name}](#{name.lower()})"
+        elif "enum" in one:
+            word = ", ".join(f"`{choice}`" for choice in one["enum"])
+        elif one.get("type") == "array":
+            word = f"list of {_schema_type(one['items'])}" if one.get("items") else "list"
+        elif one.get("type") == "object":
+            inner = one.get("additionalProperties")
+            word = f"mapping to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+        else:
+            word = str(one.get("const", one.get("type", "any")))
+        bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+        words.append(
+            " ".join(
+                [word, *(f"{sign} {one[key]:g}" for key, sign in bounds.items() if abs(one.get(key, 1e12)) < 1e12)]
+            )
+        )
+    default = value.get("default")
+    return " or ".join(dict.fromkeys(words)) + ("" if default in (None, [], {}, "") else f"; default `{default}`")
+
+
+def python() -> str:
+    """Every name of `harness.__all__`: its signature and its docstring."""
+    text = "# Python, name by name\n\n" + NOTE
+    text += "What `import harness` promises; how it is used, with examples: [Python](../python.md).\n\n"
+    for name in sorted(harness.__all__, key=lambda one: (one[0].isupper(), one)):
+        found = getattr(harness, name)
+        if not callable(found):
+            continue
+        said = inspect.cleandoc(found.__doc__ or "")
+        text += f"## `{name}`\n\n```text\n{_signature(name, found)}\n```\n\n{_prose(said)}\n\n"
+        if found is RunOptions:
+            schema = json_schema()["$defs"]["Run"]["properties"]
+            text += "Keys and values are those of a sweep's file; see also `harness run --help-all`.\n\n" + table(
+                ("option", "value", "meaning"), _rows(schema, _helps("run"))
+            )
+        elif inspect.isclass(found):
+            for key, one in vars(found).items():
+                inner = one.fget if isinstance(one, property) else one
+                if not key.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
+                    shown = f".{key}" if isinstance(one, property) else _signature(f".{key}", inner)
+                    text += (
+                        f"`{' '.join(shown.split())}`: {' '.join(_prose(inspect.cleandoc(inner.__doc__)).split())}\n\n"
+                    )
+    return text
+
+
+def _signature(name: str, found: Callable[..., Any]) -> str:
+    """As it is called, one parameter a line where they are many; those of a run's options as one."""
+    if found is RunOptions:  # what pydantic states of it depends on what was asked before
+        return f"{name}(**options)"
+    signature = inspect.signature(found)
+    of_run = set(RunOptions.model_fields) & set(signature.parameters)
+    whole = len(of_run) > 20
+    given = []
+    for one in signature.parameters.values():
+        if whole and one.name in of_run - {"benchmarks"}:
+            continue
+        said = one.name if one.annotation is one.empty else f"{one.name}: {_annotation(one.annotation)}"
+        shown = f" = {one.default!r}"
+        default = "" if one.default is one.empty else " = …" if " at 0x" in shown else shown
+        given.append({one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "") + said + default)
+    if whole:
+        given.append("**options: RunOptions")
+    given = [one for one in given if one != "self"]
+    returned = signature.return_annotation
+    back = "" if returned in (inspect.Signature.empty, None, "None") else f" -> {_annotation(returned)}"
+    line = f"{name}({', '.join(given)}){back}"
+    return line if len(line) <= 100 else f"{name}(\n    " + ",\n    ".join(given) + f",\n){back}"
+
+
+def _annotation(stated: Any) -> str:
+    return stated if isinstance(stated, str) else inspect.formatannotation(stated)
+
+
+def _prose(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+PAGES = {
+    "commands.md": commands,
+    "run-folder.md": run_folder,
+    "environment.md": environment,
+    "names.md": names,
+    "sweep.md": sweep,
+    "python.md": python,
+}
 
 
 def main(folder: Path) -> None:

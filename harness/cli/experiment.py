@@ -57,7 +57,9 @@ _SOURCE = click.argument(
 _REAL = click.option(
     "--real", is_flag=True, help="Sample every repeat, with seeds of its own; takes the flags of `harness run`."
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON instead of sentences.")
+_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print the results as JSON instead of sentences (docs/json.md)."
+)
 
 
 @command.command("repeats", cls=Command, first=("runs", "samples", "real", "out", "as_json"))
@@ -260,8 +262,7 @@ def _points(fraction: float) -> str:
 def _print_json(found: Sequence[Repeats] | Sequence[SampleSizes]) -> None:
     from harness.core import codec
 
-    whole = found[0] if len(found) == 1 else {one.benchmark: one for one in found}
-    click.echo(codec.pretty(whole).decode(), nl=False)
+    click.echo(codec.pretty(found).decode(), nl=False)
 
 
 def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:

@@ -22,6 +22,7 @@ from harness.core.errors import UsageError
 from harness.experiments.repeats import numbers_of
 from harness.reports.plots import draw
 from harness.runs import Manifest, RunFolder
+from tests.docs.pages import promised
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request, Step, completion
 from tests.reports.run_folders import write_run
@@ -62,7 +63,8 @@ def test_repeats_of_a_run_come_with_a_picture_and_its_data(tmp_path: Path) -> No
 @pytest.mark.usefixtures("run")
 def test_repeats_that_share_samples_say_so_and_what_runs_would_do(tmp_path: Path) -> None:
     done = harness(tmp_path, "experiment", "repeats", "run", "--samples", "16", "--json")
-    found = json.loads(done.out)
+    (found,) = json.loads(done.out)
+    assert set(found) == promised("`harness experiment repeats --json`")
     assert (found["source"], found["n"], found["stored"]) == ("draws", 16, 32)
     assert found["predicted"] == pytest.approx(found["run_error"] / 2**0.5)
     assert (tmp_path / "run" / "demo-repeats.csv").exists()
@@ -72,13 +74,21 @@ def test_repeats_that_share_samples_say_so_and_what_runs_would_do(tmp_path: Path
 def test_sizes_of_a_run_follow_the_root_of_n(tmp_path: Path) -> None:
     done = harness(tmp_path, "experiment", "samples", "run", "--n", "2,4,…,32", "--json", "--out", "figures")
     assert done.code == 0, done.err
-    sizes = json.loads(done.out)["sizes"]
+    (found,) = json.loads(done.out)
+    sizes = found["sizes"]
+    assert set(found) | set(sizes[0]) == promised("`harness experiment samples --json`")
     assert [one["n"] for one in sizes] == [2, 4, 8, 16, 32]
     assert sizes[0]["predicted"] == pytest.approx(4 * sizes[-1]["predicted"])
     rows = list(csv.DictReader((tmp_path / "figures" / "demo-samples.csv").read_text("utf-8").splitlines()))
     assert [row["n"] for row in rows] == ["2", "4", "8", "16", "32"]
     shown = harness(tmp_path, "experiment", "samples", "run", "--n", "2,8", "--out", "figures")
     assert "stated by a run" in shown.out
+
+
+def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
+    write_run(tmp_path / "two", benchmarks=[("demo", 4, 8), ("other", 4, 8)])
+    done = harness(tmp_path, "experiment", "repeats", "two", "--runs", "4", "--json")
+    assert [found["benchmark"] for found in json.loads(done.out)] == ["demo", "other"], done.err
 
 
 @pytest.mark.parametrize(
@@ -132,7 +142,7 @@ def test_real_repeats_have_seeds_of_their_own_and_go_on_where_they_ended(tmp_pat
         assert len([r for r in server.requests if r.method == "POST"]) == 5 * 10 * 4
     once_more = harness(tmp_path, *words, "--runs", "5", "--model", "test-model", "--json")
     assert once_more.code == 0, once_more.err  # nothing is owed, and the server is gone
-    found = json.loads(once_more.out)
+    (found,) = json.loads(once_more.out)
     assert (found["source"], found["names"][0], len(found["accuracies"])) == ("runs", "run-01", 5)
     folders = [RunFolder.open(tmp_path / "out" / f"run-0{number}") for number in range(1, 6)]
     identities = {Manifest.load(folder).benchmarks["sums"].identity["seed"] for folder in folders}
@@ -216,7 +226,7 @@ def test_real_sizes_are_runs_of_each_size(tmp_path: Path) -> None:
         done = harness(tmp_path, *real("samples", server.base_url, "--n", "2,4,8", "--json"))
         assert done.code == 0, done.err
         assert len([r for r in server.requests if r.method == "POST"]) == 10 * (2 + 4 + 8)
-    assert [one["n"] for one in json.loads(done.out)["sizes"]] == [2, 4, 8]
+    assert [one["n"] for one in json.loads(done.out)[0]["sizes"]] == [2, 4, 8]
     assert (tmp_path / "out" / "n8" / "run-01" / "manifest.json").exists()
     assert (tmp_path / "out" / "sums-samples.svg").exists()
 

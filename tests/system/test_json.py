@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import DOCS, promised
 from tests.embedded import RunningServer
 from tests.system.command import harness
 
-PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text("utf-8")
-
-
-def promised(heading: str) -> set[str]:
-    """Names in the first column of the table under a heading."""
-    table = PAGE.partition(f"## {heading}")[2]
-    return {name for cell in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", cell)}
+PAGE = (DOCS / "json.md").read_text("utf-8")
 
 
 def test_a_run_says_how_it_ended(tmp_path: Path, embedded_server: RunningServer) -> None:
