@@ -182,7 +182,7 @@ test-docs: $(VENV)/.installed-test
 release: $(VENV)/.installed-release
 	@$(BIN)/python tools/release.py $(if $(DRAFT),--draft)
 
-## test-matrix: tests without servers by each Python and by oldest and newest dependencies (PYTHONS='3.11 3.13', TESTS=…)
+## test-matrix: tests without servers by each Python, by the first with the oldest dependencies, too (PYTHONS='3.11 3.13', TESTS=…)
 test-matrix: $(VENV)/.installed-release
 	@tools/test_matrix.sh $(BIN)/uv $(or $(TESTS),tests/core tests/runs tests/grading tests/scoring tests/presets)
 

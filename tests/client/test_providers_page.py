@@ -57,7 +57,7 @@ def section(provider: Provider) -> list[str]:
         fields = f" with `{json.dumps(sent)}`" if sent else ""
         fields += f" on {prefill.engine}" if prefill.engine else ""
         echoed = ", and repeated in the reply" if prefill.echoes else ""
-        lines.append(f"- {mark(prefill, f'a begun message of the assistant is gone on with{fields}{echoed}')}")
+        lines.append(f"- {mark(prefill, f'a begun message of the assistant is continued{fields}{echoed}')}")
     lines += [f"- {mark(note, note.text)}" for note in provider.notes]
     lines += [f"- Pages: {', '.join(f'[{name}]({url})' for name, url in provider.pages.items())}", ""]
     return lines
