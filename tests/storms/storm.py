@@ -41,8 +41,10 @@ NOT_OURS = re.compile(
     r"|Exception ignored in: <_io.FileIO .*\nTraceback.*\n.*importlib.*\nResourceWarning: .*\n"
     r"|(?:Fatal Python error: init_import_site: .*\n.*\n|Could not (?:import|access) runpy.*\n)"
     r"Traceback.*\n(?:  .*\n)*KeyboardInterrupt\n"
+    r"|Traceback.*\n  .* in _run_module_as_main\n  .* in _get_module_details\n(?:  .*\n)*KeyboardInterrupt\n"
 )
-"""What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, or before it is up."""
+"""What the interpreter says of a Ctrl-C that reaches it inside its own bookkeeping of an import, before it is up, or
+while it looks for the command."""
 
 
 class Broken(Exception):

@@ -96,18 +96,27 @@ TRACEBACK = """Traceback (most recent call last):
     method_name = 'spec_for_{fullname}'.format(**locals())
                                                  ^^^^^^^^
 """
-"""Of seed 337."""
+FOUND = """Traceback (most recent call last):
+  File "<frozen runpy>", line 189, in _run_module_as_main
+  File "<frozen runpy>", line 148, in _get_module_details
+  File "…/harness/__init__.py", line 13, in <module>
+    from typing import TYPE_CHECKING
+"""
+RUNS = FOUND.replace("148, in _get_module_details", "88, in _run_code")
 
 
 @pytest.mark.parametrize(
-    "head", ["Could not import runpy module\n", "Fatal Python error: init_import_site: Failed to import\nstate: core\n"]
+    ("early", "ours"),
+    [
+        ("Could not import runpy module\n" + TRACEBACK, TRACEBACK),  # seed 337
+        ("Fatal Python error: init_import_site: Failed to import\nstate: core\n" + TRACEBACK, TRACEBACK),
+        (FOUND, RUNS),  # seed 377
+    ],
 )
-def test_a_ctrl_c_before_the_interpreter_is_up_breaks_no_promise_and_any_other_traceback_does(head: str) -> None:
-    early = head + TRACEBACK + "KeyboardInterrupt\n"
-    assert storm.NOT_OURS.sub("", early) == ""
-    for ours in (
-        TRACEBACK + "KeyboardInterrupt\n",
-        head + TRACEBACK + "ValueError: x\n",
-        early + TRACEBACK + "KeyboardInterrupt\n",
-    ):
-        assert "Traceback" in storm.NOT_OURS.sub("", ours)
+def test_a_ctrl_c_before_the_command_begins_breaks_no_promise_and_any_other_traceback_does(
+    early: str, ours: str
+) -> None:
+    ctrl_c = "KeyboardInterrupt\n"
+    assert storm.NOT_OURS.sub("", early + ctrl_c) == ""
+    for broken in (ours + ctrl_c, early + "ValueError: x\n", early + ctrl_c + ours + ctrl_c):
+        assert "Traceback" in storm.NOT_OURS.sub("", broken)
