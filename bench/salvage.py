@@ -147,10 +147,11 @@ def kill(seconds: float) -> None:
             print(f"{key}  {sample.usage.completion_tokens} tokens, seams: {seams or 'none'}")
 
 
-def equal(samples: int, url: str, engine: str, concurrency: int) -> None:
+def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> None:
     """Two runs of the same questions: one undisturbed, one whose every stream is cut after 16 to 24 tokens.
 
     url: a server of `engine` that is running and serves the model as smollm2-135m; "" = the embedded one, started here.
+    out: folder in which both are kept, and gone on with by the same command; "" = a temporary one.
     """
     from dataclasses import replace
 
@@ -185,7 +186,8 @@ def equal(samples: int, url: str, engine: str, concurrency: int) -> None:
             raise RequestFailed("cut", "cut by the benchmark")
 
     with contextlib.ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-")))
+        place = Path(out or stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-"))).absolute()
+        place.mkdir(parents=True, exist_ok=True)
         url = url or stack.enter_context(_server(place)).base_urls[0]
         sums = [(3, 4), (12, 5), (20, 30), (7, 8), (15, 15), (9, 2), (40, 2), (6, 6)]
         rows = [{"id": f"q{a}", "q": f"What is {a} + {b}? Explain in two sentences.", "a": str(a + b)} for a, b in sums]
@@ -193,24 +195,25 @@ def equal(samples: int, url: str, engine: str, concurrency: int) -> None:
         chosen = questions.build(
             card.from_file(str(place / "sums.jsonl"), question_key="q", answer_key="a", id_key="id"),
         )
-        chance = random.Random(0)
+        chance, each = random.Random(0), -(-samples // len(rows))
         found: dict[str, list[Any]] = {}
         for arm, seed in (("whole", 1), ("continued", 2)):
             settings = RunSettings(
                 model="smollm2-135m",
                 endpoints=(Endpoint.parse(url),),
                 benchmarks={chosen.name: BenchmarkSettings(
-                    samples=-(-samples // len(rows)), sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
+                    samples=each, sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
                 )},
                 out=place / arm, concurrency=concurrency, seed=seed, canary=False,
-                salvage=Salvage(mode="exact" if arm == "whole" else "near", engine=engine),
+                salvage=Salvage(mode="off" if arm == "whole" else "near", engine=engine),
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
             make = Cutting if arm == "continued" else FastTransport
             while not generate(settings, [chosen], transport_factory=make, context_of=lambda *_: None).complete:
                 pass  # more streams break than one session asks again for
-            found[arm] = list(read_samples(RunFolder(settings.out).benchmark(chosen.name)))
+            stored = read_samples(RunFolder(settings.out).benchmark(chosen.name))
+            found[arm] = [one for one in stored if one.sample_index < each]  # a folder may hold more
             print(f"{arm}: {len(found[arm])} samples in {time.monotonic() - begun:.0f} s")
     answers = {f"q{a}": a + b for a, b in sums}
     _compare(found, answers)
@@ -311,6 +314,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=504, help="of each arm of `equal`")
     parser.add_argument("--base-url", default="", help="a running server for `equal`, instead of the embedded one")
     parser.add_argument("--engine", default="llama.cpp", choices=["llama.cpp", "vllm", "sglang"], help="what it is")
+    parser.add_argument("--out", default="", help="folder that keeps the runs of `equal`, to go on with them")
     parser.add_argument("--concurrency", type=int, default=4, help="requests in flight of `equal`")
     parser.add_argument("--seconds", type=float, default=90.0, help="until the kill")
     parser.add_argument("--streams", type=int, default=256)
@@ -322,7 +326,7 @@ def main() -> None:
         case "kill":
             kill(given.seconds)
         case "equal":
-            equal(given.samples, given.base_url, given.engine, given.concurrency)
+            equal(given.samples, given.base_url, given.engine, given.concurrency, given.out)
         case _:
             cost(given.streams, given.tokens)
 
