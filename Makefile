@@ -21,7 +21,7 @@ PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
-.PHONY: demo test check coverage fuzz simulate simulate-runs simulate-salvage simulate-probe bench-probe bench-salvage bench bench-grading bench-rewards bench-journal bench-merge bench-start bench-size bench-schedule bench-viewer storms soak test-hostile test-servers test-examples test-trainers test-browser test-fault-tools format clean
+.PHONY: demo test check coverage fuzz simulate simulate-runs simulate-salvage simulate-probe bench-probe bench-salvage bench bench-grading bench-rewards bench-journal bench-merge bench-batches bench-start bench-size bench-schedule bench-viewer storms soak test-hostile test-servers test-examples test-trainers test-browser test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -91,6 +91,10 @@ bench-journal: $(VENV)/.installed-bench
 ## bench-merge: seconds and memory of joining eight shards, beside a copy of the same bytes
 bench-merge: $(VENV)/.installed-bench
 	@$(BIN)/python bench/merge.py
+
+## bench-batches: 100,000 samples by a provider's batches: memory and seconds of the client, what was handed in
+bench-batches: $(VENV)/.installed-test
+	@$(BIN)/python -m bench.batches
 
 ## bench-start: CPU of `harness --help`, and of `harness run` up to its first request
 bench-start: $(VENV)/.installed-bench

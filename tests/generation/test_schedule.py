@@ -324,3 +324,22 @@ def test_a_long_prompt_is_read_again_before_an_endpoint_stands_idle() -> None:
     scheduler = Scheduler(plan(1, 8), Clock(), n_endpoints=2, long_prompts={("b", "q0")})
     assert scheduler.next(0) is not None
     assert scheduler.next(1) is not None
+
+
+def test_what_runs_is_not_looked_at_again_and_again_once_nothing_waits() -> None:
+    """A batch hands everything out at once: a look at all that runs for every few ends would take n² looks."""
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return float(looks)
+
+    n = 4000
+    scheduler = Scheduler(plan(n // 4, 4), clock=clock)
+    handed = list(iter(scheduler.next, None))
+    assert len(handed) == n
+    before = looks
+    for task in handed:
+        scheduler.finish(task, 100)
+    assert looks - before < 5 * n

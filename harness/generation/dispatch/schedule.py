@@ -191,7 +191,8 @@ class Scheduler:
             total[0] += tokens
             total[1] += 1
         self._finishes += 1
-        if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8):
+        # With nothing left to order, looking at all that runs would cost a batch of n samples n² looks.
+        if self._finishes >= max(REFRESH_FINISHES, len(self._long) // 8) and self._n_waiting:
             self._refresh()
 
     def give_back(self, task: Task) -> None:

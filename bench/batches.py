@@ -1,0 +1,85 @@
+"""A large run by a provider's batches: memory and seconds of the client, and what the provider was handed.
+
+    python -m bench.batches [--samples 100000] [--prompt-bytes 500]
+
+The server is the tests' (`tests/faults/batch_server.py`), in a process of its own; it answers every request of a batch
+once. Its limits are OpenAI's, since an address that is no known provider's is asked as OpenAI's is. Exit code 1 where a
+request was handed in twice or never, a file exceeds a limit, or a sample is not stored once. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from harness.client.address.providers import Batches
+from harness.runs import RunFolder, read_samples
+from tests.faults.batch_server import BatchProvider
+from tests.faults.server import FaultServer
+
+QUESTIONS = 1000
+
+
+def serve(pipe: Connection) -> None:
+    """Tell the address; when asked, say what was handed in: (requests, distinct ones, most a file, most bytes)."""
+    provider = BatchProvider()
+    with FaultServer(provider.answer) as server:
+        pipe.send(server.base_url)
+        pipe.recv()
+        inputs = [batch["input_file_id"] for batch in provider.batches.values()]
+        counts = Counter(line["custom_id"] for line in provider.asked())
+        n = [provider.files[name].count(b"\n") for name in inputs]
+        pipe.send((counts.total(), len(counts), len(inputs), max(n), max(len(provider.files[name]) for name in inputs)))
+
+
+def main() -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--samples", type=int, default=100_000, help="in all, a multiple of 1,000")
+    parser.add_argument("--prompt-bytes", type=int, default=500)
+    chosen = parser.parse_args()
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
+    server.start()
+    base_url = ours.recv()
+    with tempfile.TemporaryDirectory(prefix="batch-bench-") as name:
+        folder = Path(name)
+        text = "x" * chosen.prompt_bytes
+        lines = (json.dumps({"id": f"q{n}", "question": f"{n} {text}", "answer": str(n)}) for n in range(QUESTIONS))
+        (folder / "bench.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        words = ["run", "--data", str(folder / "bench.jsonl"), "--samples", str(chosen.samples // QUESTIONS), "--batch"]
+        words += ["--base-url", base_url, "--model", "m", "--no-canary", "--quiet", "--out", str(folder / "run")]
+        begun = time.monotonic()
+        client = subprocess.Popen([sys.executable, "-m", "harness", *words], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(client.pid, 0)
+        client.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - begun
+        ours.send(None)
+        handed, distinct, files, most, most_bytes = ours.recv()
+        place = RunFolder(folder / "run").benchmark("bench")
+        stored = Counter(sample.key for sample in read_samples(place))
+        n_lines = sum(1 for _ in place.samples.open("rb"))
+    limits = Batches(page="", checked=False)
+    print(
+        f"client: {seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor, peak {used.ru_maxrss >> 10} MB"
+    )
+    print(
+        f"handed in: {handed} requests, {distinct} distinct, in {files} files of {most} requests and "
+        f"{most_bytes:,} bytes at most"
+    )
+    print(f"stored: {n_lines} lines, {len(stored)} samples; exit code {client.returncode}")
+    sound = handed == distinct == n_lines == len(stored) == chosen.samples and client.returncode == 0
+    return int(not (sound and most <= limits.most_requests and most_bytes <= limits.most_bytes))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
