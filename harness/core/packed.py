@@ -1,13 +1,18 @@
-"""Long sequences of records in little memory: encoded and compressed by the block, decoded when one is looked at."""
+"""Long sequences of records in little memory: encoded and compressed by the block, decoded when one is looked at.
+
+Beyond tens of MB the blocks stand in a file without a name (`harness.core.spilled`).
+"""
 
 from __future__ import annotations
 
 import zlib
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from harness.core import codec
+from harness.core.spilled import Spilled
 
 R = TypeVar("R")
 
@@ -27,7 +32,8 @@ class Packed(Sequence[R], Generic[R]):
     def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
         self._type = type
         self._open_blocks = open_blocks or OPEN_BLOCKS
-        self._blocks: list[bytes] = []
+        self._blocks = Spilled()
+        self._ends = array("Q", [0])  # of each block, after the first place
         self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # the blocks that were looked at last
         self._plain: list[R] = []  # what stands behind the blocks
         for record in records:
@@ -36,14 +42,23 @@ class Packed(Sequence[R], Generic[R]):
     def append(self, record: R) -> None:
         """One more, at the end."""
         self._plain.append(record)
-        if len(self._plain) >= (BLOCK_RECORDS if self._blocks else PLAIN_RECORDS + BLOCK_RECORDS):
+        if len(self._plain) >= (BLOCK_RECORDS if len(self._ends) > 1 else PLAIN_RECORDS + BLOCK_RECORDS):
             for begin in range(0, len(self._plain) - BLOCK_RECORDS + 1, BLOCK_RECORDS):
                 lines = map(codec.encode, self._plain[begin : begin + BLOCK_RECORDS])
                 self._blocks.append(zlib.compress(b"\n".join(lines), 1))
+                self._ends.append(len(self._blocks))
             del self._plain[: begin + BLOCK_RECORDS]
 
     def __len__(self) -> int:
-        return len(self._blocks) * BLOCK_RECORDS + len(self._plain)
+        return self._n_blocks * BLOCK_RECORDS + len(self._plain)
+
+    @property
+    def _n_blocks(self) -> int:
+        return len(self._ends) - 1
+
+    def _lines(self, block: int) -> list[bytes]:
+        begin, end = self._ends[block], self._ends[block + 1]
+        return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")
 
     @overload
     def __getitem__(self, at: int) -> R: ...
@@ -58,18 +73,18 @@ class Packed(Sequence[R], Generic[R]):
         if not 0 <= at < len(self):
             raise IndexError(at)
         block, place = divmod(at, BLOCK_RECORDS)
-        if block >= len(self._blocks):
-            return self._plain[at - len(self._blocks) * BLOCK_RECORDS]
+        if block >= self._n_blocks:
+            return self._plain[at - self._n_blocks * BLOCK_RECORDS]
         lines = self._opened.get(block)
         if lines is None:
-            lines = self._opened[block] = zlib.decompress(self._blocks[block]).split(b"\n")
+            lines = self._opened[block] = self._lines(block)
             if len(self._opened) > self._open_blocks:
                 self._opened.popitem(last=False)
         return codec.decode(lines[place], self._type)
 
     def __iter__(self) -> Iterator[R]:
-        for block in self._blocks:
-            for line in zlib.decompress(block).split(b"\n"):
+        for block in range(self._n_blocks):
+            for line in self._lines(block):
                 yield codec.decode(line, self._type)
         yield from self._plain
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.core.checksums import digest
 from harness.core.errors import StoreError
@@ -54,22 +55,21 @@ class Graded:
     which knows every sample of the journal that `report` is about."""
 
     grades: Sequence[Grade]
-    index: Rows
+    index: NDArray[np.uint32]
     rows: Rows
     observed: Observed
     report: JournalReport
 
 
 class _Marks:
-    """Samples to be put in order. mark: a number by which they sort; row: in `Observed`; place: of their grades."""
+    """Samples to be put in order. mark: a number by which they sort; row: in `Observed`, fewer than 2³²."""
 
     def __init__(self) -> None:
-        self.mark, self.row, self.place = array("q"), array("q"), array("q")
+        self.mark, self.row = array("q"), array("I")
 
-    def add(self, mark: int, row: int, place: int) -> None:
+    def add(self, mark: int, row: int) -> None:
         self.mark.append(mark)
         self.row.append(row)
-        self.place.append(place)
 
     def __len__(self) -> int:
         return len(self.mark)
@@ -124,6 +124,7 @@ def grade_journal(
     former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases)
     reader, observed = read_samples(folder, span=span), Observed()
     kept, new = _Marks(), _Marks()
+    places = array("q")  # of the grades of those that are kept
 
     def ungraded() -> Iterator[Sample]:
         for sample in reader:
@@ -134,9 +135,10 @@ def grade_journal(
             mark = _mark(at, sample.sample_index)
             known = None if former is None else former.place(mark)
             if known is not None:
-                kept.add(mark, row, known)
+                kept.add(mark, row)
+                places.append(known)
             else:
-                new.add(mark, row, len(new))
+                new.add(mark, row)
                 yield sample
 
     made: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
@@ -145,24 +147,26 @@ def grade_journal(
         made.append(msgspec.structs.replace(grade, question_id=ids[at], basis=bases[at]))
         on_graded(len(made))
 
-    marks = np.frombuffer(kept.mark + new.mark, dtype=np.int64)
+    marks = np.frombuffer(kept.mark + new.mark if kept else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
-    rows = np.frombuffer(kept.row + new.row, dtype=np.int64)[order]
-    sources = array("q", order.tobytes())
+    index = marks[order]
+    index &= (1 << _INDEX_BITS) - 1
+    rows = np.frombuffer(kept.row + new.row if kept else new.row, dtype=np.uint32)[order].astype(np.int64)
 
     def in_order() -> Iterator[Grade]:
-        for source, row in zip(sources, rows, strict=True):
+        for at in range(len(order)):
+            source, row = int(order[at]), int(rows[at])
             if source >= len(kept):
                 grade = made[source - len(kept)]
             else:
                 assert former is not None
-                grade = former.grades[kept.place[source]]
+                grade = former.grades[places[source]]
             shown = observed.anomalies(row)
             yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
 
     return Graded(
         grades=Packed(Grade, in_order()),
-        index=marks[order] & ((1 << _INDEX_BITS) - 1),
+        index=index.astype(np.uint32),
         rows=rows,
         observed=observed,
         report=reader.report,

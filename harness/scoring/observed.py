@@ -1,7 +1,6 @@
 """What is kept of a benchmark's samples beside their grades: a few numbers each, in columns. Their texts are not.
 
-A score of ten million samples asks for little more memory than the columns take: eight bytes a number, and none for
-what no sample states.
+Eight bytes a number, and none for what no sample states; columns beyond tens of MB stand in files without a name.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.records import Anomaly, Sample
+from harness.core.spilled import Spilled
 from harness.scoring.anomalies.signs import signs_of
 
 Rows = NDArray[np.int64]
@@ -28,26 +28,49 @@ _MOST = float(1 << 53)
 """Larger counts are a server's nonsense, and not exact as a float."""
 
 
+_PIECE = 8192
+"""Numbers that are gathered before they are put aside."""
+
+
 class Column:
     """A number a row, NaN for none. Rows behind the last that states one take no memory."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_aside", "_n", "_recent")
 
     def __init__(self) -> None:
-        self._values = array("d")
+        self._aside = Spilled()
+        self._recent = array("d")
+        self._n = 0
+
+    @property
+    def stated(self) -> bool:
+        """Some row states a number."""
+        return self._n > 0
 
     def put(self, row: int, value: float | None) -> None:
         """State the number of `row`, which is above all that were stated."""
         if value is not None:
-            if len(self._values) < row:
-                self._values.frombytes(np.full(row - len(self._values), np.nan).tobytes())
-            self._values.append(min(value, _MOST))
+            if self._n < row:
+                self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
+            self._recent.append(min(value, _MOST))
+            self._n = row + 1
+            if len(self._recent) >= _PIECE:
+                self._put_aside()
+
+    def _put_aside(self) -> None:
+        self._aside.append(self._recent.tobytes())
+        self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
         """Of each of `rows`."""
+        if self._recent:
+            self._put_aside()
+        values = np.frombuffer(self._aside.read(0, len(self._aside)))
+        if len(rows) and len(values) > int(rows.max()):
+            return values[rows]
         found = np.full(len(rows), np.nan)
-        there = rows < len(self._values)
-        found[there] = np.frombuffer(self._values)[rows[there]]
+        there = rows < len(values)
+        found[there] = values[rows[there]]
         return found
 
 

@@ -165,7 +165,8 @@ def _graded(
         fresh=grading.fresh,
         on_graded=partial(on_graded, name),
     )
-    planned = found.rows[found.index < record.plan.samples]
+    within = found.index < record.plan.samples
+    planned = found.rows if within.all() else found.rows[within]
     counted = planned if grading.salvaged else planned[~found.observed.salvaged(planned)]
     from_reasoning = _from_reasoning(place, by_id, found.grades, grading) if grading.answer_from_reasoning else None
     return GradedBenchmark(
@@ -217,7 +218,9 @@ def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. Raises `UsageError` for a k beyond the
     samples of a question, with the grades kept."""
     grades.write(graded.folder, graded.grades)
-    counted_grades, rows = graded.counted(graded.grades), graded.rows[graded.counts]
+    counted_grades = graded.counted(graded.grades)
+    rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
+    thought = graded.observed.reasoning_tokens
     score = score_benchmark(
         graded.questions,
         counted_grades,
@@ -227,7 +230,7 @@ def publish(graded: GradedBenchmark) -> Score:
         speed=graded.speed,
         workload=graded.workload,
         anomalies=graded.anomalies,
-        reasoning_tokens=graded.observed.reasoning_tokens.of(rows),
+        reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=graded.warnings,
     )
     if graded.from_reasoning is not None:

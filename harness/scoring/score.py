@@ -197,7 +197,7 @@ def score_benchmark(
     chosen = sorted({*_powers_of_two(fewest), *ks})
     passed, all_passed = ({k: of(covered, k) for k in chosen} for of in (pass_at, pass_hat))
     voted = maj_at(covered, chosen)
-    tokens = columns.tokens[~np.isnan(columns.tokens)]
+    n_known, mean_tokens = _mean_tokens(columns.tokens)
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
     spread = sampling_error(present) if present else None
@@ -225,7 +225,7 @@ def score_benchmark(
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens),
         budgets=budget_scores(covered, columns),
-        mean_completion_tokens=math.fsum(tokens) / len(tokens) if len(tokens) else None,
+        mean_completion_tokens=mean_tokens,
         bounds=_bounds(covered),
         partial=tallies.partial,
         rounds=tallies.covered,
@@ -235,7 +235,7 @@ def score_benchmark(
         n_correct=sum(item.correct for item in covered),
         n_no_answer=sum(n for kind, n in columns.kinds.items() if kind.verdict == "no_answer"),
         n_unextracted=sum(n for kind, n in columns.kinds.items() if kind.unextracted),
-        n_tokens_known=len(tokens),
+        n_tokens_known=n_known,
         maj_at_estimated=tuple(k for k in chosen if any(is_estimated(item.n, k) for item in covered)),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
@@ -247,6 +247,12 @@ def score_benchmark(
         near_misses=_near_misses(columns.kinds),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies.warnings, columns.kinds)))
+
+
+def _mean_tokens(tokens: NDArray[np.float64]) -> tuple[int, float | None]:
+    """How many are known, and their mean."""
+    known = tokens[~np.isnan(tokens)]
+    return len(known), math.fsum(known) / len(known) if len(known) else None
 
 
 def intervals_of(score: Score) -> Intervals:

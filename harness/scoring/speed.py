@@ -41,6 +41,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 def speed(observed: Observed, rows: Rows) -> Speed | None:
     """Of the samples `rows`; None when none was streamed. One that was interrupted is timed in its last request only,
     and does not count."""
+    if not observed.first_token.stated:
+        return None
     rows = rows[~np.isnan(observed.first_token.of(rows)) & ~observed.salvaged(rows)]
     if not len(rows):
         return None

@@ -125,24 +125,29 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
             of_question.append(number)
             of_index.append(grade.sample_index)
             at.append(place)
-    found = np.stack([np.frombuffer(one, dtype=np.int64) for one in (of_question, of_index, at)])
-    found = found[:, np.lexsort((found[1], found[0]))]  # of one key in the order of the grades
-    again = np.zeros(found.shape[1], dtype=bool)
-    again[1:] = (found[:2, 1:] == found[:2, :-1]).all(axis=0)
-    repeated = [held[place].key for place in np.sort(found[2, again])[:MAX_NAMED_KEYS].tolist()]
-    of, index, places = found[:, ~again]
+    of, index, places = (np.frombuffer(one, dtype=np.int64) for one in (of_question, of_index, at))
+    if not _in_order(of, index):
+        order = np.lexsort((index, of))  # of one key in the order of the grades
+        of, index, places = of[order], index[order], places[order]
+    again = np.zeros(len(of), dtype=bool)
+    again[1:] = (of[1:] == of[:-1]) & (index[1:] == index[:-1])
+    repeated = [held[place].key for place in np.sort(places[again])[:MAX_NAMED_KEYS].tolist()]
+    if again.any():
+        of, index, places = of[~again], index[~again], places[~again]
 
     present = len(places)
     planned = len(numbers) * samples_per_question if samples_per_question is not None else present
     missing = planned - present
-    indices, times = np.unique(index, return_counts=True)
-    rounds = indices[times == len(numbers)] if missing else indices[:0]  # those of every question
+    indices, times = np.unique(index if missing else index[:0], return_counts=True)
+    rounds = indices[times == len(numbers)]  # those of every question
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
         kept = np.isin(index, rounds)
         of, places = of[kept], places[kept]
     ends = np.cumsum(np.bincount(of, minlength=len(numbers))).tolist()
-    covers = array("q", places.tobytes())
+    covers: Sequence[int] = range(len(places))
+    if len(places) != len(held) or not (places[1:] > places[:-1]).all():
+        covers = array("q", places.tobytes())
     tallies = []
     for question, begin, end in zip(questions, [0, *ends], ends, strict=False):
         wanted = len(rounds) if keep_rounds else end - begin if samples_per_question is None else samples_per_question
@@ -155,6 +160,12 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         partial=bool(missing) and not keep_rounds,
         warnings=_left_out(foreign, beyond, repeated, int(again.sum())),
     )
+
+
+def _in_order(of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
+    """By question and index, as a run's grades are."""
+    rising = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (index[1:] >= index[:-1]))
+    return bool(rising.all())
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
@@ -180,8 +191,8 @@ class Columns:
     oddity.
     """
 
-    question: NDArray[np.int64]
-    place: NDArray[np.int64]
+    question: NDArray[np.uint32]
+    place: NDArray[np.uint32]
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
@@ -189,11 +200,11 @@ class Columns:
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> Columns:
-        tokens, facts, places = array("d"), bytearray(), array("q")
+        tokens, facts, places = array("d"), bytearray(), array("I")
         kinds: Counter[Kind] = Counter()
         for item in items:
             if isinstance(item.grades, Picked):
-                places.extend(item.grades.places)
+                places.extend(iter(item.grades.places))
             for grade in item.grades:
                 known = grade.completion_tokens
                 tokens.append(math.nan if known is None else min(known, _MOST_TOKENS))
@@ -201,8 +212,8 @@ class Columns:
                 kinds[Kind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)] += 1
         bits = np.frombuffer(facts, dtype=np.uint8)
         return cls(
-            question=np.repeat(np.arange(len(items)), [item.n for item in items]),
-            place=np.frombuffer(places, dtype=np.int64),
+            question=np.repeat(np.arange(len(items), dtype=np.uint32), [item.n for item in items]),
+            place=np.frombuffer(places, dtype=np.uint32),
             tokens=np.frombuffer(tokens),
             correct=(bits & 1).astype(bool),
             truncated=(bits >> 1).astype(bool),

@@ -89,15 +89,16 @@ class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
 
 def token_statistics(columns: Columns, reasoning: NDArray[np.float64] | None) -> TokenStatistics:
     """Of these samples. reasoning: reasoning tokens by place among the grades, NaN for unknown; None = none known."""
-    thought = np.full(len(columns.tokens), np.nan) if reasoning is None else reasoning[columns.place]
+    thought = np.zeros(0) if reasoning is None else reasoning[columns.place]
     right = columns.correct
+    thought_right = columns.correct if len(thought) else np.zeros(0, dtype=bool)
     return TokenStatistics(
         completion=_counts(columns.tokens),
         completion_right=_counts(columns.tokens[right]),
         completion_wrong=_counts(columns.tokens[~right]),
         reasoning=_counts(thought),
-        reasoning_right=_counts(thought[right]),
-        reasoning_wrong=_counts(thought[~right]),
+        reasoning_right=_counts(thought[thought_right]),
+        reasoning_wrong=_counts(thought[~thought_right]),
     )
 
 

@@ -6,6 +6,8 @@ resumed on Thursday therefore has no gap of three days, and its speed is that of
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,9 @@ from harness.scoring.observed import Observed, Rows
 
 N_SLICES = 48
 """Equal slices of the busy time over which speed and latency are followed."""
+
+CHUNK = 1 << 20
+"""Samples whose shares in the slices are worked out at a time: a dozen columns of them are held."""
 
 _Array = NDArray[np.float64]
 
@@ -60,71 +65,106 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
     """Of the samples `rows`; None without one. Of another tool's no time is known."""
-    rows = rows[~observed.foreign(rows)]
+    foreign = observed.foreign(rows)
+    if foreign.any():
+        rows = rows[~foreign]
     if not len(rows):
         return None
-    begun = observed.started.of(rows)
-    latency = np.maximum(0.0, observed.total.of(rows))
-    prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
-    stated = ~np.isnan(prompt) & ~np.isnan(completion)
-    busy = _BusyTime(begun, begun + latency)
+    begun, latency = observed.started.of(rows), observed.total.of(rows)
+    np.maximum(0.0, latency, out=latency)
+    ended = begun + latency
+    busy, last = _BusyTime(begun, ended), float(ended.max())
+    del ended
+    counts = _Counts.of(observed, rows)
     return Workload(
         n_samples=len(rows),
         started=float(begun.min()),
-        ended=float((begun + latency).max()),
+        ended=last,
         busy_s=busy.total,
-        requests=int(np.nan_to_num(observed.attempts.of(rows), nan=1.0).sum()),
-        n_stated=int(stated.sum()),
-        prompt_tokens=int(prompt[stated].sum()),
-        completion_tokens=int(completion[stated].sum()),
-        reasoning_tokens=int(np.nan_to_num(observed.reasoning_tokens.of(rows))[stated].sum()),
+        requests=counts.requests,
+        n_stated=counts.n_stated,
+        prompt_tokens=counts.prompt,
+        completion_tokens=counts.completion,
+        reasoning_tokens=counts.reasoning,
         slice_s=busy.total / N_SLICES,
-        slices=_slices(begun, latency, observed.first_token.of(rows), completion, busy) if busy.total > 0 else (),
+        slices=_slices(begun, latency, observed, rows, busy) if busy.total > 0 else (),
     )
 
 
+class _Counts(NamedTuple):
+    """Sums over samples: requests; those whose server stated tokens, and these."""
+
+    requests: int
+    n_stated: int
+    prompt: int
+    completion: int
+    reasoning: int
+
+    @classmethod
+    def of(cls, observed: Observed, rows: Rows) -> _Counts:
+        prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
+        stated = ~np.isnan(prompt) & ~np.isnan(completion)
+        sums = int(prompt[stated].sum()), int(completion[stated].sum())
+        del prompt, completion
+        thought, attempts = observed.reasoning_tokens, observed.attempts
+        reasoning = int(np.nan_to_num(thought.of(rows))[stated].sum()) if thought.stated else 0
+        requests = int(np.nan_to_num(attempts.of(rows), nan=1.0).sum()) if attempts.stated else len(rows)
+        return cls(requests, int(stated.sum()), *sums, reasoning)
+
+
 class _BusyTime:
-    """From Unix time to seconds with a request in flight."""
+    """From Unix time to seconds with a request in flight. What is kept are the spells of work, not the requests."""
 
     def __init__(self, begun: _Array, ended: _Array) -> None:
         order = np.argsort(begun, kind="stable")
-        self._begun = begun[order]
-        reached = np.maximum.accumulate(ended[order])
-        idle = np.maximum(0.0, self._begun[1:] - reached[:-1])
-        self._idle_before = np.concatenate(([0.0], np.cumsum(idle)))
-        self.total = float(reached[-1] - self._begun[0] - self._idle_before[-1])
+        begun, reached = begun[order], ended[order]
+        del order
+        np.maximum.accumulate(reached, out=reached)
+        idle = begun[1:] - reached[:-1]
+        after = np.flatnonzero(idle > 0)  # of these requests a spell begins with the next one
+        self._spells = begun[np.concatenate(([0], after + 1))]
+        self._idle_before = np.concatenate(([0.0], np.cumsum(idle[after])))
+        self.total = float(reached[-1] - begun[0] - self._idle_before[-1])
 
     def of(self, moments: _Array) -> _Array:
         """Busy seconds up to each moment; every moment lies within a request."""
-        place = np.searchsorted(self._begun, moments, side="right") - 1
-        return np.asarray(moments - self._begun[0] - self._idle_before[place])
+        place = np.searchsorted(self._spells, moments, side="right") - 1
+        return np.asarray(moments - self._spells[0] - self._idle_before[place])
 
 
-def _slices(started: _Array, latency: _Array, first: _Array, tokens: _Array, busy: _BusyTime) -> tuple[Slice, ...]:
-    """first, tokens: NaN where the reply was not streamed, or the server stated none."""
-    begun, ended = busy.of(started), busy.of(started + latency)
+def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
+    """started, latency: of the samples `rows`."""
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
     width = busy.total / N_SLICES
-    known = not np.isnan(tokens).any()
-    tokens = np.nan_to_num(tokens)
-    talking = np.clip(begun + np.nan_to_num(first), begun, ended)
-    in_flight = np.diff([np.clip(edge, begun, ended).sum() for edge in edges]) / width
-    spans = np.maximum(ended - talking, 1e-9)
-    made = np.diff([(tokens * np.clip((edge - talking) / spans, 0.0, 1.0)).sum() for edge in edges]) / width
-    place = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
+    flown, made = np.zeros(len(edges)), np.zeros(len(edges))
+    place = np.empty(len(rows), dtype=np.uint8)
+    known = True
+    for first in range(0, len(rows), CHUNK):
+        here = slice(first, first + CHUNK)
+        begun, ended = busy.of(started[here]), busy.of(started[here] + latency[here])
+        tokens = observed.completion_tokens.of(rows[here])
+        known = known and not np.isnan(tokens).any()
+        tokens = np.nan_to_num(tokens)
+        talking = np.clip(begun + np.nan_to_num(observed.first_token.of(rows[here])), begun, ended)
+        spans = np.maximum(ended - talking, 1e-9)
+        flown += [np.clip(edge, begun, ended).sum() for edge in edges]
+        made += [(tokens * np.clip((edge - talking) / spans, 0.0, 1.0)).sum() for edge in edges]
+        place[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
+    in_flight, made = np.diff(flown) / width, np.diff(made) / width
+    first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
     slices = []
     for number in range(N_SLICES):
-        here = place == number
-        streamed = first[here & ~np.isnan(first)]
+        finished = np.flatnonzero(place == number)
+        streamed = first_token[finished] if len(first_token) else first_token
         slices.append(
             Slice(
                 start=float(edges[number]),
-                finished=int(here.sum()),
+                finished=len(finished),
                 tokens_per_s=float(made[number]) if known else None,
                 in_flight=float(in_flight[number]),
-                latency_p50=quantile(latency[here], 0.5),
-                latency_p95=quantile(latency[here], 0.95),
-                first_token_p50=quantile(streamed, 0.5),
+                latency_p50=quantile(latency[finished], 0.5),
+                latency_p95=quantile(latency[finished], 0.95),
+                first_token_p50=quantile(streamed[~np.isnan(streamed)], 0.5),
             )
         )
     return tuple(slices)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.records import Sample, Timing, Usage
+from harness.scoring import workload as module
 from harness.scoring.observed import Observed
 from harness.scoring.workload import N_SLICES, Workload
 from harness.scoring.workload import workload as of_rows
@@ -74,7 +75,10 @@ def test_a_clock_that_ran_backwards_and_replies_in_no_time_are_survived() -> Non
     assert workload(sample(0, 5, -3), sample(1, 5, 2)).busy_s == pytest.approx(2)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 1e4), st.integers(0, 100_000)), min_size=1, max_size=30))
+ROWS = st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.01, 1e4), st.integers(0, 100_000)), min_size=1, max_size=30)
+
+
+@given(ROWS)
 def test_the_course_adds_up_to_the_whole(rows: list[tuple[float, float, int]]) -> None:
     found = workload(*(sample(number, *row) for number, row in enumerate(rows)))
     longest = max(total for _, total, _ in rows)
@@ -86,3 +90,21 @@ def test_the_course_adds_up_to_the_whole(rows: list[tuple[float, float, int]]) -
     assert made == pytest.approx(found.completion_tokens, rel=1e-6, abs=1e-6)
     in_flight = sum(one.in_flight for one in found.slices) * found.slice_s
     assert in_flight == pytest.approx(sum(total for _, total, _ in rows), rel=1e-6, abs=1e-6)
+
+
+@given(rows=ROWS, chunk=st.integers(1, 5))
+def test_the_course_is_the_same_in_pieces(rows: list[tuple[float, float, int]], chunk: int) -> None:
+    samples = [sample(number, *row) for number, row in enumerate(rows)]
+    whole = workload(*samples)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK", chunk)
+        pieces = workload(*samples)
+    for one, other in zip(whole.slices, pieces.slices, strict=True):
+        assert (one.finished, one.latency_p50, one.latency_p95) == (
+            other.finished,
+            other.latency_p50,
+            other.latency_p95,
+        )
+        flown, made = whole.slice_s * one.in_flight, whole.slice_s * (one.tokens_per_s or 0)
+        assert flown == pytest.approx(whole.slice_s * other.in_flight, abs=1e-6)
+        assert made == pytest.approx(whole.slice_s * (other.tokens_per_s or 0), abs=1e-6)
