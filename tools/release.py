@@ -44,12 +44,31 @@ def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:
     return done.stdout
 
 
+ALONE = (
+    ("benchmarks",),
+    ("completion", "bash"),
+    ("doctor",),
+    ("grade", "1/2", r"so it is \boxed{0.5}"),
+    ("init", "begun", "--for", "hosted"),
+    ("models",),
+    ("plugins",),
+    ("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer"),
+    ("serve", "status"),
+    ("sweep", "--schema"),
+    ("sweep", "begun/run.yaml", "--dry-run"),
+)
+"""Commands that need no server and no run."""
+
+
 def smoke(python: Path, folder: Path) -> int:
-    """Call the help of each command of an installed wheel. Returns how many there are."""
+    """Call the help of each command of an installed wheel, and what is in `ALONE`. Returns how many commands it has."""
     listed = call(python, "-c", "from harness.cli.main import COMMANDS; print(*COMMANDS)", cwd=folder).split()
     for name in listed:
         call(python, "-m", "harness", name, "--help", cwd=folder)
     call(python, "-m", "server_launchers", "--help", cwd=folder)
+    (folder / "outputs.jsonl").write_text('{"gen": "\\\\boxed{2}", "answer": "2"}\n')
+    for words in ALONE:
+        call(python, "-m", "harness", *words, cwd=folder)
     for package in ("harness", "server_launchers"):
         code = f"import {package}, pathlib; assert (pathlib.Path({package}.__file__).parent / 'py.typed').is_file()"
         call(python, "-c", code, cwd=folder)
@@ -75,7 +94,9 @@ def main(argv: list[str]) -> int:
         n = smoke(python, folder)
         assert stated in call(python, "-m", "harness", "--version", cwd=folder)
     sys.stdout.write("".join(f"{path.relative_to(CHECKOUT)}: {path.stat().st_size / 1e6:.1f} MB\n" for path in built))
-    sys.stdout.write(f"version {stated}: metadata are right, the wheel installs, the help of {n} commands works\n")
+    sys.stdout.write(
+        f"version {stated}: metadata are right, the wheel installs, {n} helps and {len(ALONE)} calls work\n"
+    )
     return 0
 
 
