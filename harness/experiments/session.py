@@ -82,7 +82,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
                 on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
                 resume_command=watcher.resume_command,
                 break_lock=options.break_lock,
-                on_batch=watcher.standing,
+                on_standing=watcher.standing,
             )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error

@@ -56,7 +56,7 @@ class Watcher:
         """Metrics of the session can be read at this address."""
 
     def standing(self, sentence: Sentence) -> None:
-        """How work that is done elsewhere stands: a provider's batches when that changes, shards now and then."""
+        """What is waited for: a provider's batches when they change, shards now and then, a slow fingerprint."""
 
     def progressed(self, progress: Progress) -> None:
         """Called now and then while samples are asked for; what it raises ends the session."""

@@ -18,6 +18,7 @@ from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.checksums import digest
 from harness.core.records import Message, Question
+from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings
 
 PROMPTS = (
@@ -40,6 +41,9 @@ LEAST_SAME = 4
 SECONDS = 30.0
 """For all prompts of all endpoints; what is not answered by then is not compared."""
 
+QUIET_SECONDS = 2.0
+"""After which a person is told what is waited for."""
+
 MAX_BYTES = 1024 * 1024
 MAX_CHARS = 400
 """Characters kept of a beginning; sixteen tokens have about sixty."""
@@ -54,11 +58,14 @@ def same(before: Sequence[str], now: Sequence[str]) -> int:
 
 
 def ask(
-    settings: RunSettings, endpoints: Sequence[Endpoint], open_transport: Callable[[], Transport]
+    settings: RunSettings,
+    endpoints: Sequence[Endpoint],
+    open_transport: Callable[[], Transport],
+    on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
     """By base URL, in the order given, the beginnings of each endpoint that gave all in time. Blocking; needs no loop.
 
-    Failures are no matter here: the run meets them with its own requests, and says what they are.
+    on_wait: told where it takes more than a moment. Failures are no matter here: the run meets them with its own requests, and says what they are.
     """
     found: dict[str, list[str]] = {}
 
@@ -68,6 +75,14 @@ def ask(
     # A thread of its own: the caller may have a loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
     thread.start()
+    thread.join(QUIET_SECONDS)
+    if thread.is_alive():
+        on_wait(
+            Sentence(
+                f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, at most "
+                f"{SECONDS:.0f} s ({option('fingerprint', False)} leaves it out)"
+            )
+        )
     thread.join(SECONDS + 5)
     given = dict(found)
     return {one.base_url: given[one.base_url] for one in endpoints if one.base_url in given}

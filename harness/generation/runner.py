@@ -82,7 +82,7 @@ def generate(
     taken_over: Callable[[], Iterable[Sample]] = tuple,
     resume_command: str = "",
     break_lock: bool = False,
-    on_batch: Callable[[Sentence], None] = lambda _: None,
+    on_standing: Callable[[Sentence], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Ask for every owed sample of `question_sets` and store it in `settings.out`.
@@ -100,7 +100,8 @@ def generate(
     `ServerError` while the endpoint is down. lost_server: asked now and then; that the only server has ended for good,
     and why, which ends the session at once. on_surplus: told before the first request where stored samples are more
     than planned. taken_over: samples that another tool made, each time anew; those that are owed are stored before the
-    first request. resume_command: shown when a signal ends the run. on_batch: told how batches stand.
+    first request. resume_command: shown when a signal ends the run. on_standing: told what is waited
+    for: how batches stand, a slow fingerprint.
     A session that ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError`
     (unreachable, refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget,
     another model answers), `Interrupted`.
@@ -128,7 +129,8 @@ def generate(
             by_batch = settings.batching is not None
             opener = transport_factory or _opener(settings)
             if settings.fingerprint:
-                session.check_fingerprints(fingerprint.ask(settings, settings.endpoints, opener))
+                session.check_fingerprints(fingerprint.ask(settings, settings.endpoints, opener, on_standing))
+            session.sampling_begins()
             concurrency = settings.concurrency if by_batch else affordable(settings.concurrency)
             if concurrency < settings.concurrency:
                 session.warn(f"the limit of open files (ulimit -n) lowers {option('concurrency')} to {concurrency}.")
@@ -154,7 +156,7 @@ def generate(
 
             def look_around() -> None:
                 while not stands.empty():
-                    on_batch(stands.get())
+                    on_standing(stands.get())
                 if not lost and (why := lost_server()):
                     lost.append(why)
                     network.stop(why)

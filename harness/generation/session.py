@@ -274,6 +274,10 @@ class Session:
         after = known.after(started, self._servers, [str(change) for change in found.model])
         self._manifest = msgspec.structs.replace(self._manifest, provenance=after)
 
+    def sampling_begins(self) -> None:
+        """From here on the session's seconds count; what was asked to know the servers is no part of its rate."""
+        self._started = self._clock()
+
     def check_fingerprints(self, given: Mapping[str, list[str]]) -> None:
         """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL."""
         if not given:

@@ -1,8 +1,8 @@
 """A Ray cluster of several nodes on this machine, as a program: commands on standard input, one answer a line.
 
-Started by the interpreter that has Ray. `kill N`: the N-th worker that runs a task, by SIGKILL; answers how many there
-were. `lose N`: the N-th node that runs a task, with all that runs on it; another takes its place. The address is told
-first.
+Started by the interpreter that has Ray. `kill N`: the N-th worker that runs a task, by SIGKILL. `lose N`: the N-th node,
+with all that runs on it; another takes its place. Each answers how many tasks ran, and does nothing where none did. The
+address is told first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(n_nodes: int) -> None:
         running = workers()
         if verb == "kill" and running:
             os.kill(running[int(number) % len(running)].pid, signal.SIGKILL)
-        elif verb == "lose":
+        elif verb == "lose" and running:
             chosen = nodes.pop(int(number) % len(nodes))
             cluster.remove_node(chosen, allow_graceful=False)
             nodes.append(cluster.add_node(num_cpus=1))

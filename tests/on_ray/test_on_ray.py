@@ -81,7 +81,9 @@ def test_killed_workers_and_nodes_cost_nothing(nodes: Nodes, server: FaultServer
         more = chosen.randrange(5, 25)
         until(lambda n=before + more: len(server.requests) >= n or process.poll() is not None)  # type: ignore[misc]
         before += more
-        assert nodes.tell(f"{verb} {chosen.randrange(NODES)}") > 0, "it came when a shard was under way"
+        loss = f"{verb} {chosen.randrange(NODES)}"
+        until(lambda told=loss: process.poll() is not None or nodes.tell(told) > 0)  # type: ignore[misc]
+    assert process.poll() is None, "they came while shards were under way"
     code, said = ended(process)
     assert code == 0, said
     assert f"complete: {N * M} of {N * M} samples" in said

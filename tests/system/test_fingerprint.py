@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ from typing import Any
 import pytest
 
 import harness
+from harness.core.wording import Sentence
+from harness.experiments.options import RunOptions
+from harness.experiments.prepare import prepare
+from harness.experiments.sample import sample
+from harness.experiments.watching import Watcher
 from harness.generation import fingerprint
+from tests.faults.able import sums
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
 
 
@@ -114,3 +121,30 @@ def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
     assert run.outcome.complete
     assert same(run) == {}
     assert not warned(run)
+
+
+class Told(Watcher):
+    """Keeps what is said to be waited for."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def standing(self, sentence: Sentence) -> None:
+        self.said.append(sentence)
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_slow_one_is_said_and_is_no_part_of_the_sessions_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    monkeypatch.setattr(fingerprint, "QUIET_SECONDS", 0.1 if slow else 60.0)
+    monkeypatch.setattr(fingerprint, "SECONDS", 0.5)
+    told = Told()
+    with FaultServer(Engine(stalls=True)) as server:
+        options = RunOptions.of(data=sums(tmp_path, 1), base_url=server.base_url, samples=1, out=tmp_path / "run")
+        began = time.monotonic()
+        with prepare(options, told) as prepared:
+            outcome = sample(prepared, told).outcome
+    assert outcome.complete
+    assert outcome.elapsed_s <= time.monotonic() - began - 0.5
+    assert [("waiting for the fingerprint, 8 greedy replies" in one) for one in told.said] == [True] * slow
