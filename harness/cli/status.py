@@ -64,10 +64,11 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
 @dataclass(frozen=True, kw_only=True)
 class Status:
     """state: "silent" where a process holds the run and does not answer. progress: as the run tells it, while it does;
-    files: what stands on the disk, otherwise.
+    files: what stands on the disk, otherwise. shard: the part of a run that it is, such as 2/8; None: no part.
     """
 
     folder: RunFolder
+    shard: str | None
     state: Literal["running", "paused", "ending", "silent", "ended"]
     progress: Progress | None
     files: OnDisk | None
@@ -79,16 +80,28 @@ def look(folder: RunFolder) -> Status:
     from harness.experiments.showing.running_score import RunningScores
     from harness.runs.going import on_disk
 
-    progress = progress_of(folder)
+    progress, shard = progress_of(folder), _shard(folder)
     scores = RunningScores(folder)
     if progress is not None:
         names = [one.name for one in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
-        return Status(folder=folder, state=state, progress=progress, files=None, scores=scores.look(names))
+        seen = scores.look(names)
+        return Status(folder=folder, shard=shard, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
     names = [one.name for one in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
-    return Status(folder=folder, state=state, progress=None, files=files, scores=scores.look(names))
+    return Status(folder=folder, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
+
+
+def _shard(folder: RunFolder) -> str | None:
+    from harness.runs.manifest import SHARD, Manifest
+
+    try:
+        records = Manifest.load(folder).benchmarks.values()
+    except StoreError:  # it has only begun
+        return None
+    parts = (record.identity.get(SHARD) for record in records)
+    return next((str(part.get("part")) for part in parts if isinstance(part, dict)), None)
 
 
 def progress_of(folder: RunFolder) -> Progress | None:
@@ -126,7 +139,8 @@ def _written(run: RunFolder) -> float:
 
 def lines(status: Status) -> Iterator[str]:
     """The status as text, safe to print."""
-    yield f"{visible(str(status.folder.path))}: {status.state}"
+    part = f" · shard {visible(status.shard, 20)}" if status.shard is not None else ""
+    yield f"{visible(str(status.folder.path))}{part}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
@@ -181,6 +195,7 @@ def _print_json(status: Status, *, on_one_line: bool = False) -> None:
 
     facts = {
         "run": str(status.folder.path),
+        "shard": status.shard,
         "state": status.state,
         "progress": status.progress,
         "files": status.files,

@@ -65,7 +65,8 @@ def ask(
 ) -> dict[str, list[str]]:
     """By base URL, in the order given, the beginnings of each endpoint that gave all in time. Blocking; needs no loop.
 
-    on_wait: told where it takes more than a moment. Failures are no matter here: the run meets them with its own requests, and says what they are.
+    on_wait: told where it takes more than a moment. Failures are no matter here: the run meets them with its own
+    requests, and says what they are.
     """
     found: dict[str, list[str]] = {}
 
@@ -79,8 +80,8 @@ def ask(
     if thread.is_alive():
         on_wait(
             Sentence(
-                f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, at most "
-                f"{SECONDS:.0f} s ({option('fingerprint', False)} leaves it out)"
+                f"waiting for the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, "
+                f"at most {SECONDS:.0f} s ({option('fingerprint', False)} leaves it out)"
             )
         )
     thread.join(SECONDS + 5)

@@ -21,6 +21,7 @@ from harness.cli.status import progress_of
 from harness.experiments.showing.running_score import RunningScores
 from harness.runs.layout import RunFolder
 from tests.faults.server import FaultServer, Pause, Request, Step, delta, event_stream, models
+from tests.runs.parts import sampled, write
 from tests.system.command import harness, start
 
 SAID = 20
@@ -119,6 +120,15 @@ def test_a_watched_run_is_followed_to_its_end(tmp_path: Path) -> None:
         finally:
             watching.kill()
             watching.communicate()
+
+
+def test_a_shard_says_which_part_it_is(tmp_path: Path) -> None:
+    write(tmp_path / "results" / "part", [sampled(0, 0)], n_questions=2, planned=1, shard="2/8")
+    write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
+    assert "part · shard 2/8: ended\n" in harness(tmp_path, "status", "results/part").out
+    assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
+    told = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out) for one in ("part", "whole")]
+    assert [one["shard"] for one in told] == ["2/8", None]
 
 
 def test_a_killed_run_is_told_from_one_that_ended(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A Ray cluster of several nodes on this machine, as a program: commands on standard input, one answer a line.
 
-Started by the interpreter that has Ray. `kill N`: the N-th worker that runs a task, by SIGKILL. `lose N`: the N-th node,
-with all that runs on it; another takes its place. Each answers how many tasks ran, and does nothing where none did. The
-address is told first.
+Started by the interpreter that has Ray. `kill N`: the N-th worker that runs a task, by SIGKILL. `lose N`: the N-th
+node, with all that runs on it; another takes its place. Each answers how many tasks ran, and does nothing where none
+did. The address is told first.
 """
 
 from __future__ import annotations
