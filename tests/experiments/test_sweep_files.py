@@ -144,6 +144,9 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "out",
         "serve",
         "env_file",
+        # Where a run's clients are: a sweep's cells are asked from here.
+        "on",
+        "shards",
     }
     flags = {one.name for one in run_command.params if not str(one.name).startswith("server_")} - shown_only
     assert flags == set(parts["Run"]["properties"])
@@ -162,6 +165,8 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     assert {one for one in scorer if not one.startswith(("judge_", "server_"))} - of_files - {
         "as_json",
         "follow",
+        "on",
+        "track",
     } == set(parts["Score"]["properties"])
     assert set(ScoreOptions.model_fields) == set(parts["Score"]["properties"])
     assert {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")} == set(
