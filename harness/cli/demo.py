@@ -22,7 +22,7 @@ MODEL = "smollm2-135m"
 def command(samples: int, out: Path | None) -> None:
     """Start the embedded server, run the demo benchmark, score it in a separate process, report, stop the server.
 
-    Downloads 93 MB of weights once; needs no network afterwards.
+    Downloads 98 MB of weights once; needs no network afterwards.
     """
     from harness.cli.watching import Terminal
     from harness.experiments import servers
