@@ -160,6 +160,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.client.fast.transport import FastTransport
     from harness.client.interface import Arriving
     from harness.client.protocol.reply import RequestFailed
+    from harness.client.spelling import Spelling
     from harness.generation.continuing import Salvage
     from harness.generation.runner import generate
     from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -198,6 +199,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
         chance, each = random.Random(0), -(-samples // len(rows))
         found: dict[str, list[Any]] = {}
         for arm, seed in (("whole", 1), ("continued", 2)):
+            salvage = Salvage(mode="off" if arm == "whole" else "near", engine=engine)
             settings = RunSettings(
                 model="smollm2-135m",
                 endpoints=(Endpoint.parse(url),),
@@ -205,7 +207,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
                     samples=each, sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
                 )},
                 out=place / arm, concurrency=concurrency, seed=seed, canary=False,
-                salvage=Salvage(mode="off" if arm == "whole" else "near", engine=engine),
+                salvage=salvage, spelling=Spelling(token_ids=salvage.states_ids("chat")),
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from mitmproxy import ctx, http  # type: ignore[import-not-found]
 from mitmproxy.addonmanager import Loader  # type: ignore[import-not-found]
@@ -63,9 +64,20 @@ class Spoil:
         }
         flow.response.stream = whole(filters[mode]) if mode in filters else True
 
+    def response(self, flow: http.HTTPFlow) -> None:
+        # A server closes what was idle for seconds. mitmproxy would use it again and answer 502, a fault of its own.
+        if flow.server_conn.connected:
+            handler_of(flow).close_connection(flow.server_conn)
+
     def _record(self) -> None:
         with Path(ctx.options.record).open("a") as file:
             file.write(f"{ctx.options.spoil}\n")
+
+
+def handler_of(flow: http.HTTPFlow) -> Any:
+    """mitmproxy's own keeper of the flow's connections."""
+    handlers = ctx.master.addons.get("proxyserver").connections.values()
+    return next(handler for handler in handlers if handler.client is flow.client_conn)
 
 
 def whole(spoil: Filter) -> Filter:
@@ -83,8 +95,7 @@ def killed(flow: http.HTTPFlow) -> Filter:
         events += data.count(b"data:")
         if events > EVENTS_BEFORE and not closed:
             # flow.kill() lets a stream that has begun go on to its end.
-            handlers = ctx.master.addons.get("proxyserver").connections.values()
-            handler = next(handler for handler in handlers if handler.client is flow.client_conn)
+            handler = handler_of(flow)
             handler.transports[handler.client].writer.close()
             closed.append(True)
         return [] if closed else [data]
