@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Collection
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
 SHOWN_LOG_LINES = 200
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - servers that other nodes are to reach
+
+
+on_option = click.option(
+    "--on", metavar="ray[://HOST:PORT]", help="On the nodes of a Ray cluster, each server where it has room."
+)
 
 
 class ServeGroup(click.Group):
@@ -80,13 +87,26 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         help="Once ready, write its address here for other machines, and remove it at the end; a folder of such files "
         "(*.url) is what `harness run --endpoints` follows.",
     )
+    @click.option("--until-eof", is_flag=True, help="End when standard input ends, with the program that started it.")
     @click.option("--slurm", type=int, metavar="N", help="Start N such servers as a job array of Slurm.")
+    @on_option
+    @click.option(
+        "--replicas", type=click.IntRange(1, 4000), metavar="N", help="With --on: how many such servers. Default: 1."
+    )
+    @click.option(
+        "--gpus-per-replica",
+        type=click.FloatRange(0),
+        metavar="N",
+        help="With --on: what Ray holds for each. Default: as the parallel sizes need.",
+    )
     @click.option(
         "--slurm-folder",
+        "--endpoints-folder",
+        "endpoints_folder",
         type=click.Path(path_type=Path, file_okay=False),
         default="endpoints",
         show_default=True,
-        help="With --slurm: the shared folder in which they register, and where their logs are.",
+        help="With --slurm and --on: the shared folder in which they register, and where their logs are.",
     )
     @click.option(
         "--sbatch", multiple=True, metavar="OPTION", help="With --slurm: an option of sbatch, such as --partition=gpu."
@@ -99,8 +119,12 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         detach: bool,
         dry_run: bool,
         register: Path | None,
+        until_eof: bool,
         slurm: int | None,
-        slurm_folder: Path,
+        on: str | None,
+        replicas: int | None,
+        gpus_per_replica: float | None,
+        endpoints_folder: Path,
         sbatch: tuple[str, ...],
         print_only: bool,
         extra_flags: tuple[str, ...],
@@ -109,27 +133,40 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         from harness.cli.watching import Terminal
         from harness.experiments import servers
 
+        if on is None and (replicas is not None or gpus_per_replica is not None):
+            raise UsageError(f"{'--gpus-per-replica' if replicas is None else '--replicas'} goes with --on ray")
+        if until_eof:
+            if detach or slurm is not None or on is not None:
+                raise UsageError("--until-eof goes without --detach, --slurm and --on")
+            threading.Thread(target=_leave_at_eof, daemon=True).start()
         if slurm is not None:
-            if detach or dry_run or register is not None:
-                raise UsageError("--slurm goes without --detach, --dry-run and --register")
+            if detach or dry_run or register is not None or on is not None:
+                raise UsageError("--slurm goes without --detach, --dry-run, --register and --on")
             flags.setdefault("server_host", None)
             flags["server_host"] = flags["server_host"] or EVERYWHERE
             words = words_of(engine, model, flags, extra_flags, name)
-            _on_slurm(words, slurm, slurm_folder, sbatch, print_only)
+            _on_slurm(words, slurm, endpoints_folder, sbatch, print_only)
             return
         if sbatch or print_only:
             raise UsageError(f"{'--sbatch' if sbatch else '--print'} goes with --slurm N")
 
         watcher = Terminal()
         fields = {**server_fields(flags), "extra_flags": extra_flags, "name": name}
+        if on is not None:
+            if dry_run or register is not None:
+                raise UsageError("--on goes without --dry-run and --register")
+            spec = servers.described(engine, model, **fields)
+            host = flags.pop("server_host", None)
+            if host is not None:
+                _check_reached(spec)
+            words = words_of(engine, model, flags, extra_flags)
+            _on_ray(on, spec, words, host, (replicas or 1, gpus_per_replica), endpoints_folder, detach=detach)
+            return
         spec = servers.spec(engine, model, watcher, **fields)
         if register is not None:
             if detach:
                 raise UsageError("--register goes without --detach: the address is removed when the command ends")
-            try:
-                registering.check(spec)
-            except SpecError as error:
-                raise UsageError(error.sentence, field=f"server.{error.field}", value=spec.host) from error
+            _check_reached(spec)
         if dry_run:
             for line in plan_lines(spec):
                 click.echo(line)
@@ -156,6 +193,59 @@ for _engine, _summary in ENGINES.items():
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _leave_at_eof() -> None:
+    """SIGTERM to this process once standard input ends: before the server is ready its guard ends it, then `_leave`."""
+    with suppress(OSError):
+        while os.read(0, 65536):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _check_reached(spec: ServerSpec) -> None:
+    try:
+        registering.check(spec)
+    except SpecError as error:
+        raise UsageError(error.sentence, field=f"server.{error.field}", value=spec.host) from error
+
+
+def _on_ray(
+    on: str,
+    spec: ServerSpec,
+    words: list[str],
+    host: str | None,
+    size: tuple[int, float | None],
+    folder: Path,
+    *,
+    detach: bool,
+) -> None:
+    """Start replicas on a cluster and wait until all are ready; hold them, or leave them there."""
+    from harness.cli.watching import Terminal
+    from harness.experiments.on_ray import serving
+    from server_launchers.keeping.supervisor import stem_of
+
+    name = spec.name or stem_of(spec)
+    end = words.index("--") if "--" in words else len(words)
+    own = ("--host", serving.HOST, "--register", serving.FILE, "--until-eof")
+    wanted = serving.Replicas(
+        name=name,
+        words=(*words[:end], *own, *words[end:]),
+        count=size[0],
+        resources=serving.resources_of(spec, size[1]),
+        host=host,
+        folder=folder,
+    )
+    with serving.Served(on, wanted, Terminal(), detach=detach) as served:
+        for number in (signal.SIGTERM, signal.SIGHUP):  # Ray has put its own handler there
+            signal.signal(number, _leave)
+        served.until_ready()
+        terminal.note(f"all are ready: harness run … --endpoints {shlex.quote(str(folder))}")
+        if detach:
+            terminal.note(f"`harness serve stop {name} --on {visible(on)}` ends them")
+            return
+        click.echo("Ctrl-C stops them.", err=True)
+        served.hold()
 
 
 def _on_slurm(words: list[str], members: int, folder: Path, directives: tuple[str, ...], print_only: bool) -> None:
@@ -214,13 +304,20 @@ def status(as_json: bool) -> None:
     terminal.table(("name", "engine", "model", "status", "url", "log"), rows)
 
 
-@command.command("stop")
+@command.command("stop", cls=Command)
 @click.argument("name", required=False, shell_complete=completing.names(completing.servers))
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
-def stop(name: str | None, everything: bool) -> None:
+@on_option
+def stop(name: str | None, everything: bool, on: str | None) -> None:
     """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
     from server_launchers.keeping import servers
 
+    if on is not None:
+        from harness.experiments.on_ray import serving
+
+        ended = serving.stop(on, name, everything=everything)
+        click.echo(f"stopped {', '.join(map(visible, ended)) or 'nothing: no server was running'}")
+        return
     known = servers.status()
     survivors = servers.stop(name, all=everything)
     for text in survivors:

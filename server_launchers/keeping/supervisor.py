@@ -262,6 +262,11 @@ def _suffix(index: int, count: int) -> str:
     return "" if count == 1 else f"-{index}"
 
 
+def stem_of(spec: ServerSpec) -> str:
+    """The name that a server has from its model."""
+    return re.sub(r"[^a-z0-9.]+", "-", Path(spec.client_name or spec.engine).name.lower()).strip("-.")[:60] or "server"
+
+
 def _free_name(spec: ServerSpec) -> str:
     """The spec's name, refused while it runs; else one from the model, numbered where that runs."""
     running = {one.name for one in state.read_all() if one.running}
@@ -269,7 +274,7 @@ def _free_name(spec: ServerSpec) -> str:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
         return spec.name
-    stem = re.sub(r"[^a-z0-9.]+", "-", Path(spec.client_name or spec.engine).name.lower()).strip("-.")[:60] or "server"
+    stem = stem_of(spec)
     return next(
         name
         for number in range(1, len(running) + 2)

@@ -18,10 +18,11 @@ NODES = 3
 class Nodes:
     """The cluster, with a client of it in the same environment."""
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, state: Path) -> None:
         self.python = python
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "RAY_"))}
         self.environment = kept | {"PYTHONPATH": str(CHECKOUT), "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
+        self.environment["HARNESS_STATE"] = str(state)
         self._process = subprocess.Popen(
             [python, "-m", "tests.on_ray.nodes", str(NODES)],
             cwd=CHECKOUT,
@@ -74,8 +75,8 @@ class Nodes:
 
 
 @pytest.fixture(scope="session")
-def nodes() -> Iterator[Nodes]:
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """A cluster of `NODES` nodes with a processor each, and a head without."""
-    cluster = Nodes(environments.python_of(environments.RAY))
+    cluster = Nodes(environments.python_of(environments.RAY), tmp_path_factory.mktemp("state"))
     yield cluster
     cluster.close()

@@ -117,6 +117,10 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
         "--register",
         "--slurm",
         "--slurm-folder",
+        "--until-eof",
+        "--on",
+        "--replicas",
+        "--gpus-per-replica",
         "--sbatch",
         "--print",
     }
