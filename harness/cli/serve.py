@@ -36,9 +36,7 @@ SHOWN_LOG_LINES = 200
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - servers that other nodes are to reach
 
 
-on_option = click.option(
-    "--on", metavar="ray[://HOST:PORT]", help="On the nodes of a Ray cluster, each server where it has room."
-)
+on_option = click.option("--on", metavar="ray[://HOST:PORT]", help="On the nodes of a Ray cluster (docs/howto/ray.md).")
 
 
 class ServeGroup(click.Group):
