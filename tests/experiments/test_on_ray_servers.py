@@ -37,7 +37,9 @@ def replica(place: Path) -> Iterator[Callable[..., Replica]]:
 
     def begin(*habits: str, version: str = __version__) -> Replica:
         begun.append(
-            Replica("small-1", words(place, HOST, FILE, *habits), "0.0.0.0", str(place / "endpoints"), version)
+            Replica(
+                "small-1", words(place, HOST, FILE, *habits), "0.0.0.0", str(place / "endpoints"), str(place), version
+            )
         )
         return begun[-1]
 

@@ -170,6 +170,8 @@ class Served:
                 now = self._ray.get(one)
             except Exception:  # noqa: BLE001  what Ray says of an actor that is not there
                 now = ("lost", "") if self._names[place] in _named(self._ray) else ("gone", "it was stopped")
+            if now[0] == "starting" and self._stands[place][0] == "ready":
+                now = ("lost", "")  # it was lost between two looks
             if now != self._stands[place]:
                 self._stands[place] = now
                 self._said(place)
