@@ -21,7 +21,7 @@ PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
-.PHONY: demo test check coverage fuzz simulate simulate-runs simulate-salvage simulate-probe bench-probe bench-salvage bench bench-grading bench-rewards bench-journal bench-merge bench-batches bench-start bench-size bench-schedule bench-viewer storms soak test-hostile test-servers test-examples test-trainers test-browser test-fault-tools format clean
+.PHONY: demo test check coverage fuzz simulate simulate-runs simulate-salvage simulate-probe bench-probe bench-salvage bench bench-grading bench-rewards bench-journal bench-merge bench-batches bench-start bench-size bench-aggregate bench-schedule bench-viewer storms soak test-hostile test-servers test-examples test-trainers test-browser test-fault-tools format clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -103,6 +103,10 @@ bench-start: $(VENV)/.installed-bench
 ## bench-size: memory and seconds of 200,000 questions × 2: begin, resume, score, report
 bench-size: $(VENV)/.installed-bench
 	@$(BIN)/python bench/size.py
+
+## bench-aggregate: memory of a score of ten million samples beyond reading and grading them (minutes)
+bench-aggregate: $(VENV)/.installed-bench
+	@$(BIN)/python bench/aggregate.py
 
 ## bench-schedule: simulated makespan of the order in which samples are asked
 bench-schedule: $(VENV)/.installed-bench

@@ -130,17 +130,17 @@ def start(words: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "harness", *words], stdout=subprocess.DEVNULL)
 
 
-def ended(process: subprocess.Popen[bytes], expected: int) -> int:
-    """Peak in MB once it has ended."""
+def ended(process: subprocess.Popen[bytes], expected: int) -> str:
+    """Its peak in MB and its seconds of processor, those of its processes too, once it has ended."""
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     if code != expected:
         sys.exit(f"{process.args!r} ended with {code}, not {expected}")
-    return round(used.ru_maxrss / 1024)
+    return f"peak {round(used.ru_maxrss / 1024)} MB, {used.ru_utime + used.ru_stime:.0f} s of processor"
 
 
-def show(name: str, seconds: float, what: str, peak: int) -> None:
-    print(f"{name:8} {seconds:6.1f} s {what:22} peak {peak} MB", flush=True)
+def show(name: str, seconds: float, what: str, cost: str) -> None:
+    print(f"{name:8} {seconds:6.1f} s {what:22} {cost}", flush=True)
 
 
 def main() -> None:
@@ -166,8 +166,8 @@ def main() -> None:
         process = start(run)
         server.enough.wait()
         process.send_signal(signal.SIGINT)
-        peak = ended(process, 130)
-        show("begin", server.first_at - begun, "to its first request", peak)
+        cost = ended(process, 130)
+        show("begin", server.first_at - begun, "to its first request", cost)
 
         folder = RunFolder(place / "run")
         # In a process of its own: what this one has held would count in the peaks of those that it starts.
@@ -181,12 +181,12 @@ def main() -> None:
 
         server.expect(0)
         begun = time.monotonic()
-        peak = ended(start(run), 0)
-        show("resume", server.first_at - begun, "to its first request", peak)
+        cost = ended(start(run), 0)
+        show("resume", server.first_at - begun, "to its first request", cost)
         for name in ("score", "report"):
             begun = time.monotonic()
-            peak = ended(start([name, str(place / "run")]), 0)
-            show(name, time.monotonic() - begun, "", peak)
+            cost = ended(start([name, str(place / "run")]), 0)
+            show(name, time.monotonic() - begun, "", cost)
     finally:
         server.shutdown()
         if chosen.keep:

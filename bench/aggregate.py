@@ -1,0 +1,130 @@
+"""Memory and processor seconds of a score beyond reading and grading: grades put in order, counted, written.
+
+    python bench/aggregate.py [--questions 10000] [--samples 1000]
+
+The journal's samples and their grades are made up on the way, without text and without a worker, so that ten million
+take minutes. What follows is the code of `harness score`; its peak is printed after each of its stages, and a digest of
+the two files that it writes, by which two versions are compared. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import resource
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from harness.core.packed import Packed
+from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
+from harness.grading.processes import pool
+from harness.runs import BenchmarkFolder, JournalReport
+from harness.scoring import in_order, pipeline
+from harness.scoring.anomalies.count import anomalies
+from harness.scoring.speed import speed
+from harness.scoring.workload import workload
+
+
+class Journal:
+    """Samples round by round, as a run stores them."""
+
+    def __init__(self, n_questions: int, samples: int) -> None:
+        self.n_questions, self.samples = n_questions, samples
+        self.report = JournalReport()
+
+    def __iter__(self) -> Iterator[Sample]:
+        for number in range(self.n_questions * self.samples):
+            yield Sample(
+                benchmark="b",
+                question_id=f"question-{number % self.n_questions}",
+                sample_index=number // self.n_questions,
+                text=None,
+                reasoning=None,
+                finish_reason="stop",
+                usage=Usage(prompt_tokens=30, completion_tokens=500 + number % 700),
+                timing=Timing(started=1.8e9 + 0.01 * number, total=5 + number % 7),
+                endpoint="http://127.0.0.1:1/v1",
+            )
+
+
+def grade_all(questions: Any, samples: Iterable[Sample], **_: Any) -> Iterator[Grade]:
+    """Two of three right, the wrong ones of a hundred kinds."""
+    for number, sample in enumerate(samples):
+        right = number % 3 != 2
+        answer = sample.question_id if right else str(number % 100)
+        yield Grade(
+            benchmark="b",
+            question_id=sample.question_id,
+            sample_index=sample.sample_index,
+            verdict="correct" if right else "wrong",
+            extracted=answer,
+            rule="integer",
+            grader="rules",
+            vote=answer,
+            span=(7, 9),
+            completion_tokens=sample.usage.completion_tokens,
+        )
+
+
+def question(number: int) -> Question:
+    return Question(
+        benchmark="b",
+        question_id=f"question-{number}",
+        messages=(Message("user", "x" * 100),),
+        references=(str(number),),
+        kind="integer",
+        row_digest=f"row {number}",
+        prompt_digest=f"prompt {number}",
+    )
+
+
+def show(stage: str) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(f"{stage:10} peak {used.ru_maxrss >> 10} MB, {time.process_time():.0f} s of processor", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--questions", type=int, default=10_000)
+    parser.add_argument("--samples", type=int, default=1000, help="of each question")
+    chosen = parser.parse_args()
+    asked = Packed(Question, map(question, range(chosen.questions)))
+    with tempfile.TemporaryDirectory(prefix="aggregate-bench-") as name:
+        place = BenchmarkFolder("b", Path(name))
+        by_id = in_order.ById(asked)
+        show("questions")
+        with (
+            patch.object(in_order, "read_samples", lambda _folder, **_: Journal(chosen.questions, chosen.samples)),
+            patch.object(pool, "grade_all", grade_all),
+        ):
+            found = in_order.grade_journal(
+                place, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
+            )  # fmt: skip
+        show("in order")
+        asked_of_servers = workload(found.observed, found.rows)
+        show("workload")
+        pipeline.publish(
+            pipeline.GradedBenchmark(
+                folder=place,
+                questions=asked,
+                samples=chosen.samples,
+                grades=found.grades,
+                warnings=(),
+                observed=found.observed,
+                rows=found.rows,
+                speed=speed(found.observed, found.rows),
+                workload=asked_of_servers,
+                anomalies=anomalies(found.observed.shown(found.rows)),
+            )
+        )
+        show("score")
+        for path in (place.grades, place.scores):
+            print(path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
+
+
+if __name__ == "__main__":
+    main()
