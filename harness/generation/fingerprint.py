@@ -16,6 +16,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.spelling import Spelling
 from harness.core.checksums import digest
 from harness.core.records import Message, Question
 from harness.core.wording import Sentence, option
@@ -57,6 +58,12 @@ def same(before: Sequence[str], now: Sequence[str]) -> int:
     return sum(a == b for a, b in zip(before, now, strict=True))
 
 
+def bodies(model: str, spelling: Spelling) -> list[bytes]:
+    """The request for each prompt, as a run of this spelling sends it to `spelling.path`."""
+    template = RequestTemplate(model=model, sampling={"temperature": 0.0}, max_tokens=TOKENS, spelling=spelling)
+    return [template.body(_question(text, spelling)) for text in PROMPTS]
+
+
 def ask(
     settings: RunSettings,
     endpoints: Sequence[Endpoint],
@@ -96,14 +103,11 @@ async def _ask_all(
     found: dict[str, list[str]],
 ) -> None:
     transport = open_transport()
-    template = RequestTemplate(
-        model=settings.model, sampling={"temperature": 0.0}, max_tokens=TOKENS, spelling=settings.spelling
-    )
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
-    bodies = [template.body(_question(text, settings)) for text in PROMPTS]
+    path, requests = settings.spelling.path, bodies(settings.model, settings.spelling)
 
     async def one(endpoint: Endpoint) -> None:
-        asked = [_beginning(transport, endpoint, template.path, body, deadlines) for body in bodies]
+        asked = [_beginning(transport, endpoint, path, body, deadlines) for body in requests]
         found[endpoint.base_url] = list(await asyncio.gather(*asked))
 
     try:
@@ -122,8 +126,8 @@ async def _beginning(transport: Transport, endpoint: Endpoint, path: str, body: 
     return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
 
 
-def _question(text: str, settings: RunSettings) -> Question:
-    chat = settings.spelling.api == "chat"
+def _question(text: str, spelling: Spelling) -> Question:
+    chat = spelling.api == "chat"
     return Question(
         benchmark="fingerprint",
         question_id=digest(text)[:12],

@@ -14,18 +14,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
+from harness.core.hidden import HIDDEN
 from harness.core.records import Message
 from harness.experiments.options import WhichServer
 from harness.experiments.probing import load, probe, reference, template
+from harness.experiments.probing.asking import CHAT
 from harness.experiments.probing.counterparts import Kept, checks_against
 from harness.experiments.probing.findings import Check, Finding
 from harness.experiments.probing.template import Template
 from harness.experiments.watching import Watcher
 from harness.generation import fingerprint
 from harness.runs import RunFolder
-from harness.runs.manifest import Manifest
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Fingerprint
 from server_launchers.keeping.supervisor import RunningServer
 from tests.experiments.toy_model import Fault, SaysStop, Temperature, Toy, ToyAsker, answering
@@ -189,6 +192,43 @@ def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
         with checks_against(str(tmp_path), WhichServer(), Watcher()) as (check,):
             assert examined(ToyAsker(toy), check)["greedy replies"].outcome == expected
+
+
+@dataclass
+class Switched(ToyAsker):
+    """A server whose replies are another model's unless it is asked as the run asked."""
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Any:
+        as_run = fields.get("chat_template_kwargs") == {"enable_thinking": False} and fields.get("effort") == "low"
+        begun = fields["messages"][-1] == {"role": "assistant", "content": "<think>"}
+        self.toy = Toy() if as_run and begun and "key" not in fields else Toy("b", 1.0)
+        return super().whole(fields, path)
+
+
+def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
+    asked = Spelling(
+        stream=False,
+        chat_template_kwargs={"enable_thinking": False},
+        extra_body={"effort": "low"},
+        prefill={"role": "assistant", "content": "<think>"},
+    )
+    fields = [json.loads(body) for body in fingerprint.bodies("toy", asked)]
+    begun = [Switched(Toy()).whole(one).first.whole[: fingerprint.MAX_CHARS] for one in fields]
+    identity = {
+        "api": "chat",
+        "chat_template_kwargs": {"enable_thinking": False},
+        "extra_body": {"effort": "low", "key": HIDDEN},
+        "prefill": "<think>",
+    }
+    manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
+    known = Fingerprint(version=fingerprint.VERSION, beginnings=begun, endpoint="http://h")
+    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    for kept, expected in ((identity, "sound"), ({**identity, "chat_template_kwargs": {}}, "spoils")):
+        record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
+        both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})
+        both.save(RunFolder(tmp_path))
+        with checks_against(str(tmp_path), WhichServer(), Watcher()) as (check,):
+            assert examined(Switched(Toy()), check)["greedy replies"].outcome == expected
 
 
 def test_a_models_folder_stands_for_its_template_and_its_weights_where_they_can_be_loaded(tmp_path: Path) -> None:

@@ -12,16 +12,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import StoreError, UsageError
+from harness.core.hidden import HIDDEN
 from harness.core.inert import quoted, visible
 from harness.experiments import servers
 from harness.experiments.options import WhichServer
@@ -214,7 +216,7 @@ def _beside(who: WhichServer, name: str | None, watcher: Watcher) -> tuple[Check
 
 def _of_path(path: Path) -> tuple[Check, ...]:
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
-        return (reference.begun_alike(_of_run(run)),)
+        return (reference.begun_alike(*_of_run(run)),)
     if path.suffix == ".json" and _is_kept(path):
         return reference.against(Kept.read(path))
     own = template.against(template.Template.of(path))
@@ -223,14 +225,31 @@ def _of_path(path: Path) -> tuple[Check, ...]:
     return (own,)
 
 
-def _of_run(run: RunFolder) -> OfRun:
+def _of_run(run: RunFolder) -> tuple[OfRun, Spelling]:
     try:
-        kept = Manifest.load(run).provenance.fingerprint
+        manifest = Manifest.load(run)
     except StoreError as error:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
+    kept = manifest.provenance.fingerprint
     if kept is None or kept.version != fingerprint.VERSION:
         raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
-    return OfRun(f"the run {run.path.name}", kept.beginnings)
+    return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest)
+
+
+def _spelling(manifest: Manifest) -> Spelling:
+    """How the run's requests were written: its API, thinking switch, further fields and prefill. All its benchmarks
+    have one spelling. Fields whose value it hides are left out, and marks that a provider wants in the begun message,
+    which it does not keep."""
+    identity = next((one.identity for one in manifest.benchmarks.values()), {})
+    switches, further = (identity.get(name) or {} for name in ("chat_template_kwargs", "extra_body"))
+    begun = identity.get("prefill")
+    return replace(
+        reference.PLAIN,
+        api=identity.get("api", "chat"),
+        chat_template_kwargs={name: value for name, value in switches.items() if value != HIDDEN},
+        extra_body={name: value for name, value in further.items() if value != HIDDEN},
+        prefill=None if begun is None else {"role": "assistant", "content": begun},
+    )
 
 
 def _is_kept(path: Path) -> bool:

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.client.spelling import Spelling
+from harness.core import codec
 from harness.core.checksums import digest
 from harness.core.inert import quoted
-from harness.experiments.probing.asking import CHAT, COMPLETIONS, Answer, Asker, Choice, Refused
+from harness.experiments.probing.asking import COMPLETIONS, Answer, Asker, Choice, Refused
 from harness.experiments.probing.findings import Check, Seen, sound, spoils, untested, warns
-from harness.experiments.probing.subject import Subject, asked, drawn, logprob_fields
+from harness.experiments.probing.subject import Subject, drawn, logprob_fields
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor
 
@@ -83,6 +85,10 @@ def texts() -> list[tuple[int, str]]:
 
 VERSION = digest([texts(), fingerprint.VERSION])[:12]
 """What is said of other texts is not compared."""
+
+
+PLAIN = Spelling(stream=False)
+"""Chat prompts with nothing beside them."""
 
 
 class Reference(Protocol):
@@ -210,14 +216,13 @@ def _top(answer: Answer | Refused) -> dict[str, float]:
     return tokens[0].top if tokens else {}
 
 
-def _greedy(asker: Asker) -> list[Choice]:
+def _greedy(asker: Asker, spelling: Spelling = PLAIN) -> list[Choice]:
     """Greedy replies to the prompts of a run's fingerprint, with log-probabilities where they are to be had. Raises
     `Refused` where one fails."""
-    common: dict[str, Any] = {"max_tokens": fingerprint.TOKENS, "temperature": 0}
-    requests = [{**asked(CHAT, text), **common} for text in fingerprint.PROMPTS]
-    answers = asker.many([{**one, **logprob_fields(CHAT)} for one in requests])
+    requests: list[dict[str, Any]] = [codec.decode(one) for one in fingerprint.bodies(asker.model, spelling)]
+    answers = asker.many([{**one, **logprob_fields(spelling.path)} for one in requests], spelling.path)
     if any(isinstance(one, Refused) for one in answers):
-        answers = asker.many(requests)
+        answers = asker.many(requests, spelling.path)
     found = []
     for answer in answers:
         if isinstance(answer, Refused):
@@ -280,15 +285,17 @@ def against(reference: Reference) -> tuple[Check, ...]:
     )
 
 
-def begun_alike(reference: Reference) -> Check:
-    """The check that chat replies, so template and weights together, begin as the reference's do."""
+def begun_alike(reference: Reference, spelling: Spelling = PLAIN) -> Check:
+    """The check that replies, so template and weights together, begin as the reference's do. spelling: how its
+    own were asked for."""
+    kind = "chat" if spelling.api == "chat" else "raw"
     sent = (
-        f"{len(fingerprint.PROMPTS)} chat prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, of both"
+        f"{len(fingerprint.PROMPTS)} {kind} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, of both"
     )
 
     def look(subject: Subject) -> Seen:
         try:
-            theirs, ours = reference.beginnings(), _greedy(subject.asker)
+            theirs, ours = reference.beginnings(), _greedy(subject.asker, spelling)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
