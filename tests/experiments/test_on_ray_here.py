@@ -20,7 +20,7 @@ from harness.experiments.watching import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
 from harness.scoring.pipeline import Grading, grade_run, score_run
-from tests.budget import examples
+from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
 from tests.runs.parts import NAME, sampled, write
@@ -163,7 +163,7 @@ def test_stretches_side_by_side_hold_every_line_once(
 
 
 @pytest.mark.fuzz
-@settings(max_examples=examples(8))
+@settings(max_examples=rounds(6))
 @given(st.integers(1, 3_000), st.lists(st.integers(0, N * M - 1), min_size=1, max_size=20), st.booleans())
 def test_stretches_are_graded_as_the_whole_is(
     tmp_path_factory: pytest.TempPathFactory, part_bytes: int, order: list[int], fresh: bool

@@ -99,6 +99,8 @@ def _pieces(node: Node, depth: int) -> list[Piece]:
     if op == "union":
         return [piece for part in args for piece in _pieces(part, depth)]
     if op == "inter":
+        if len(set(map(_subject, args))) > 1:
+            raise NotASet("conditions on several variables")
         pieces = _pieces(args[0], depth)
         for part in args[1:]:
             pieces = _intersected(pieces, _merged(_pieces(part, depth)))
@@ -116,6 +118,22 @@ def _pieces(node: Node, depth: int) -> list[Piece]:
     raise NotASet(op)
 
 
+def _subject(condition: Node) -> str:
+    """The letter that an inequality bounds; empty for a set, and for one that bounds none alone."""
+    if condition.op == "member":
+        return str(condition.args[0].args[0]) if condition.args[0].op == "sym" else ""
+    if condition.op != "rel":
+        return ""
+    operands = condition.args[0]
+    if len(operands) == 3:
+        operands = operands[1:2]
+    alone = [one.args[0] for one in operands if one.op == "sym"]
+    if alone:
+        return str(alone[0])
+    names = sorted(letters(condition))
+    return names[0] if len(names) == 1 else ""
+
+
 def _conditions(items: tuple[Node, ...], depth: int) -> list[Piece]:
     """Several conditions on one variable: holes (x ≠ 2) are taken out, the rest is put together."""
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
@@ -127,16 +145,18 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[Piece]:
         rest_pieces = _merged([piece for item in rest for piece in _pieces(item, depth)])
     for hole in holes:
         rest_pieces = _intersected(rest_pieces, _merged(_pieces(hole, depth)))
-    names = {name for item in items for name in _names(item)}
+    names = {name for item in items for name in letters(item)}
     if len(names) > 1:
         raise NotASet("several variables")
     return rest_pieces
 
 
-def _names(item: Node) -> frozenset[str]:
-    if item.op == "member":
-        return symbols(item.args[0])
-    return frozenset(name for operand in item.args[0] for name in symbols(operand))
+def letters(condition: Node) -> frozenset[str]:
+    """Letters of an inequality, or of several that hold together; none of sets."""
+    if condition.op == "inter":
+        return frozenset().union(*map(letters, condition.args))
+    sides = condition.args[0] if condition.op == "rel" else condition.args[:1] if condition.op == "member" else ()
+    return frozenset(name for operand in sides for name in symbols(operand))
 
 
 def _is_value(item: Node) -> bool:

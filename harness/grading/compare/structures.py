@@ -30,7 +30,7 @@ from harness.grading.compare.matrices import computed
 from harness.grading.compare.piecewise import NotPiecewise, same_piecewise
 from harness.grading.compare.radicals import NotExact
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios
-from harness.grading.compare.realsets import NotASet, is_inequality, real_set, same_sets, whole_numbers
+from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import as_tuples, components, named_throughout, without_braces, without_ellipsis
 from harness.grading.compare.scalars import Answer, same_scalar
@@ -422,8 +422,10 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
             return result
-        if _variable_names(reference) != _variable_names(answer):
+        if letters(reference) != letters(answer):
             return Answer(False, "relation")
+    if ops == ("inter", "inter") and len({letters(reference), letters(answer)} - {frozenset()}) > 1:
+        return Answer(False, "set")
     if ops == ("builder", "builder") and reference.args[0].op == answer.args[0].op == "member":
         if reference.args[0].args[1] != answer.args[0].args[1]:
             return Answer(False, "set")
@@ -438,10 +440,6 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if ops[0] == ops[1] == "minus":
         return _in_order(reference.args, answer.args, rules, "set")
     return Answer(False, "set")
-
-
-def _variable_names(node: Node) -> frozenset[str]:
-    return frozenset(name for operand in node.args[0] for name in symbols(operand))
 
 
 def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
