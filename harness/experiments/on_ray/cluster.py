@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,8 @@ class Cluster:
 
         places = {begin(place): place for place in range(len(arguments))}
         waiting, failed, again = list(places), dict[int, HarnessError](), Counter[int]()
-        with Signals(lambda _: "interrupted; the same command goes on") as signals:
+        # What Ray tells of its nodes it writes among what a program reads.
+        with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command goes on") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
             while waiting:
                 ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
