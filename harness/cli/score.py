@@ -41,8 +41,8 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option(
     "--from",
     "tool",
-    help="The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills (also a folder "
-    "of output-rs*.jsonl), opencompass, evalscope.",
+    help="The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and "
+    "sgl_eval (also a folder of output-rs*.jsonl), opencompass, evalscope.",
 )
 @click.option("--benchmark", help="Card with the questions, for files that hold no reference answers.")
 @click.option(

@@ -1,6 +1,6 @@
-"""Tools whose outputs are a layout of files, or one JSON value: NeMo-Skills, OpenCompass, EvalScope. As `formats`.
+"""Tools whose outputs are a layout of files, or one JSON value: NeMo-Skills, sgl-eval, OpenCompass, EvalScope.
 
-nemo_skills: `output-rs0.jsonl`, `output-rs1.jsonl` … in a folder, one a sample: `problem`, `expected_answer`,
+nemo_skills, sgl_eval: `output-rs0.jsonl`, `output-rs1.jsonl` … in a folder, one a sample: `problem`, `expected_answer`,
 `generation`. opencompass: `predictions/<model>/<set>.json`: `origin_prompt`, `prediction` and `gold` by number.
 evalscope: `reviews/<model>/<set>.jsonl`: `input`, `target`, `sample_score`, as version 1 writes them.
 """

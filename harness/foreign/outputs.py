@@ -36,6 +36,7 @@ Format = Literal[
     "openai_batch",
     "sglang",
     "nemo_skills",
+    "sgl_eval",
     "opencompass",
     "evalscope",
 ]
@@ -164,11 +165,12 @@ def _asked(
             format = "nemo_skills"
     if format in ("openai_batch", "sglang") and not questions:
         raise _need_questions(path, format)
-    if path.is_dir() and format != "nemo_skills":
+    numbered = format in ("nemo_skills", "sgl_eval")
+    if path.is_dir() and not numbered:
         raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
     if format == "inspect":
         return formats.inspect(path)
-    if format == "nemo_skills":
+    if numbered:
         return layouts.nemo_skills(path, again=again)
     if format == "opencompass":
         return layouts.opencompass(path)

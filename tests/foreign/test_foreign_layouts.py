@@ -44,6 +44,39 @@ def test_nemo_skills_files_are_the_samples_by_their_number(tmp_path: Path) -> No
     assert (score.n_correct, score.n_questions, score.mean_completion_tokens) == (6, 2, 7)
 
 
+def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
+    """A row is as sgl-eval's `predictions.py` writes it; its lines stand in the order in which replies ended."""
+
+    def row(n: int, said: str) -> dict[str, Any]:
+        return {
+            "generation": rf"so \boxed{{{said}}}", "id": f"aime-{n}", "expected_answer": str(n),
+            "num_generated_tokens": 9, "num_reasoning_tokens": 6, "num_answer_tokens": 3, "problem": "", "predicted_answer": said,
+            "symbolic_correct": said == str(n),
+        }  # fmt: skip
+
+    folder = tmp_path / "sgl_eval_aime24_20261121"
+    folder.mkdir()
+    rows = [[row(1, "1"), row(2, "7")], [row(2, "2"), row(1, "1")]]
+    for number, told in enumerate(rows):
+        (folder / f"output-rs{number}.jsonl").write_text(lines(*told))
+    out = tmp_path / "grades.jsonl"
+    score = harness.score(folder, tool="sgl_eval", workers=1, out=out)[folder.name]
+    assert (score.n_correct, score.n_questions) == (3, 2)
+    graded = {
+        (g["question_id"], g["sample_index"]): g["verdict"] for g in map(json.loads, out.read_text().splitlines())
+    }
+    theirs = {
+        (one["id"], number): "correct" if one["symbolic_correct"] else "wrong"
+        for number, told in enumerate(rows)
+        for one in told
+    }
+    assert graded == theirs
+    kept = {
+        (sample.question_id, sample.sample_index): sample.text for _, sample in outputs.read(folder, format="sgl_eval")
+    }
+    assert kept == {(one["id"], number): one["generation"] for number, told in enumerate(rows) for one in told}
+
+
 def test_opencompass_predictions(tmp_path: Path) -> None:
     prompt = [{"role": "SYSTEM", "prompt": "s"}, {"role": "HUMAN", "prompt": "1+1?"}]
     rows = {
