@@ -50,8 +50,8 @@ def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
     def row(n: int, said: str) -> dict[str, Any]:
         return {
             "generation": rf"so \boxed{{{said}}}", "id": f"aime-{n}", "expected_answer": str(n),
-            "num_generated_tokens": 9, "num_reasoning_tokens": 6, "num_answer_tokens": 3, "problem": "", "predicted_answer": said,
-            "symbolic_correct": said == str(n),
+            "num_generated_tokens": 9, "num_reasoning_tokens": 6, "num_answer_tokens": 3, "problem": "",
+            "predicted_answer": said, "symbolic_correct": said == str(n),
         }  # fmt: skip
 
     folder = tmp_path / "sgl_eval_aime24_20261121"
