@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.spelling import Command, spelt
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def command(
             if (other := choices[one.name].other) is not None and disagree is not None:
                 _graded(other, disagree)
     _page(map(spelt, _printed(found, question, sample, choices, reasoning=reasoning)))
+    if any(one.problems for one in found):  # told above, beside what can be read
+        sys.exit(StoreError.exit_code)
 
 
 def _graded(benchmark: OpenBenchmark, run: Path) -> None:

@@ -37,6 +37,16 @@ def test_a_run_is_shown_as_a_list_of_its_questions(results: Path) -> None:
     assert lines[2].split()[3] == "o+o"
 
 
+def test_what_cannot_be_read_is_said_and_is_no_clean_exit(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    asked = tmp_path / "a" / "demo" / "questions.jsonl"
+    asked.unlink()
+    asked.mkdir()
+    done = harness(tmp_path, "show", "a")
+    assert (done.code, done.err) == (3, "")
+    assert done.out.startswith(f"cannot read {asked}: not a regular file")
+
+
 def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
     out = shown(results, "a", "q1")
     assert r"What is $\frac{84}{2}$?" in out
