@@ -15,6 +15,7 @@ from typing import Any
 import click
 import msgspec
 import yaml
+from pydantic import BaseModel
 
 import harness
 from harness.benchmarks import catalogue
@@ -292,7 +293,7 @@ def python() -> str:
 
 def _signature(name: str, found: Callable[..., Any]) -> str:
     """As it is called, one parameter a line where they are many; those of a run's options as one."""
-    if found is RunOptions:  # what pydantic states of it depends on what was asked before
+    if inspect.isclass(found) and issubclass(found, BaseModel):  # what it states depends on what was asked before
         return f"{name}(**options)"
     signature = inspect.signature(found)
     of_run = set(RunOptions.model_fields) & set(signature.parameters)

@@ -65,12 +65,12 @@ class Bench:
         words = list(typed.words)
         if words[0] == "serve" and words[1] in ("status", "stop", "logs"):
             return self.parse(words)
+        if "--on" in words:  # a cluster is not here
+            return self.parse(words)
         if words[0] in DRY:
             self.model[0] = words[words.index("--model") + 1] if "--model" in words else "m"
             own = [
-                self.url
-                if word.startswith(("http://127.0.0.1:", "http://node1:")) and not word.endswith(":8001")
-                else word
+                self.url if word.startswith("http://127.0.0.1:") and not word.endswith(":8001") else word
                 for word in words
             ]
             if "--" in own:
