@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import openai
+import psutil
 import pytest
 
 import harness
@@ -472,5 +473,5 @@ def _no_children() -> Iterator[None]:
     assert _children() <= before
 
 
-def _children() -> set[str]:
-    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
