@@ -130,6 +130,9 @@ def main() -> NoReturn:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             click.echo(f"harness: {TOO_FEW_FILES}", err=True)
             sys.exit(UsageError.exit_code)
+        if error.errno == errno.ENOENT and error.filename is None:  # of all calls, only asking for it names no file
+            click.echo(f"harness: {NO_FOLDER}", err=True)
+            sys.exit(UsageError.exit_code)
         if error.filename is not None or error.errno not in _FULL:
             raise
         _drop_output()
@@ -139,6 +142,7 @@ def main() -> NoReturn:
 
 
 TOO_FEW_FILES = "the limit of open files (ulimit -n) is too low: raise it to 64 and more."
+NO_FOLDER = "the current folder does not exist any more: change to one that does (cd), or name files by their whole paths."
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Why standard output, which has no file name of its own, takes no more."""

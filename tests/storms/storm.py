@@ -263,7 +263,9 @@ def jumping_clock(storm: Storm) -> None:
 
 
 def killed_scorer(storm: Storm) -> None:
-    if not storm.journal.exists():
+    if not (storm.folder / "run" / "manifest.json").exists():
+        if records(storm):
+            raise Broken("samples stand in the journal of a run that has no manifest")
         return
     child = command(storm, "score", "run")
     end = time.monotonic() + storm.chance.uniform(0.1, 1.5)

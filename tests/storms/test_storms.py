@@ -13,7 +13,7 @@ from tests.runs.recorded import sample
 from tests.storms import storm
 from tests.storms.storm import SHAPES, Broken, Storm, play
 
-KEPT = (1, 3, 1049)
+KEPT = (1, 3, 697, 1049)
 """Seeds that are always played: kills, a restarted server and a full disk. One that failed is added here."""
 
 
@@ -88,6 +88,14 @@ def test_a_key_that_is_stored_would_be_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(storm, "TROUBLES", (store_it,))
     with pytest.raises(Broken, match="the key is stored in"):
         storm.disturb_and_compare(Storm(1, tmp_path, SHAPES[1], random.Random(1)))
+
+
+def test_samples_without_a_manifest_would_be_found(tmp_path: Path) -> None:
+    one = Storm(1, tmp_path, SHAPES[1], random.Random(1))
+    storm.killed_scorer(one)  # nothing there yet: nothing to score
+    store(one, "said")
+    with pytest.raises(Broken, match="a run that has no manifest"):
+        storm.killed_scorer(one)
 
 
 TRACEBACK = """Traceback (most recent call last):

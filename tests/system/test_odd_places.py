@@ -1,12 +1,16 @@
-"""A whole run, scored and reported, in a folder with an odd name under the C locale."""
+"""Commands in a folder with an odd name, under the C locale, and in one that somebody deleted meanwhile."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.faults.server import FaultServer, completion, models
-from tests.system.command import harness
+from tests.system.command import argv, environment, harness
 
 
 def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
@@ -28,3 +32,24 @@ def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     (scores,) = folder.glob("läufe/ein lauf/*/scores.json")
     assert json.loads(scores.read_bytes())["n_correct"] == 2
     assert harness(folder, "report", "läufe/ein lauf", extra=plain).code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--data", "rows.jsonl", "--id-key", "id", "--base-url", "http://127.0.0.1:9/v1", "--out", "run"],
+        ["score", "run"],
+        ["report", "run"],
+        ["serve", "transformers", "model"],
+    ],
+)
+def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"rmdir {shlex.quote(str(gone))} && exec {shlex.join(argv(*words))}"
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=gone, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode in {2, 3}, done.stderr
+    assert done.stderr.startswith("harness: "), done.stderr
+    assert len(done.stderr.splitlines()) == 1
