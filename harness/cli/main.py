@@ -142,7 +142,9 @@ def main() -> NoReturn:
 
 
 TOO_FEW_FILES = "the limit of open files (ulimit -n) is too low: raise it to 64 and more."
-NO_FOLDER = "the current folder does not exist any more: change to one that does (cd), or name files by their whole paths."
+NO_FOLDER = (
+    "the current folder does not exist any more: change to one that does (cd), or name files by their whole paths."
+)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Why standard output, which has no file name of its own, takes no more."""
