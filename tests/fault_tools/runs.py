@@ -16,13 +16,15 @@ import httpx
 from tests.embedded import MODEL
 from tests.system.command import Result, start
 
-QUESTIONS, SAMPLES = 4, 2
+# Short prompts, since a processor that is busy reads few tokens a second; open ones, so that each answer is cut at 8.
+ASKED = ("Tell me of the sea.", "Tell me of snow.", "Count to a hundred.", "Name twenty birds.")
+QUESTIONS, SAMPLES = len(ASKED), 2
 # A prompt that llama.cpp has in its cache is computed in other batches, so that the same seed may give another text.
 UNCACHED = ("--extra-body", '{"cache_prompt": false}')
 # A fingerprint's requests would meet faults, too; they are no samples, and stand in no log of failed requests.
-SMALL = ("run", f"demo:{SAMPLES}", "--limit", str(QUESTIONS), "--max-tokens", "8", "--no-canary", "--model", MODEL)
-SMALL += ("--no-fingerprint",)
-RUN = (*SMALL, *UNCACHED, "--concurrency", "1", "--attempts", "12")
+SMALL = ("run", "--data", "asked.jsonl", "--prompt", "none", "--system-prompt", "none")
+SHORT = ("--samples", str(SAMPLES), "--max-tokens", "8", "--no-canary", "--no-fingerprint", "--model", MODEL)
+RUN = (*SMALL, *SHORT, *UNCACHED, "--concurrency", "1", "--attempts", "12")
 START_SECONDS = 60
 RUN_SECONDS = 400
 """Long enough for a machine that is busy with other things."""
@@ -33,6 +35,8 @@ Texts = dict[tuple[str, int], str]
 
 def ask(folder: Path, url: str, transport: str, *words: str) -> Result:
     """The run, one request at a time unless `words` say otherwise, so that the same seed gives the same text."""
+    rows = [{"problem": question, "answer": "1"} for question in ASKED]
+    (folder / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     where = ("--out", "run", "--base-url", url, "--transport", transport)
     running = start(folder, [*RUN, *where, *words])
     try:
@@ -45,7 +49,7 @@ def ask(folder: Path, url: str, transport: str, *words: str) -> Result:
 
 def texts(folder: Path) -> Texts:
     """What the journal holds; each sample that was owed is there exactly once."""
-    lines = (folder / "run" / "demo" / "samples.jsonl").read_bytes().split(b"\n")
+    lines = (folder / "run" / "asked" / "samples.jsonl").read_bytes().split(b"\n")
     stored = [json.loads(line) for line in lines if line]
     found = {(sample["question_id"], sample["sample_index"]): sample["text"] for sample in stored}
     assert len(stored) == len(found) == QUESTIONS * SAMPLES
