@@ -71,6 +71,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     page = (tmp_path / "page.html").read_text()
     assert "too long a prompt" in page
     assert "<script" not in page
+    assert "unsafe-inline" not in page
     assert ill.code == 4
     assert "probe:" not in ill.err
     outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)["findings"]}

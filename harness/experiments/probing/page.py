@@ -1,31 +1,37 @@
-"""The reports of probes as a self-contained HTML page: no script, no request, every text escaped after it was made
-inert."""
+"""The reports of probes as tables of the reports' own page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import jinja2
-import msgspec
-
-from harness.core.inert import visible
-from harness.experiments.probing.findings import Report
-
-_TEMPLATE = Path(__file__).with_name("page.html")
+from harness.experiments.probing.findings import Finding, Report
+from harness.reports.page import tables_page
+from harness.reports.tables import Table
 
 
 def html(reports: Sequence[Report]) -> str:
-    """One table a server."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    page = environment.from_string(_TEMPLATE.read_text("utf-8"))
-    return page.render(reports=[_inert(msgspec.to_builtins(report)) for report in reports])
+    """A page with one table a server."""
+    models = ", ".join(dict.fromkeys(report.model for report in reports))
+    n = sum(report.count("spoils") for report in reports)
+    told = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
+    return tables_page(f"Probe of {models}", told, [_table(report) for report in reports])
 
 
-def _inert(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _inert(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_inert(one) for one in value]
-    return "\n".join(map(visible, value.split("\n"))) if isinstance(value, str) else value
+def _table(report: Report) -> Table:
+    facts = (
+        report.engine or "unknown engine",
+        f"{report.requests} requests",
+        f"{report.tokens:,} tokens",
+        f"{report.seconds:g} s",
+        f"seed {report.seed}",
+        f"harness {report.version}",
+    )
+    return Table(
+        title=f"{report.model} at {report.address}: {' · '.join(facts)}",
+        columns=("check", "result", "sent", "came", "why it matters, and how to mend it"),
+        rows=tuple((one.check, one.outcome, one.sent, one.came, _advice(one)) for one in report.findings),
+    )
+
+
+def _advice(one: Finding) -> str:
+    return f"{one.why} {one.mend}" if one.outcome in ("spoils", "warns") else one.why
