@@ -25,7 +25,8 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 @click.option(
     "--published",
     type=click.Path(path_type=Path),
-    help="Compare with the scores of this YAML file, or of those in this folder, and not with those that are shipped.",
+    help="Compare with the scores of this file (YAML, or JSON of Every Eval Ever), or of those in this folder, and not "
+    "with those that are shipped.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparisons as JSON.")
 def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
@@ -59,7 +60,7 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
 def _plain(found: Verified) -> list[dict[str, object]]:
     import msgspec
 
-    return [msgspec.to_builtins(one, enc_hook=lambda value: value.model_dump()) for one in found.comparisons]
+    return [msgspec.to_builtins(one) for one in found.comparisons]
 
 
 def _lines(found: PublishedComparison) -> list[str]:
@@ -68,9 +69,10 @@ def _lines(found: PublishedComparison) -> list[str]:
     published = found.published
     samples = "an unknown number of samples" if published.samples is None else f"{published.samples} samples"
     quoted = ", quoted by" if published.quoted else " by"
+    error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     said = [
-        f"{published.metric} {100 * published.value:g} %{quoted} {visible(published.source.title, 100)} ({samples} a "
-        f"question): {_verdict(found)}"
+        f"{published.metric} {100 * published.value:g}{error} %{quoted} {visible(published.source.title, 100)} "
+        f"({samples} a question): {_verdict(found)}"
     ]
     said += [
         f"  {visible(name, 60)}: {in_words(ours)} here, {in_words(theirs)} there"

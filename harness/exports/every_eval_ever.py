@@ -82,11 +82,11 @@ def _aggregate(chosen: Chosen, identifier: str, moment: str) -> dict[str, Any]:
 
 def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) -> dict[str, Any]:
     score = chosen.score
-    details: dict[str, Any] = {"score": value}
+    about: dict[str, Any] = {"num_samples": score.n_samples}
+    details: dict[str, Any] = {"score": value, "uncertainty": about}
     metric, _, k = name.partition("@")
     if name == "accuracy":
         details["details"] = {key: str(one) for key, one in uncertainty(score).items() if one is not None}
-        about: dict[str, Any] = {"num_samples": score.n_samples}
         if score.sampling_error is not None:
             about["standard_error"] = {"value": score.sampling_error, "method": "analytic"}
         if score.sampling_interval is not None:
@@ -94,7 +94,6 @@ def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) 
             about["confidence_interval"] = {
                 "lower": low, "upper": high, "confidence_level": 0.95, "method": "sampling interval",
             }  # fmt: skip
-        details["uncertainty"] = about
     return {
         "evaluation_result_id": f"{chosen.name}/{name}",
         "evaluation_name": chosen.name,
@@ -115,16 +114,16 @@ def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) 
 
 
 def _source(chosen: Chosen) -> dict[str, Any]:
-    card = catalogue.shipped(chosen.name, chosen.record.settings)
+    card, n = catalogue.shipped(chosen.name, chosen.record.settings), len(chosen.questions)
     if card is not None and isinstance(card.source, HubSource):
-        n = len(chosen.questions)
         return {
             "dataset_name": chosen.name,
             "source_type": "hf_dataset",
             "hf_repo": card.source.id,
             "samples_number": n,
         }
-    return {"dataset_name": chosen.name, "source_type": "other"}
+    # The size has a field with data of the hub only.
+    return {"dataset_name": chosen.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
 
 
 def _instance(chosen: Chosen, identifier: str, row: Row) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,6 @@ def _results(chosen: Sequence[Chosen]) -> dict[str, Any]:
         "model_name": manifest.model,
         "model_name_sanitized": re.sub(r"[\"<>:/|\\?*\[\]]+", "__", manifest.model),
         "lm_eval_version": f"written by reasoning-harness {__version__}",
-        "date": manifest.created,
+        "date": datetime.fromisoformat(manifest.created).timestamp(),
         "harness": {one.name: uncertainty(one.score) for one in chosen},
     }

@@ -59,7 +59,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
         )
         source = reference.source
         by = "reported by the authors" if source.by == "authors" else "measured by others"
-        note = f"{source.title}, {by}, {source.url}" + (f": {source.note}" if source.note else "")
+        note = f"{source.named}, {by}" + (f": {source.note}" if source.note else "")
         if note not in notes:
             notes.append(note)
         rows.append(

@@ -21,7 +21,7 @@ from harness.scoring.differences import (
 )
 from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
 from harness.scoring.intervals import Array, Interval, cluster_numbers, effective_samples, sampling_variance_of_mean
-from harness.scoring.published import PublishedScore
+from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at

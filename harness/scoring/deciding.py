@@ -100,10 +100,12 @@ def standing(comparisons: Sequence[PublishedComparison]) -> Standing:
     """How a run stands to what is published of its model and benchmark: compatible if it is with one of the scores.
 
     Scores whose stated settings are all ours count alone, where there are such: the others differ for known reasons.
-    Of these only the sharp ones count.
+    Of these pass@1 counts alone, where it is there: the other metrics are made of the same samples, and where nearly
+    every question is solved in k of them, pass@k tells hardly any two models apart. Of these only the sharp ones count.
     """
     decided = [one for one in comparisons if one.verdict != "cannot say" and one.detectable is not None]
     listed = [one for one in decided if not one.differing] or decided
+    listed = [one for one in listed if one.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"
     finest = min(one.detectable or 0.0 for one in listed)

@@ -154,6 +154,18 @@ def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
     assert differing == ["max_tokens", "prompt", "top_p"]  # what moves a score most comes first; a seed moves none
 
 
+def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", benchmarks=[("demo", 30, 64)], strength=0.5)
+    write_run(tmp_path / "again", benchmarks=[("demo", 30, 64)], strength=0.5, seed=2)
+    write_run(tmp_path / "other", benchmarks=[("demo", 30, 64)], strength=0.8)
+    reasoning_harness.export(first, "every-eval-ever", out=tmp_path / "theirs")
+    done = harness(tmp_path, "verify", "again", "--published", "theirs")
+    assert done.code == 0, done.err
+    assert "by reasoning-harness (64 samples a question): compatible" in done.out
+    assert " ± " in done.out
+    assert harness(tmp_path, "verify", "other", "--published", "theirs").code == 4
+
+
 def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "mine", benchmarks=[("demo", 30, 2)])
     (tmp_path / "empty").mkdir()

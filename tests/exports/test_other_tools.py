@@ -20,7 +20,7 @@ from harness.exports import choice
 from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
-from harness.scoring import score_file
+from harness.scoring import load_published, score_file
 from tests.exports.graded_runs import question, sample, varied, write_run
 
 
@@ -44,6 +44,23 @@ def test_inspects_log_comes_back_with_its_keys_and_texts(run: RunFolder, tmp_pat
         assert back[key].finish_reason == one.finish_reason
         if one.text is not None and "\ud800" not in one.text:
             assert back[key].text == one.text
+
+
+def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, tmp_path: Path) -> None:
+    harness.export(run, "every-eval-ever", out=tmp_path)
+    score = score_file.read(run.benchmark("own"))
+    assert score is not None
+    back = {one.metric: one for one in load_published(tmp_path)}
+    named = {"pass": score.pass_at, "maj": score.maj_at}
+    ours = {
+        "pass@1": score.accuracy,
+        **{f"{name}@{k}": v for name, at in named.items() for k, v in at.items() if k > 1},
+    }
+    assert len(ours) > 2
+    assert {metric: one.value for metric, one in back.items()} == ours
+    assert {(one.model, one.benchmark, one.n_questions) for one in back.values()} == {("org/model-7b", "own", 3)}
+    assert back["pass@1"].standard_error == score.sampling_error
+    assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
 
 def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path: Path) -> None:

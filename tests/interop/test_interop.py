@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.runs import RunFolder, grades, read_samples
-from harness.scoring import Score, score_file
+from harness.scoring import Score, load_published, score_file
 from tests.interop.conftest import Asking
 
 
@@ -78,6 +78,29 @@ def test_every_eval_evers_validator_accepts_the_records(run: RunFolder, tmp_path
     spoilt = Path(files[0])
     spoilt.write_text(spoilt.read_text().replace('"evaluation_run"', '"a guess"'))
     assert subprocess.run(words, capture_output=True, check=False, cwd=tmp_path).returncode != 0
+
+
+def test_a_record_of_every_eval_evers_own_is_read_as_published(
+    run: RunFolder, score: Score, tmp_path: Path, python: Path
+) -> None:
+    """Its converter makes one of lm-eval's results, here of those that we wrote in lm-eval's place."""
+    log = next(one.path for one in harness.export(run, "lm-eval", out=tmp_path).files if "results" in one.path.name)
+    words = [
+        python,
+        "-m",
+        "every_eval_ever",
+        "convert",
+        "lm_eval",
+        "--log_path",
+        log,
+        "--output_dir",
+        tmp_path / "data",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (found,) = load_published(tmp_path / "data")
+    assert (found.model, found.benchmark, found.metric) == ("org/model-7b", "math500", "pass@1")
+    assert (found.value, found.standard_error) == (score.accuracy, score.question_error)
 
 
 def test_the_hubs_reader_takes_the_results(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:

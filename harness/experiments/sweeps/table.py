@@ -283,7 +283,7 @@ def _reported(one: Result, metric: str, notes: _Notes) -> str:
     if nearest is None:
         return ABSENT
     source = nearest.published.source
-    return f"{100 * nearest.published.value:g}{notes.mark(f'{source.title}, {source.url}')}"
+    return f"{100 * nearest.published.value:g}{notes.mark(source.named)}"
 
 
 def _pass_at(one: Result, k: int) -> float | None:

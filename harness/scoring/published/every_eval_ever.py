@@ -1,0 +1,265 @@
+"""Records of Every Eval Ever (`eval.schema.json`, as of version 0.3.0) read as published scores.
+
+What a record says and a published score has no place for is left out; a result whose metric is not accuracy, pass@k or
+maj@k, or does not say whether it is a fraction or a percentage, is passed over. `num_samples` of a result counts all
+its samples, so divided by the questions it is the number of samples of each; where the two do not go together, that
+number is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from harness.benchmarks import catalogue
+from harness.benchmarks.card import Card
+from harness.core import codec
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
+from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+"""Longest record that is read; the longest lists in one are the ids of its questions."""
+
+MAX_RESULTS = 10_000
+"""Results of one record."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_T = TypeVar("_T")
+
+
+class _SourceMetadata(msgspec.Struct, frozen=True):
+    source_type: Literal["documentation", "evaluation_run"]
+    source_organization_name: str
+    evaluator_relationship: Literal["first_party", "third_party", "collaborative", "other"]
+    source_name: str | None = None
+    source_organization_url: str | None = None
+
+
+class _Library(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+
+
+class _Engine(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _ModelInfo(msgspec.Struct, frozen=True):
+    name: str
+    id: str
+    inference_engine: _Engine | None = None
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The record without its results, which are read one by one so that an objection says which one it is about."""
+
+    schema_version: str
+    evaluation_id: str
+    retrieved_timestamp: str
+    source_metadata: _SourceMetadata
+    eval_library: _Library
+    model_info: _ModelInfo
+    evaluation_results: list[msgspec.Raw]
+    evaluation_timestamp: str | None = None
+    detailed_evaluation_results: msgspec.Raw = msgspec.Raw()
+
+
+class _Data(msgspec.Struct, frozen=True):
+    dataset_name: str
+    hf_repo: str = ""
+    url: list[str] = []
+    samples_number: _Count | None = None
+    additional_details: dict[str, str] = {}
+
+
+class _Metric(msgspec.Struct, frozen=True):
+    lower_is_better: bool
+    metric_id: str | None = None
+    metric_name: str | None = None
+    metric_unit: str | None = None
+    metric_parameters: dict[str, str | int | float | bool | None] | None = None
+    max_score: int | float | str | None = None
+
+
+class _Error(msgspec.Struct, frozen=True):
+    value: Annotated[float, msgspec.Meta(ge=0)]
+
+
+class _Uncertainty(msgspec.Struct, frozen=True):
+    standard_error: _Error | None = None
+    num_samples: _Count | None = None
+
+
+class _Details(msgspec.Struct, frozen=True):
+    score: int | float
+    uncertainty: _Uncertainty | None = None
+
+
+class _Arguments(msgspec.Struct, frozen=True):
+    """The arguments that runs of ours have under the same name."""
+
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    max_tokens: int | None = None
+
+
+class _Generation(msgspec.Struct, frozen=True):
+    generation_args: _Arguments | None = None
+
+
+class _Result(msgspec.Struct, frozen=True):
+    evaluation_name: str
+    source_data: _Data
+    metric_config: _Metric
+    score_details: _Details
+    generation_config: _Generation | None = None
+
+
+def read(path: Path) -> list[PublishedScore]:
+    """The scores of the record in the file. Raises `UsageError` naming file and field."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read a record of Every Eval Ever from {path}: {error.strerror or error}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is longer than a record of Every Eval Ever may be: {MAX_FILE_BYTES:,} bytes")
+    record = _decoded(data, _Record, str(path))
+    if not record.schema_version.startswith("0."):
+        raise UsageError(
+            f"{path}: schema_version is {quoted(record.schema_version)}, expected 0.x of Every Eval Ever's schema"
+        )
+    if len(record.evaluation_results) > MAX_RESULTS:
+        raise UsageError(f"{path} holds more than {MAX_RESULTS:,} evaluation_results")
+    scores, passed_over = [], []
+    for number, raw in enumerate(record.evaluation_results):
+        where = f"{path}: evaluation_results[{number}]"
+        result = _decoded(bytes(raw), _Result, where)
+        metric, scale = _metric(result.metric_config), _scale(result.metric_config, where)
+        if metric is None or scale is None:
+            name = result.metric_config.metric_name or result.metric_config.metric_id or "a metric without a name"
+            passed_over.append(f"{visible(name, 40)}{' in no known unit' if metric else ''}")
+        else:
+            scores.append(_score(record, result, metric, scale, where))
+    if not scores:
+        found = ", ".join(list(dict.fromkeys(passed_over))[:10]) or "no result"
+        raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with, found {found}")
+    return scores
+
+
+def _decoded(data: bytes, of: type[_T], where: str) -> _T:
+    try:
+        return codec.decode(data, of)
+    except codec.DecodeError as error:
+        raise UsageError(f"{where} is no record of Every Eval Ever: {quoted(str(error))}") from error
+
+
+_ACCURACY = {"accuracy", "acc", "exactmatch", "em"}
+_DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
+
+
+def _metric(config: _Metric) -> str | None:
+    """In our spelling; None for one that runs of ours do not have."""
+    if config.lower_is_better:
+        return None
+    for name in (config.metric_id, config.metric_name):
+        spelled = re.sub(r"[\s_-]+", "", (name or "").casefold())
+        if spelled in _ACCURACY:
+            return "pass@1"
+        if found := _DRAWN.fullmatch(spelled):
+            drawn = found[2] if found[2] != "k" else str((config.metric_parameters or {}).get("k"))
+            if re.fullmatch("[1-9][0-9]{0,5}", drawn):
+                return f"{'pass' if found[1] == 'pass' else 'maj'}@{drawn}"
+    return None
+
+
+_SCALES = {
+    "proportion": 1,
+    "fraction": 1,
+    "percent": 100,
+    "percentage": 100,
+    "%": 100,
+    "1": 1,
+    "1.0": 1,
+    "100": 100,
+    "100.0": 100,
+}
+
+
+def _scale(config: _Metric, where: str) -> int | None:
+    """What stands for "all correct": 1 or 100, by the unit and by the greatest score, as far as they say."""
+    said = [_SCALES.get(str(value).casefold()) for value in (config.metric_unit, config.max_score)]
+    found = {scale for scale in said if scale is not None}
+    if len(found) > 1:
+        raise UsageError(
+            f"{where}.metric_config: metric_unit {quoted(repr(config.metric_unit))} does not go with max_score "
+            f"{quoted(repr(config.max_score))}; expected `proportion` with 1, or `percent` with 100"
+        )
+    return found.pop() if found else None
+
+
+def _score(record: _Record, result: _Result, metric: str, scale: int, where: str) -> PublishedScore:
+    details, data = result.score_details, result.source_data
+    if not 0 <= details.score <= scale:
+        raise UsageError(
+            f"{where}.score_details.score is {quoted(repr(details.score))}, expected a number from 0 to {scale}"
+        )
+    uncertainty = details.uncertainty or _Uncertainty()
+    card = _card(result.evaluation_name, data.dataset_name, data.hf_repo)
+    n_questions, n_samples = _questions(data, card, uncertainty.num_samples), uncertainty.num_samples
+    error = uncertainty.standard_error
+    computed = record.source_metadata.source_type == "evaluation_run"
+    return PublishedScore(
+        model=record.model_info.id,
+        benchmark=card.name if card else result.evaluation_name,
+        metric=metric,
+        value=details.score / scale,
+        n_questions=n_questions,
+        samples=n_samples // n_questions if n_samples and n_questions and not n_samples % n_questions else None,
+        unit=0.0 if computed else last_digit(details.score) / scale,
+        run_deviation=None,
+        standard_error=None if error is None else error.value / scale,
+        settings=_settings(result.generation_config),
+        source=_source(record, data),
+    )
+
+
+def _card(*names: str) -> Card | None:
+    """Of the benchmark: lm-eval, for one, puts the name of a filter behind that of its task. A part of a benchmark may
+    be taken for the whole here; its number of questions then tells them apart."""
+    return next((card for name in names if (card := catalogue.shipped(name, {})) is not None), None)
+
+
+def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | None:
+    """Only data of the hub have a field for their size, others have digits in their details; else it is the size of the
+    benchmark if the samples are so many, or so many times as many."""
+    said = data.additional_details.get("samples_number", "")
+    stated = data.samples_number or (int(said) if re.fullmatch("[1-9][0-9]{0,8}", said) else None)
+    known = card.questions if card else None
+    return stated or (known if known and n_samples and not n_samples % known else None)
+
+
+def _settings(generation: _Generation | None) -> Settings:
+    given = None if generation is None else generation.generation_args
+    return (
+        {}
+        if given is None
+        else {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    )
+
+
+def _source(record: _Record, data: _Data) -> Source:
+    about, engine = record.source_metadata, record.model_info.inference_engine
+    urls = [url for url in (about.source_organization_url, *data.url) if url and url.startswith("https://")]
+    return Source(
+        title=about.source_name or about.source_organization_name,
+        url=urls[0] if urls else "",
+        by="authors" if about.evaluator_relationship == "first_party" else "others",
+        engine=engine.name if engine else "",
+        note=f"evaluated by {record.eval_library.name} {record.eval_library.version}",
+    )

@@ -1,0 +1,94 @@
+"""Files of published scores of our own form: `results/published/*.yaml`, one file a source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+
+from harness.core import yaml_file
+from harness.core.errors import UsageError
+from harness.core.validation import first_problem
+from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
+
+MAX_FILE_BYTES = 1024 * 1024
+"""A published file is a short table; a larger one is not one."""
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class _Source(_Strict):
+    title: str
+    url: str = pydantic.Field(pattern=r"^https://")
+    by: Literal["authors", "others"]
+    engine: str = ""
+    note: str = ""
+
+
+class _Row(_Strict):
+    model: str
+    benchmark: str
+    metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
+    percent: int | float = pydantic.Field(ge=0, le=100)
+    samples: int | None = pydantic.Field(default=None, ge=1)
+    run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
+    mean_tokens: float | None = pydantic.Field(default=None, ge=0)
+    quoted: bool = False
+    note: str = ""
+    settings: Settings = {}
+
+
+class _File(_Strict):
+    schema_: Literal[1] = pydantic.Field(alias="schema")
+    source: _Source
+    settings: Settings = {}
+    questions: dict[str, int | None]
+    scores: list[_Row] | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _every_benchmark_has_its_size(self) -> _File:
+        for row in self.scores or ():
+            if row.benchmark not in self.questions:
+                raise ValueError(f"`questions` does not say how many questions {row.benchmark} has")
+        return self
+
+
+_ROW = re.compile(r"\s*- \{.*\}\s*$")
+
+
+def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
+    """The scores of the file. names: a row on a line of its own that holds none of them, in any case, is never parsed:
+    the files are long and a run has one model. Raises `UsageError` naming file and field."""
+
+    def wanted(line: str) -> bool:
+        return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)
+
+    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, wanted)
+    try:
+        file = _File.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise UsageError(f"{path}: {first_problem(error).sentence}") from error
+    source = Source(**file.source.model_dump())
+    return [
+        PublishedScore(
+            model=row.model,
+            benchmark=row.benchmark,
+            metric=row.metric,
+            value=row.percent / 100,
+            n_questions=file.questions[row.benchmark],
+            samples=row.samples,
+            unit=last_digit(row.percent) / 100,
+            run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
+            mean_tokens=row.mean_tokens,
+            quoted=row.quoted,
+            note=row.note,
+            settings={**file.settings, **row.settings},
+            source=source,
+        )
+        for row in file.scores or ()
+    ]
