@@ -30,7 +30,7 @@ SHOWN_QUESTIONS = 5
     metavar="POINTS",
     help="Exit with 4 if a run is found worse than the baseline, by so many points at least.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the decisions as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the decisions as a JSON list (docs/json.md).")
 def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, as_json: bool) -> None:
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 

@@ -58,7 +58,7 @@ _REAL = click.option(
     "--real", is_flag=True, help="Sample every repeat, with seeds of its own; takes the flags of `harness run`."
 )
 _JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print the results as JSON instead of sentences (docs/json.md)."
+    "--json", "as_json", is_flag=True, help="Print a JSON list, one result of each benchmark (docs/json.md)."
 )
 
 

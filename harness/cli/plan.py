@@ -16,7 +16,7 @@ from harness.core.inert import visible
 @click.option("--versus", type=click.IntRange(1), help="Samples a question in what this run is compared with.")
 @click.option("--price-in", type=click.FloatRange(0), help="USD per million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="USD per million completion tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan of each benchmark as JSON (docs/json.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one plan of each benchmark (docs/json.md).")
 def command(
     run: Path, detect: float, versus: int | None, price_in: float | None, price_out: float | None, as_json: bool
 ) -> None:

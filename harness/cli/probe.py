@@ -41,7 +41,7 @@ SHOWN_CHARS = 400
 @click.option("--checks", metavar="NAME[,NAME...]", help="Only these checks, or groups of them. Default: all.")
 @click.option("--quick", is_flag=True, help="Only the checks that take a few short requests.")
 @click.option("--seed", type=int, help="Of the probe's own draws, to repeat one. Default: a new one each time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON (docs/probe.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one report of each server (docs/json.md).")
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
@@ -103,7 +103,7 @@ def command(
     if not reports:
         raise HarnessError("none of the servers can be asked")
     if as_json:
-        click.echo(codec.pretty(reports if matrix else reports[0]).decode(), nl=False)
+        click.echo(codec.pretty(reports).decode(), nl=False)
     elif matrix:
         _matrix(reports)
     else:

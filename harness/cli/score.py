@@ -57,7 +57,9 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     type=click.Path(path_type=Path),
     help="Write the grades of FILE here, one JSON line a sample. Of several run folders: where they are joined.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON instead of a table.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the scores as a JSON list, one of each benchmark (docs/json.md)."
+)
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
@@ -131,6 +133,7 @@ def command(
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     _load_numpy()
+    from harness.core import codec
     from harness.scoring.pipeline import Grading
 
     defaults = Grading()
@@ -178,7 +181,7 @@ def command(
             judge, judged = _judge_file(of_file, judge_options, columns["out"])
             scores = judged.scores
     if as_json:
-        _print_json(scores)
+        click.echo(codec.pretty(scores).decode(), nl=False)
     else:
         _print_tables(source.name, scores, k)
     if also:
@@ -294,13 +297,6 @@ def _show_agreement(benchmark: str, found: Agreement, name: str, *, stderr: bool
     click.echo(f"{visible(benchmark)}: rules {ours:.1f} %, {name} {other:.1f} %", err=stderr)
     for line in (*matrix_lines(found, name), *disagreement_lines(found, name, "the rules' verdict counts")):
         click.echo(line, err=stderr)
-
-
-def _print_json(scores: list[Score]) -> None:
-    from harness.core import codec
-
-    found = scores[0] if len(scores) == 1 else {score.benchmark: score for score in scores}
-    click.echo(codec.pretty(found).decode(), nl=False)
 
 
 def _print_tables(label: str, scores: list[Score], ks: tuple[int, ...]) -> None:

@@ -34,7 +34,12 @@ ALL_COLUMNS = 1000
 
 @click.command("status", cls=Command)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON; with --watch a line at each look.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a JSON list, one of each run; with --watch one object a line at each look (docs/json.md).",
+)
 @click.option("--watch", is_flag=True, help="Go on until the run has ended.")
 def command(run: Path | None, as_json: bool, watch: bool) -> None:
     """What the run in the folder RUN is doing. Default: the runs of results/ that go on, else the latest one.
@@ -44,21 +49,22 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
     harness status results/qwq-32b --watch
     harness status results/qwq-32b --json
     """
+    from harness.core import codec
     from harness.runs.layout import RunFolder
 
     folders = [RunFolder.open(run)] if run is not None else _under_way(Path("results"))
     if watch:
         _watch(folders[0], as_json)
         return
-    for number, folder in enumerate(folders):
-        if number and not as_json:
+    found = [look(folder) for folder in folders]
+    if as_json:
+        click.echo(codec.pretty([_plain(status) for status in found]).decode(), nl=False)
+        return
+    for number, status in enumerate(found):
+        if number:
             click.echo()
-        status = look(folder)
-        if as_json:
-            _print_json(status)
-        else:
-            for line in lines(status):
-                click.echo(line)
+        for line in lines(status):
+            click.echo(line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +196,8 @@ def _ago(event: dict[str, Any]) -> str:
     return f", {duration(max(0.0, seconds))} ago"
 
 
-def _print_json(status: Status, *, on_one_line: bool = False) -> None:
-    from harness.core import codec
-
-    facts = {
+def _plain(status: Status) -> dict[str, Any]:
+    return {
         "run": str(status.folder.path),
         "shard": status.shard,
         "state": status.state,
@@ -201,14 +205,13 @@ def _print_json(status: Status, *, on_one_line: bool = False) -> None:
         "files": status.files,
         "scores": status.scores,
     }
-    text = codec.encode(facts) if on_one_line else codec.pretty(facts)
-    click.echo(text.decode().rstrip("\n"))
 
 
 # ---- for as long as it goes on
 
 
 def _watch(folder: RunFolder, as_json: bool) -> None:
+    from harness.core import codec
     from harness.experiments.showing.display import ProgressDisplay
 
     display = ProgressDisplay()
@@ -217,7 +220,7 @@ def _watch(folder: RunFolder, as_json: bool) -> None:
         while True:
             status = look(folder)
             if as_json:
-                _print_json(status, on_one_line=True)
+                click.echo(codec.encode(_plain(status)).decode())
             elif status.progress is not None:
                 display(status.progress)
             if status.state == "ended":

@@ -28,7 +28,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
     help="Compare with the scores of this file (YAML, or JSON of Every Eval Ever), or of those in this folder, and not "
     "with those that are shipped.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the comparisons as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one of each benchmark (docs/json.md).")
 def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
     """Say whether the scores of RUN agree with those published of its model, and which settings differ.
 

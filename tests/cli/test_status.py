@@ -86,7 +86,7 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
         assert shown.out.startswith(f"{tmp_path / 'results' / 'run'}: running\n")
         assert "0/12   0%  4 in flight" in shown.out
         assert f"tokens    {4 * SAID} ·" in shown.out
-        found = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
+        (found,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
         assert (found["state"], found["progress"]["arrived"], found["files"]) == ("running", 4 * SAID, None)
         assert "oldest" in harness(tmp_path, "ctl", "results/run", "status").out
         (tmp_path / "results" / "run" / "log.jsonl").read_text("utf-8").index("session_started")
@@ -100,7 +100,7 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
     ended = harness(tmp_path, "status", "results/run").out
     assert "results/run: ended\nsums  12/12 samples (100%)\n" in ended
     assert "it ended " in ended
-    found = json.loads(harness(tmp_path, "status", "--json").out)
+    (found,) = json.loads(harness(tmp_path, "status", "--json").out)
     assert (found["state"], found["progress"], found["files"]["benchmarks"]) == (
         "ended", None, [{"name": "sums", "done": 12, "total": 12}],
     )  # fmt: skip
@@ -127,7 +127,7 @@ def test_a_shard_says_which_part_it_is(tmp_path: Path) -> None:
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
     assert "part · shard 2/8: ended\n" in harness(tmp_path, "status", "results/part").out
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
-    told = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out) for one in ("part", "whole")]
+    told = [json.loads(harness(tmp_path, "status", f"results/{one}", "--json").out)[0] for one in ("part", "whole")]
     assert [one["shard"] for one in told] == ["2/8", None]
 
 

@@ -99,7 +99,7 @@ def test_the_command_and_python_have_a_file_judged_alike(file: Path) -> None:
         judge = harness.Judge(model="judge", base_url=server.base_url)  # type: ignore[arg-type]
         scores = harness.score(file, judge=judge, response_key="gen", answer_key="answer", out=file.with_name("graded"))
         assert (n_asked, len(asked_of(server))) == (2, 2)  # what the command was told, Python needs not ask
-    assert codec.decode(told.stdout.encode(), Score) == scores[0]
+    assert codec.decode(told.stdout.encode(), list[Score]) == [scores[0]]
     assert (scores[0].accuracy, scores[0].n_undecided) == (0.5, 0)
     assert [report.n_decided for report in scores.judge] == [2]
     assert "2 distinct answers; 2 samples decided by the judge" in told.stderr

@@ -74,7 +74,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     assert "unsafe-inline" not in page
     assert ill.code == 4
     assert "probe:" not in ill.err
-    outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)["findings"]}
+    outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)[0]["findings"]}
     assert outcomes == {"streaming": "sound", "context": "spoils", "too long a prompt": "spoils"}
     assert both.code == 4
     (row,) = [line for line in both.out.splitlines() if line.strip().startswith("context")]

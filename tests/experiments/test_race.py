@@ -58,7 +58,7 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
     assert list(raced.standings["tuned"].interval) == told["standings"]["tuned"]["interval"]
     assert dict(raced.n_rounds) == told["samples"]
     scored = harness(tmp_path, "score", "out/tuned", "--json")
-    assert json.loads(scored.out)["n_missing"] == 0
+    assert json.loads(scored.out)[0]["n_missing"] == 0
 
 
 @pytest.mark.usefixtures("questions")

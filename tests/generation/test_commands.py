@@ -114,7 +114,7 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert "a plan of 12 samples a question of sums: a pilot is for a run that has not begun" in late.err
         assert "Leave out --pilot" in late.err
     assert keys_on_disk(tmp_path) == expected_keys(10, 12)
-    score = json.loads(harness("score", "run", "--json").out)
+    (score,) = json.loads(harness("score", "run", "--json").out)
     assert float(stated[2]) == pytest.approx(100 * score["sampling_error"], rel=0.6)
 
 
@@ -136,7 +136,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         assert not [r for r in server.requests[n_asked:] if r.method == "POST"]
         refused = harness(*words, "--target-error", "0.04", "--temperature", "0.1")
         assert (refused.code, "temperature" in refused.err) == (3, True)
-    score = json.loads(harness("score", "run", "--json").out)
+    (score,) = json.loads(harness("score", "run", "--json").out)
     low, high = score["sampling_interval"]
     assert (high - low) / 2 <= 1.96 * 0.04
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
@@ -393,6 +393,6 @@ def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path
         if (event := json.loads(line))["event"] == "session_ended"
     )
     assert 0 <= ended["lag_s"]["p50"] <= ended["lag_s"]["p99"]
-    score = json.loads(harness("score", "run", "--json").out)
+    (score,) = json.loads(harness("score", "run", "--json").out)
     assert score["speed"]["n_samples"] == 16
     assert score["speed"]["lag"] == sorted(lags)[7]

@@ -90,6 +90,7 @@ def test_code_is_never_run(tmp_path: Path, shape: str) -> None:
         "answer is " * 50_000, "A: " * 50_000, "**" * 50_000, "(" * 200_000, "1," * 200_000, "#### " * 50_000,
         "﷽" * 100_000, "box" * 100_000,
     ],
+    ids=lambda text: repr(text[:20]),  # pytest hands the name to child processes, and the system bounds its length
 )  # fmt: skip
 def test_long_text_is_judged(text: str) -> None:
     (graded,) = decide(["5"], [text])

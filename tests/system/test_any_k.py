@@ -82,7 +82,7 @@ def test_a_score_of_a_file_takes_any_k(tmp_path: Path) -> None:
     words = ("score", "outputs.jsonl", "--response-key", "gen", "--answer-key", "answer", "--id-key", "id")
     done = harness(tmp_path, *words, "--k", "3", "--json")
     assert done.code == 0, done.err
-    score = json.loads(done.out)
+    (score,) = json.loads(done.out)
     assert score["pass_at"]["3"] == pytest.approx(sum(chen(5, c, 3) for c in (1, 2, 3, 4)) / 4)
     shown = harness(tmp_path, *words, "--k", "3")
     assert "Over k samples" in shown.out

@@ -51,7 +51,7 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
 
     scored = harness(tmp_path, "score", "run", "--json")
     assert scored.code == 0, scored.err
-    score = json.loads(scored.out)
+    (score,) = json.loads(scored.out)
     assert score == json.loads((tmp_path / "run" / "demo" / "scores.json").read_bytes())
     assert (score["n_questions"], score["n_samples"], score["n_missing"]) == (12, 24, 0)
     assert 0 < score["accuracy"] < 1
@@ -206,7 +206,7 @@ def test_a_real_set_runs_by_its_file(tmp_path: Path, embedded_server: RunningSer
     assert all(q["messages"][-1]["content"].count(r"\boxed{}") == 1 for q in questions)
     scored = harness(tmp_path, "score", "aime", "--json")
     assert scored.code == 0, scored.err
-    assert json.loads(scored.out)["n_samples"] == 6
+    assert json.loads(scored.out)[0]["n_samples"] == 6
 
 
 def test_completions_prompts_work_too(tmp_path: Path, embedded_server: RunningServer) -> None:

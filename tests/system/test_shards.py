@@ -96,7 +96,7 @@ def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any]
     scored = command(tmp_path, "score", "one", "two", "--out", "joined", "--workers", "1", "--json")
     assert scored.code == 0, scored.err
     assert f"sums: {n_one + n_two} samples, {n_two} of them new" in scored.err
-    assert json.loads(scored.out)["n_samples"] == N * 4
+    assert json.loads(scored.out)[0]["n_samples"] == N * 4
     refused = command(tmp_path, "score", "one", "two")
     assert refused.code == 2
     assert "--out: several run folders are joined before they are scored" in refused.err
