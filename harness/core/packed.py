@@ -6,6 +6,7 @@ Beyond tens of MB the blocks stand in a file without a name (`harness.core.spill
 from __future__ import annotations
 
 import zlib
+from abc import abstractmethod
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,28 +27,25 @@ OPEN_BLOCKS = 64
 """Blocks that stay unpacked: who asks in about the order of the sequence finds them so."""
 
 
-class Packed(Sequence[R], Generic[R]):
-    """Records of one type of msgspec's, in order. Equal to any sequence of equal records."""
+class Blocks(Sequence[R], Generic[R]):
+    """Records of one type of msgspec's, in order, of which only the last few blocks that were looked at stay open.
 
-    def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
+    Equal to any sequence of equal records.
+    """
+
+    def __init__(self, type: type[R], *, open_blocks: int | None = None) -> None:
         self._type = type
         self._open_blocks = open_blocks or OPEN_BLOCKS
-        self._blocks = Spilled()
         self._ends = array("Q", [0])  # of each block, after the first place
         self._opened: OrderedDict[int, list[bytes]] = OrderedDict()  # the blocks that were looked at last
         self._plain: list[R] = []  # what stands behind the blocks
-        for record in records:
-            self.append(record)
 
-    def append(self, record: R) -> None:
-        """One more, at the end."""
-        self._plain.append(record)
-        if len(self._plain) >= (BLOCK_RECORDS if len(self._ends) > 1 else PLAIN_RECORDS + BLOCK_RECORDS):
-            for begin in range(0, len(self._plain) - BLOCK_RECORDS + 1, BLOCK_RECORDS):
-                lines = map(codec.encode, self._plain[begin : begin + BLOCK_RECORDS])
-                self._blocks.append(zlib.compress(b"\n".join(lines), 1))
-                self._ends.append(len(self._blocks))
-            del self._plain[: begin + BLOCK_RECORDS]
+    @abstractmethod
+    def _lines(self, block: int) -> list[bytes]:
+        """The encoded records of a block."""
+
+    def _record(self, _at: int, line: bytes, /) -> R:
+        return codec.decode(line, self._type)
 
     def __len__(self) -> int:
         return self._n_blocks * BLOCK_RECORDS + len(self._plain)
@@ -55,10 +53,6 @@ class Packed(Sequence[R], Generic[R]):
     @property
     def _n_blocks(self) -> int:
         return len(self._ends) - 1
-
-    def _lines(self, block: int) -> list[bytes]:
-        begin, end = self._ends[block], self._ends[block + 1]
-        return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")
 
     @overload
     def __getitem__(self, at: int) -> R: ...
@@ -80,12 +74,12 @@ class Packed(Sequence[R], Generic[R]):
             lines = self._opened[block] = self._lines(block)
             if len(self._opened) > self._open_blocks:
                 self._opened.popitem(last=False)
-        return codec.decode(lines[place], self._type)
+        return self._record(at, lines[place])
 
     def __iter__(self) -> Iterator[R]:
         for block in range(self._n_blocks):
-            for line in self._lines(block):
-                yield codec.decode(line, self._type)
+            for at, line in enumerate(self._lines(block), block * BLOCK_RECORDS):
+                yield self._record(at, line)
         yield from self._plain
 
     def __eq__(self, other: Any) -> bool:
@@ -94,6 +88,30 @@ class Packed(Sequence[R], Generic[R]):
         return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Packed(Blocks[R]):
+    """Blocks that are compressed."""
+
+    def __init__(self, type: type[R], records: Iterable[R] = (), *, open_blocks: int | None = None) -> None:
+        super().__init__(type, open_blocks=open_blocks)
+        self._blocks = Spilled()
+        for record in records:
+            self.append(record)
+
+    def append(self, record: R) -> None:
+        """One more, at the end."""
+        self._plain.append(record)
+        if len(self._plain) >= (BLOCK_RECORDS if len(self._ends) > 1 else PLAIN_RECORDS + BLOCK_RECORDS):
+            for begin in range(0, len(self._plain) - BLOCK_RECORDS + 1, BLOCK_RECORDS):
+                lines = map(codec.encode, self._plain[begin : begin + BLOCK_RECORDS])
+                self._blocks.append(zlib.compress(b"\n".join(lines), 1))
+                self._ends.append(len(self._blocks))
+            del self._plain[: begin + BLOCK_RECORDS]
+
+    def _lines(self, block: int) -> list[bytes]:
+        begin, end = self._ends[block], self._ends[block + 1]
+        return zlib.decompress(self._blocks.read(begin, end - begin)).split(b"\n")
 
 
 class Picked(Sequence[R], Generic[R]):

@@ -15,20 +15,19 @@ class Asked(Mapping[tuple[str, str], Question]):
     """By (benchmark, question_id)."""
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
-        chosen = list(sets)
-        self._sets = {one.name: one.questions for one in chosen}
-        self._places = {one.name: one.places for one in chosen}
+        self._sets = {one.name: one for one in sets}
 
     def __getitem__(self, key: tuple[str, str]) -> Question:
         name, question_id = key
-        for place in self._places[name].candidates(question_id):
-            question = self._sets[name][place]
+        chosen = self._sets[name]
+        for place in chosen.places.candidates(question_id):
+            question = chosen.questions[place]
             if question.question_id == question_id:
                 return question
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((name, question.question_id) for name, asked in self._sets.items() for question in asked)
+        return ((name, question.question_id) for name, chosen in self._sets.items() for question in chosen.questions)
 
     def __len__(self) -> int:
-        return sum(map(len, self._sets.values()))
+        return sum(len(chosen.questions) for chosen in self._sets.values())

@@ -46,8 +46,8 @@ class Entry(NamedTuple):
         return cls(offset, len(line), crc, zlib.crc32(head))
 
 
-def read_entries(folder: BenchmarkFolder) -> Iterator[Entry]:
-    """The entries in the index; none when it is missing, unreadable, or of another version."""
+def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
+    """The fields of each `Entry` in the index; none when it is missing, unreadable, or of another version."""
     try:
         with open_for_reading(folder.index) as file:
             data = file.read()
@@ -56,7 +56,7 @@ def read_entries(folder: BenchmarkFolder) -> Iterator[Entry]:
     if not data.startswith(_HEADER):
         return iter(())
     whole = (len(data) - len(_HEADER)) // _ENTRY.size * _ENTRY.size
-    return map(Entry._make, _ENTRY.iter_unpack(memoryview(data)[len(_HEADER) : len(_HEADER) + whole]))
+    return _ENTRY.iter_unpack(memoryview(data)[len(_HEADER) : len(_HEADER) + whole])
 
 
 def count_entries(folder: BenchmarkFolder) -> int:

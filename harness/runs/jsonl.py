@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import weakref
+from array import array
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
-from harness.core import codec
+from harness.core import codec, packed
 from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
+from harness.core.packed import Blocks
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.safe_open import make_folder, open_for_reading, refuse_link
 
@@ -39,16 +46,61 @@ def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
     Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
     """
     for number, plain in _lines(path, remedy):
+        yield _decoded(plain, type, path, number, remedy)
+
+
+class Filed(Blocks[T]):
+    """The lines of a file as `write_lines` wrote them, each read and decoded when it is looked at.
+
+    sha256: of the file. The file stays open as long as this object; one that is changed in its place raises
+    `StoreError`, as a damaged line does. Raises `OSError` for a file that cannot be read.
+    """
+
+    def __init__(self, path: Path, type: type[T], remedy: str) -> None:
+        super().__init__(type)
+        self._path, self._remedy = path, remedy
+        self._file = open_for_reading(path)
+        weakref.finalize(self, self._file.close)
+        self._checksums = array("I")  # of each block
+        self._n = 0
+        hashed = sha256()
+        while lines := list(islice(self._file, packed.BLOCK_RECORDS)):
+            data = b"".join(lines)
+            hashed.update(data)
+            self._checksums.append(crc32(data))
+            self._ends.append(self._ends[-1] + len(data))
+            self._n += len(lines)
+        self.sha256 = hashed.hexdigest()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def _lines(self, block: int) -> list[bytes]:
+        begin, end = self._ends[block], self._ends[block + 1]
         try:
-            record = codec.decode(plain, type)
-        except codec.DecodeError as error:
-            raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
-        if getattr(record, "schema", 0) > SCHEMA_VERSION:
-            raise StoreError(
-                f"{path}, line {number} has schema {record.schema}; "  # type: ignore[attr-defined]
-                f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
-            )
-        yield record
+            data = os.pread(self._file.fileno(), end - begin, begin)
+        except OSError as error:
+            raise StoreError(f"cannot read {self._path}: {error.strerror or error}. {self._remedy}") from error
+        if crc32(data) != self._checksums[block]:
+            raise StoreError(f"{self._path} was changed while it was in use. {self._remedy}")
+        return data.removesuffix(b"\n").split(b"\n")
+
+    def _record(self, at: int, line: bytes, /) -> T:
+        return _decoded(line, self._type, self._path, at + 1, self._remedy)
+
+
+def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
+    """The record of line `number`. Raises `StoreError`."""
+    try:
+        record = codec.decode(plain, type)
+    except codec.DecodeError as error:
+        raise StoreError(f"{path}, line {number} is damaged: {quoted(str(error))}. {remedy}") from error
+    if getattr(record, "schema", 0) > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}, line {number} has schema {record.schema}; "  # type: ignore[attr-defined]
+            f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
+        )
+    return record
 
 
 def _lines(path: Path, remedy: str) -> Iterator[tuple[int, bytes]]:

@@ -22,13 +22,13 @@ class KeySet(Set[Key]):
         self._n = 0
         self.update(keys)
 
-    def add(self, key: Key) -> bool:
+    def add(self, key: tuple[str, int]) -> bool:
         """Add `key`; False if it was there."""
         question_id, index = key
         if not 0 <= index < _BITS:
             if key in self._far:
                 return False
-            self._far.add(key)
+            self._far.add(Key(question_id, index))
         else:
             bits = self._bits.get(question_id, 0)
             bit = 1 << index

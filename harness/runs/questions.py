@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, zip_longest
@@ -10,24 +9,21 @@ from itertools import chain, zip_longest
 import msgspec
 
 from harness.benchmarks.made import Kept, Made
-from harness.core import codec
+from harness.core import codec, packed
 from harness.core.checksums import digest_of_each
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
 from harness.core.packed import Packed
 from harness.core.records import Question
-from harness.runs.jsonl import iterate_lines, line, write_lines
+from harness.runs.jsonl import Filed, iterate_lines, line, write_lines
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.manifest import BenchmarkRecord
-from harness.runs.safe_open import open_for_reading
 
 DIGEST = "questions_digest"
 """The setting of a benchmark's record that holds `digest_of` its file."""
 
 MADE = "questions_made"
 """The setting that holds the note `harness.benchmarks.made.Made`, where the file holds one selection in order."""
-
-_READ_BYTES = 1 << 20
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
@@ -103,12 +99,13 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and where the file is not the one that
     the run wrote; a record of an older version does not say, and then only a planned question that is missing shows it.
     """
-    stored = read(folder)
+    noted = _as_made(folder, _note(record.settings))
+    stored = read(folder) if noted is None else noted
     chosen = record.plan.question_ids
     places = {} if chosen is None else {question.question_id: place for place, question in enumerate(stored)}
     lost = [question_id for question_id in chosen or () if question_id not in places]
     known = record.settings.get(DIGEST)
-    same = known is None or _as_made(folder, _note(record.settings)) or known == digest_of(stored)
+    same = known is None or noted is not None or known == digest_of(stored)
     if lost or not same:
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
@@ -121,7 +118,9 @@ def kept(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> Kept 
     Raises `StoreError` as `read` does.
     """
     made = _note(record.settings)
-    return Kept(made, read(folder)) if made is not None and made.recipe == recipe and _as_made(folder, made) else None
+    if made is None or made.recipe != recipe or (questions := _as_made(folder, made)) is None:
+        return None
+    return Kept(made, questions)
 
 
 def to_note(
@@ -156,15 +155,17 @@ def _note(settings: Mapping[str, object]) -> Made | None:
         return None
 
 
-def _as_made(folder: BenchmarkFolder, made: Made | None) -> bool:
-    """Whether the file is, to the byte, the one that was noted."""
+def _as_made(folder: BenchmarkFolder, made: Made | None) -> Sequence[Question] | None:
+    """The questions of the file, where it is, to the byte, the one that was noted; many are read when looked at."""
     if made is None:
-        return False
-    hashed = sha256()
-    with contextlib.suppress(OSError), open_for_reading(folder.questions) as file:
-        while data := file.read(_READ_BYTES):
-            hashed.update(data)
-    return hashed.hexdigest() == made.file
+        return None
+    try:
+        filed = Filed(folder.questions, Question, _REMEDY)
+    except OSError:
+        return None
+    if filed.sha256 != made.file:
+        return None
+    return filed if len(filed) > packed.PLAIN_RECORDS else Packed(Question, filed)
 
 
 def digest_of(questions: Iterable[Question]) -> str:

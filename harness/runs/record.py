@@ -21,7 +21,7 @@ import orjson
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.records import SCHEMA_VERSION, Key, Sample
+from harness.core.records import SCHEMA_VERSION, Sample
 
 TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}\n?\Z')
 TAIL_BYTES = len(b',"crc":"89abcdef"}\n')
@@ -106,21 +106,21 @@ def checksum(line: bytes) -> int:
     return stated
 
 
-def head_key(head: bytes, benchmark: str) -> Key | None:
-    """The key in a line's first bytes, None when they hold none of `benchmark`."""
+def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:
+    """The question id and the index in a line's first bytes, None when they hold none of `benchmark`."""
     match = _HEAD.match(head)
-    if match is None or _text(match[1]) != benchmark:
+    if match is None:
         return None
-    question_id = _text(match[2])
-    return None if question_id is None else Key(question_id, int(match[3]))
-
-
-@functools.lru_cache(maxsize=4096)  # a run's few names come again in every record
-def _text(quoted: bytes) -> str | None:
+    name, question_id, index = match.groups()
     try:
-        return codec.decode(quoted, str)
+        return (codec.decode(question_id, str), int(index)) if _name(name) == benchmark else None
     except codec.DecodeError:
         return None
+
+
+@functools.lru_cache(maxsize=64)  # a run's few names come again in every record
+def _name(quoted: bytes) -> str:
+    return codec.decode(quoted, str)
 
 
 class _Versioned(msgspec.Struct):

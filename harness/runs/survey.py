@@ -159,47 +159,38 @@ def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> Entry:
     sample = parse(line, folder, result.report)
     if sample is None:
         return Entry(line.offset, line.length, 0, 0)
-    _count(sample.key, result)
+    result.report.n_duplicates += not result.keys.add(sample.key)
     assert line.data is not None
     if _plain(line)[0] is not line.data:
         return Entry(line.offset, line.length, 0, 0)
     return Entry.of(line.offset, line.data + b"\n", record.checksum(line.data), folder.name)
 
 
-def _count(key: Key, result: Survey) -> None:
-    if not result.keys.add(key):
-        result.report.n_duplicates += 1
-
-
 def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
     """Take what the index lists, up to the first entry that the data does not bear out."""
-    descriptor = file.fileno()
+    descriptor, name, report, keys = file.fileno(), folder.name, result.report, result.keys
     size = os.fstat(descriptor).st_size
     _advise(descriptor, "POSIX_FADV_RANDOM")
     head, window = os.pread(descriptor, HEAD_BYTES, 0), _Window(descriptor)
-    for entry in read_entries(folder):
-        after = entry.offset + entry.length
-        if entry.offset != result.end or entry.length < (record.TAIL_BYTES if entry.crc else 1) or after > size:
+    for offset, length, crc, head_crc in read_entries(folder):
+        after = offset + length
+        if offset != result.end or length < (record.TAIL_BYTES if crc else 1) or after > size:
             return
-        if entry.crc == 0:
-            line = next(lines(file, entry.offset, result.n_listed + 1))
-            if not line.complete or line.length != entry.length:
+        if crc == 0:
+            line = next(lines(file, offset, result.n_listed + 1))
+            if not line.complete or line.length != length:
                 return
             _take(line, folder, result)
             head = os.pread(descriptor, HEAD_BYTES, after)
         else:
             # One read for this record's tail and the next one's head.
-            seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, entry.length)
-            key = record.head_key(head, folder.name)
-            proved = (
-                key is not None
-                and seam.startswith(b',"crc":"%08x"}\n' % entry.crc)
-                and zlib.crc32(head[: entry.length]) == entry.head_crc
-            )
+            seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
+            key = record.head_key(head, name)
+            proved = seam.startswith(b',"crc":"%08x"}\n' % crc) and zlib.crc32(head[:length]) == head_crc
             if key is None or not proved:
                 return
-            _count(key, result)
-            result.report.n_records += 1
+            report.n_duplicates += not keys.add(key)
+            report.n_records += 1
             head = seam[record.TAIL_BYTES :]
         result.end = after
         result.n_listed += 1

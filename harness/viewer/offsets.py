@@ -17,7 +17,7 @@ import msgspec
 from harness.core.errors import StoreError
 from harness.core.records import Key, Sample
 from harness.runs import record
-from harness.runs.index import HEAD_BYTES, Entry, read_entries
+from harness.runs.index import HEAD_BYTES, read_entries
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.safe_open import open_for_reading
 from harness.runs.survey import JournalReport, Line, lines, parse
@@ -138,21 +138,21 @@ class SampleOffsets:
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         head = os.pread(descriptor, HEAD_BYTES, 0)
-        for number, entry in enumerate(entries):
+        for number, (offset, length, crc, _) in enumerate(entries):
             if number % AHEAD == 0:
                 _announce(descriptor, entries[number : number + AHEAD])
-            after = entry.offset + entry.length
-            if entry.offset != self._end or entry.crc == 0 or entry.length < record.TAIL_BYTES or after > size:
+            after = offset + length
+            if offset != self._end or crc == 0 or length < record.TAIL_BYTES or after > size:
                 return
-            begin = max(entry.offset, after - TAIL_BYTES)
+            begin = max(offset, after - TAIL_BYTES)
             seam = os.pread(descriptor, after - begin + HEAD_BYTES, begin)
             tail, next_head = seam[: after - begin], seam[after - begin :]
             key = record.head_key(head, self._folder.name)
-            if key is None or not tail.endswith(b',"crc":"%08x"}\n' % entry.crc):
+            if key is None or not tail.endswith(b',"crc":"%08x"}\n' % crc):
                 return
             self._n_lines = number + 1
             self._end = after
-            self._add(key, self._n_lines, entry.offset, entry.length, tail)
+            self._add(key, self._n_lines, offset, length, tail)
             head = next_head
 
     def _take(self, line: Line, report: JournalReport) -> None:
@@ -165,16 +165,15 @@ class SampleOffsets:
         if key is not None:
             self._add(key, line.number, line.offset, line.length, line.data[-TAIL_BYTES:])
 
-    def _add(self, key: Key, number: int, offset: int, length: int, tail: bytes) -> None:
-        samples = self._by_question.setdefault(key.question_id, {})
-        if key.sample_index in samples:
+    def _add(self, key: tuple[str, int], number: int, offset: int, length: int, tail: bytes) -> None:
+        question_id, index = key
+        samples = self._by_question.setdefault(question_id, {})
+        if index in samples:
             return
         # No string of the record can hold these bytes: inside a string every quotation mark is escaped.
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
-        samples[key.sample_index] = Place(
-            number, offset, length, ended is not None and ended["reason"] == b"length", tokens
-        )
+        samples[index] = Place(number, offset, length, ended is not None and ended["reason"] == b"length", tokens)
         self.n_samples += 1
 
     def _forget(self) -> None:
@@ -183,9 +182,9 @@ class SampleOffsets:
         self._inode = None
 
 
-def _announce(descriptor: int, entries: Iterable[Entry]) -> None:
+def _announce(descriptor: int, entries: Iterable[tuple[int, int, int, int]]) -> None:
     """Have the kernel fetch the ends of these records together: a cold disk serves them ten times as fast."""
     if hasattr(os, "posix_fadvise"):
-        for entry in entries:
-            begin = max(entry.offset, entry.offset + entry.length - TAIL_BYTES)
+        for offset, length, _, _ in entries:
+            begin = max(offset, offset + length - TAIL_BYTES)
             os.posix_fadvise(descriptor, begin, TAIL_BYTES + HEAD_BYTES, os.POSIX_FADV_WILLNEED)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.records import Key
 from harness.experiments.options import RunOptions
@@ -20,6 +21,13 @@ from harness.scoring.pipeline import Grading, score_run
 from tests.faults.server import FaultServer, completion, models
 
 ROWS = [{"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "level": i % 2} for i in range(6)]
+
+
+@pytest.fixture(autouse=True, params=["held", "read when looked at"])
+def _kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "held":
+        monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
+        monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
 
 
 def data(folder: Path, rows: list[dict[str, Any]]) -> Path:
@@ -154,3 +162,28 @@ def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path:
         name: settings[name] for name in (questions.DIGEST, questions.MADE)
     }
     assert questions.still_noted(settings, None) == {}
+
+
+def test_a_question_that_is_changed_under_a_run_is_not_asked_and_stays_owed(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
+    monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
+    path = run.benchmark("sums").questions
+    whole = path.read_bytes()
+
+    def reply(request: Any) -> Any:
+        if request.method != "POST":
+            return [models("m")]
+        path.write_bytes(whole.replace(b"What is", b"What was"))
+        return completion(r"\boxed{1}")
+
+    with FaultServer(reply) as server:
+        given = options(tmp_path, base_url=(server.base_url,), fingerprint=False, samples=2, concurrency=1)
+        with prepare(given) as prepared:
+            outcome = sample(prepared).outcome
+    (cause,) = outcome.causes
+    assert "questions.jsonl was changed while it was in use" in str(cause.example)
+    assert 0 < outcome.n_owed < 6
+    path.write_bytes(whole)
+    assert asked_by(tmp_path, samples=2) == outcome.n_owed
