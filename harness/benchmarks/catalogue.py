@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from harness.benchmarks import card
+from harness.benchmarks import card, eval_yaml
 from harness.benchmarks.card import Card
 from harness.benchmarks.sources import gym
 from harness.core import about, yaml_file
@@ -25,12 +25,18 @@ CARD = "card"
 
 
 def load(name_or_path: str) -> Card:
-    """The card of a name, an alias, `gym:TASK`, or a path to a YAML file. Raises `UsageError` with the near names."""
+    """The card of a name, an alias, `gym:TASK`, a path to a YAML file, or a data set of the hub with an `eval.yaml`:
+    `hf://datasets/OWNER/NAME`, `#TASK` behind it where it has several. Raises `UsageError` with the near names."""
+    if name_or_path.startswith("hf://"):
+        return eval_yaml.of_hub(name_or_path)
     if name_or_path.startswith(gym.PREFIX):
         return gym.card_of(name_or_path.removeprefix(gym.PREFIX))
-    path = Path(name_or_path)
+    path, task = Path(name_or_path), ""
+    if "#" in path.name and not path.exists():
+        before, _, task = name_or_path.rpartition("#")
+        path = Path(before)
     if path.suffix in (".yaml", ".yml"):
-        return load_file(path)
+        return load_file(path, task)
     wanted = _folded(name_or_path)
     for file in _card_files():
         if _folded(file.stem) == wanted:
@@ -57,9 +63,13 @@ def knows(name: str) -> bool:
     )
 
 
-def load_file(path: Path) -> Card:
-    """The card in a YAML file. Raises `UsageError` with the file and the field."""
+def load_file(path: Path, task: str = "") -> Card:
+    """The card in a YAML file, of an `eval.yaml` that of this task. Raises `UsageError` with the file and the field."""
     value = yaml_file.read_mapping(path, "a card")
+    if eval_yaml.is_one(value):
+        return eval_yaml.of_file(value, path, task)
+    if task:
+        raise UsageError(f"{path} is a card and has no tasks: leave out #{visible(task, 60)}")
     value.setdefault("name", path.stem)
     found = card.from_mapping(value, where=str(path), folder=path.resolve().parent)
     found._file = None if path.resolve().parent == shipped_folder().resolve() else path.resolve()

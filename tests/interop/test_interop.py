@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.benchmarks import catalogue, questions
 from harness.runs import RunFolder, grades, read_samples
 from harness.scoring import Score, load_published, score_file
+from tests.benchmarks.test_benchmarks_eval_yaml import CHOICE, COLUMNS, IN_COLUMNS, LISTED, MATHS, SUMS, lines, text
 from tests.interop.conftest import Asking
 
 
@@ -135,3 +137,35 @@ import duckdb, pandas
 print(n, right, int(pandas.read_parquet(PATH)["correct"].sum()))
 """
     assert ask(program, str(path)).split() == ["20", str(len(right(run))), str(len(right(run)))]
+
+
+def test_inspect_makes_the_same_questions_of_an_eval_yaml(tmp_path: Path, ask: Asking) -> None:
+    tasks = {"listed": (CHOICE, LISTED), "columns": (COLUMNS, IN_COLUMNS), "sums": ({**MATHS, "id": "sums"}, SUMS)}
+    for name, (_, rows) in tasks.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "test.jsonl").write_bytes(lines(rows))
+    path = tmp_path / "eval.yaml"
+    path.write_bytes(text(*({**task, "config": name} for name, (task, _) in tasks.items())))
+    program = """
+import json, pathlib, yaml
+from inspect_ai._eval.task.hf import HFTask, _record_to_sample_hf
+found = {}
+for said in yaml.safe_load(open(PATH))["tasks"]:
+    task = HFTask.model_validate(said)
+    rows = map(json.loads, open(pathlib.Path(PATH).parent / task.config / "test.jsonl"))
+    samples = [_record_to_sample_hf(row, task.field_spec) for row in rows]
+    found[task.id] = [[one.input, one.target, one.choices] for one in samples]
+print(json.dumps(found))
+"""
+    theirs = json.loads(ask(program, str(path)))
+    for name, samples in theirs.items():
+        ours = questions.build(catalogue.load(f"{path}#{name}")).questions
+        assert len(ours) == len(samples) > 0
+        for question, (asked, target, choices) in zip(ours, samples, strict=True):
+            assert asked in question.messages[-1].content
+            if choices is None:
+                assert question.references == (target,)
+            else:
+                right = question.choices["ABCDEFGHIJ".index(question.references[0])]
+                assert right == choices["ABCDEFGHIJ".index(target)]
+                assert sorted(question.choices) == sorted(choices)

@@ -67,9 +67,7 @@ def from_url(url: str, split: str | None, config: str | None = None) -> HubSourc
 def read(source: HubSource) -> Rows:
     """The rows of a hub data set, downloaded where the cache has not got them. Raises `UsageError`."""
     notes: list[str] = []
-    listing = _saved(source)
-    if listing is None or not (source.revision or _offline()):
-        listing = _current(source, notes)
+    listing = _listing(source, notes)
     rows: list[Row] = []
     for file in _wanted(source, listing):
         path = _file(source, listing, file)
@@ -77,6 +75,19 @@ def read(source: HubSource) -> Rows:
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
+
+
+def file_of(source: HubSource, name: str) -> tuple[Path, str]:
+    """(one file of a data set that is no data, the commit that it was read at). Raises `UsageError`."""
+    listing = _listing(source, [])
+    (found,) = _wanted(source.model_copy(update={"files": (name,)}), listing)
+    return _file(source, listing, found), listing.revision
+
+
+def _listing(source: HubSource, notes: list[str]) -> _Listing:
+    """Of the pinned commit, from the cache if it is there; else of the newest, if there is a network."""
+    listing = _saved(source)
+    return _current(source, notes) if listing is None or not (source.revision or _offline()) else listing
 
 
 def cached(source: HubSource) -> bool:

@@ -1,0 +1,231 @@
+"""A data set's own `eval.yaml` as a card: from the hub, from a folder, and what is refused by its field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.card import HubSource
+from harness.core.errors import UsageError
+from tests.benchmarks.hub_server import Dataset, Hub
+from tests.system.command import harness
+
+FIRST, SECOND = "a" * 40, "b" * 40
+
+MATHS: dict[str, Any] = {
+    "field_spec": {"input": "problem", "target": "answer", "metadata": ["level"]},
+    "epochs": 4,
+    "epoch_reducer": "pass_at_1",
+    "solvers": [
+        {"name": "system_message", "args": {"template": "Be brief."}},
+        {"name": "prompt_template", "args": {"template": "{prompt}\n\nPut your final answer within \\boxed{{}}.\n"}},
+        {"name": "generate", "args": {"temperature": 0.5}},
+    ],
+    "scorers": [{"name": "math"}],
+}
+CHOICE: dict[str, Any] = {
+    "id": "listed",
+    "config": "listed",
+    "split": "test",
+    "field_spec": {"input": "question", "target": "answer_index", "choices": "options"},
+    "solvers": [{"name": "multiple_choice", "args": {"cot": True}}],
+    "scorers": [{"name": "choice"}],
+}
+COLUMNS: dict[str, Any] = {
+    **CHOICE,
+    "id": "columns",
+    "config": "columns",
+    "field_spec": {"input": "Question", "target": "literal:B", "choices": ["Wrong 1", "Right", "Wrong 2"]},
+    "shuffle_choices": True,
+}
+SUMS = [{"problem": f"What is {n} + 1?", "answer": str(n + 1), "level": n % 2} for n in range(4)]
+LISTED = [{"question": "Which is even?", "options": ["1", "2", "3"], "answer_index": 1}]
+IN_COLUMNS = [{"Question": f"{n}?", "Right": f"{n} yes", "Wrong 1": "no", "Wrong 2": "never"} for n in range(6)]
+
+
+def lines(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def text(*tasks: dict[str, Any], framework: str = "inspect-ai") -> bytes:
+    said = {
+        "name": "Sums",
+        "description": "Of two\nnumbers.\n",
+        "evaluation_framework": framework,
+        "tasks": list(tasks),
+    }
+    return yaml.safe_dump(json.loads(json.dumps(said))).encode()  # copies: no aliases
+
+
+@pytest.fixture
+def publish(hub: Hub) -> Callable[..., Dataset]:
+    def published(*tasks: dict[str, Any], **more: bytes) -> Dataset:
+        files = {
+            "eval.yaml": text(*tasks),
+            "data/test-00000-of-00001.jsonl": lines(SUMS),
+            "listed/test.jsonl": lines(LISTED),
+            "columns/test.jsonl": lines(IN_COLUMNS),
+        }
+        if len(tasks) == 1 and tasks[0].get("config", "default") == "default":
+            files = {name: files[name] for name in ("eval.yaml", "data/test-00000-of-00001.jsonl")}
+        found = hub.datasets["someone/sums"] = Dataset({FIRST: {**files, **more}})
+        return found
+
+    return published
+
+
+def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[..., Dataset]) -> None:
+    publish(MATHS)
+    card = catalogue.load("hf://datasets/someone/sums")
+    assert (card.name, card.title, card.measures) == ("sums", "Sums", "Of two numbers.")
+    assert isinstance(card.source, HubSource)
+    assert card.source.revision == FIRST
+    assert (card.samples, card.sampling.sent()) == (4, {"temperature": 0.5})
+    built = questions.build(card)
+    assert [question.references for question in built.questions] == [("1",), ("2",), ("3",), ("4",)]
+    assert built.questions[1].metadata["level"] == 1
+    system, user = built.questions[0].messages
+    assert (system.role, system.content) == ("system", "Be brief.")
+    assert user.content == "What is 0 + 1?\n\nPut your final answer within \\boxed{}."
+
+
+def test_the_rows_are_of_the_commit_of_the_file(publish: Callable[..., Dataset]) -> None:
+    found = publish(MATHS)
+    card = catalogue.load("hf://datasets/someone/sums/eval.yaml")
+    found.commits[SECOND] = {"eval.yaml": text(MATHS), "test.jsonl": lines(SUMS[:1])}
+    assert len(questions.build(card).questions) == 4
+    assert len(questions.build(catalogue.load("hf://datasets/someone/sums")).questions) == 1
+    assert len(questions.build(catalogue.load(f"hf://datasets/someone/sums@{FIRST}")).questions) == 4
+
+
+def test_what_was_read_once_is_read_offline(
+    publish: Callable[..., Dataset], hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(MATHS)
+    asked = questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub.log.clear()
+    assert questions.build(catalogue.load("hf://datasets/someone/sums")).dataset_digest == asked
+    assert hub.log == []
+
+
+def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:
+    publish(CHOICE, COLUMNS)
+    (question,) = questions.build(catalogue.load("hf://datasets/someone/sums#listed")).questions
+    assert (question.choices, question.references, question.kind) == (("1", "2", "3"), ("B",), "choice")
+    assert r"\boxed{}" in question.messages[-1].content
+    shuffled = questions.build(catalogue.load("hf://datasets/someone/sums#columns")).questions
+    for asked in shuffled:
+        assert asked.choices["ABC".index(asked.references[0])].endswith(" yes")
+    assert len({asked.references for asked in shuffled}) > 1
+
+
+def test_of_several_tasks_one_is_named(publish: Callable[..., Dataset]) -> None:
+    publish(CHOICE, COLUMNS)
+    with pytest.raises(UsageError, match=r"several tasks: name one of listed, columns after a #"):
+        catalogue.load("hf://datasets/someone/sums")
+    with pytest.raises(UsageError, match=r"no task 'lsted'.*Did you mean listed"):
+        catalogue.load("hf://datasets/someone/sums#lsted")
+
+
+def test_a_set_without_the_file_is_refused(hub: Hub) -> None:
+    hub.datasets["someone/sums"] = Dataset({FIRST: {"test.jsonl": lines(SUMS)}})
+    with pytest.raises(UsageError, match=r"someone/sums has no file 'eval.yaml'; it holds test.jsonl"):
+        catalogue.load("hf://datasets/someone/sums")
+    with pytest.raises(UsageError, match="names a file of data"):
+        catalogue.load("hf://datasets/someone/sums/test.jsonl")
+
+
+def test_a_local_file_is_read_with_the_data_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "listed").mkdir()
+    (tmp_path / "eval.yaml").write_bytes(text(CHOICE, COLUMNS))
+    (tmp_path / "listed" / "test.jsonl").write_bytes(lines(LISTED))
+    shown = harness(tmp_path, "benchmarks", "show", "eval.yaml#listed")
+    assert shown.code == 0, shown.err
+    assert "B) 2" in shown.out
+    near = harness(tmp_path, "run", "eval.yaml#lsted:3", "--base-url", "http://127.0.0.1:9")
+    assert "has no task 'lsted': name one of listed, columns after a #. Did you mean listed?" in near.err
+    for name, said in (("eval.yaml", "several tasks"), ("eval.yaml#columns", "no configuration 'columns'")):
+        refused = harness(tmp_path, "benchmarks", "show", name)
+        assert (refused.code, said in refused.err) == (2, True), refused.err
+    (tmp_path / "listed" / "test-2.jsonl").write_bytes(lines(LISTED))
+    with pytest.raises(UsageError, match="2 files belong to the split 'test'"):
+        catalogue.load(str(tmp_path / "eval.yaml#listed"))
+
+
+def test_a_card_has_no_tasks(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "title: T\nsource: {kind: file, path: a.jsonl}\ncolumns: {question: q, answer: a}\n"
+    )
+    assert catalogue.load(str(tmp_path / "mine.yaml")).name == "mine"
+    with pytest.raises(UsageError, match="is a card and has no tasks: leave out #one"):
+        catalogue.load(str(tmp_path / "mine.yaml#one"))
+
+
+def fields(**changes: Any) -> dict[str, Any]:
+    return {**MATHS, "field_spec": {**MATHS["field_spec"], **changes}}
+
+
+def solved(*steps: dict[str, Any]) -> dict[str, Any]:
+    return {**MATHS, "solvers": list(steps)}
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (fields(input_image="picture"), "field_spec.input_image"),
+        (fields(inputt="a"), "field_spec.inputt"),
+        (fields(choices=["a", "b"]), "field_spec.choices and the solver multiple_choice go together"),
+        (fields(target="literal:A"), "field_spec.target 'literal:A' needs a list of choices"),
+        (fields(target="literal:yes"), "field_spec.target literal:yes is one answer for all questions"),
+        ({**COLUMNS, "shuffle_choices": False}, "shuffle_choices: true"),
+        ({**COLUMNS, "field_spec": {**COLUMNS["field_spec"], "target": "literal:D"}}, "of which it is one"),
+        ({**CHOICE, "shuffle_choices": True}, "asked in their own order"),
+        ({**MATHS, "epochs": 0}, "epochs"),
+        ({**MATHS, "epoch_reducer": "median"}, "epoch_reducer"),
+        ({**MATHS, "scorers": [{"name": "math"}, {"name": "model_graded_qa"}]}, "scorers 'model_graded_qa'"),
+        ({**MATHS, "scorers": []}, "scorers"),
+        ({**MATHS, "sandbox": "docker"}, "sandbox"),
+        ({key: value for key, value in MATHS.items() if key != "field_spec"}, "field_spec"),
+        (solved({"name": "use_tools"}), "solvers[0] 'use_tools'"),
+        (solved({"name": "multiple_choice", "args": {"multiple_correct": True}}), "field_spec.choices"),
+        (solved({"name": "prompt_template"}), "solvers[0] (prompt_template): args.template must be a text"),
+        (solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}), "fills in {story}"),
+        (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "args.x has no place"),
+        (solved({"name": "prompt_template", "args": {"template": "{prompt}\x07"}}), "control character"),
+        (solved({"name": "generate", "args": {"temperature": -1}}), "sampling.temperature"),
+        (solved({"name": "generate", "args": {"cache": True}}), "sampling.cache"),
+        ({**CHOICE, "solvers": [{"name": "multiple_choice", "args": {"multiple_correct": True}}]}, "multiple_correct"),
+        ("a word", "tasks must be a list of tasks"),
+    ],
+)
+def test_what_has_no_place_in_a_card_is_refused_by_its_field(tmp_path: Path, task: Any, said: str) -> None:
+    (tmp_path / "eval.yaml").write_bytes(text(task))
+    folder = tmp_path / (task.get("config", "") if isinstance(task, dict) else "")
+    folder.mkdir(exist_ok=True)
+    (folder / "test.jsonl").write_bytes(lines(SUMS))
+    with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
+        catalogue.load(str(tmp_path / "eval.yaml"))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_file_of_another_framework_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "eval.yaml").write_bytes(text({"id": "hle", "config": "default", "split": "test"}, framework="hle"))
+    with pytest.raises(UsageError, match="evaluation_framework is 'hle'; only files for inspect-ai"):
+        catalogue.load(str(tmp_path / "eval.yaml"))
+
+
+def test_a_step_without_a_text_is_asked_in_our_words(tmp_path: Path) -> None:
+    steps = [{"name": "chain_of_thought"}, {"name": "generate"}]
+    (tmp_path / "eval.yaml").write_bytes(text(solved(*steps)))
+    (tmp_path / "test.jsonl").write_bytes(lines(SUMS))
+    built = questions.build(catalogue.load(str(tmp_path / "eval.yaml")))
+    assert [message.role for message in built.questions[0].messages] == ["user"]
+    assert "reason step by step" in built.questions[0].messages[0].content
