@@ -282,7 +282,7 @@ def cost(streams: int, tokens: int) -> None:
     for ids in (False, True):
         with tempfile.TemporaryDirectory() as made:
             clock, parsers = _Clock(), []
-            keeper = Keeper(RunFolder(made), (), lambda *_, **__: None, clock=clock.now)
+            keeper = Keeper(RunFolder(made), lambda _: True, lambda *_, **__: None, clock=clock.now)
             for n in range(streams):
                 arriving = Arriving()
                 keeper.begin(Task("b", f"q{n}", 0), arriving, lambda seen: onward(None, "r", "vllm", seen))

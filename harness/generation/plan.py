@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, NamedTuple
 
 from harness.core.records import Key
@@ -45,6 +46,11 @@ class SessionPlan:
     long_prompts: Collection[tuple[str, str]] = field(default=())
     server_model: str | None = None
     builds: Collection[str] = ()
+
+    def asks(self) -> Callable[[Task], bool]:
+        """Whether a sample is owed. What this looks up is made when it is first asked: mostly nobody asks."""
+        rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in self.owed})
+        return lambda task: task.sample_index in rows().get((task.benchmark, task.question_id), ())
 
 
 def owed(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Set[Key]) -> list[Owed]:

@@ -26,7 +26,7 @@ from harness.generation.disk_room import expected_bytes
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
-from harness.generation.plan import Owed, SessionPlan, Task, owed
+from harness.generation.plan import Owed, SessionPlan, owed
 from harness.generation.progress import Progress
 from harness.generation.settings import RunSettings
 from harness.runs import provenance
@@ -175,8 +175,7 @@ class Session:
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """What had been written of the samples of `plan` when a former session ended."""
-        owed = (Task(row.benchmark, row.question_id, i) for row in plan.owed for i in row.indices)
-        keeper = Keeper(self._folder, owed, self._log.write, self._clock)
+        keeper = Keeper(self._folder, plan.asks(), self._log.write, self._clock)
         if keeper.damaged:
             self.warn(f"{keeper.damaged} damaged lines of {self._folder.inflight.name} do not count (see log.jsonl).")
         return keeper

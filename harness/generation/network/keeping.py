@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -42,13 +42,12 @@ class Keeper:
     def __init__(
         self,
         folder: RunFolder,
-        owed: Iterable[Task],
+        owed: Callable[[Task], bool],
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Reads what a former session left of the samples that are owed."""
-        wanted = {SampleKey(*task) for task in owed}
-        found = inflight.read(folder, wanted.__contains__)
+        found = inflight.read(folder, lambda key: owed(Task(*key)))
         self.partials = found.partials
         self.damaged = found.damaged
         self._clock = clock
