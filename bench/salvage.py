@@ -90,6 +90,9 @@ def _one_run(chance: random.Random, mean: float, cap: int, how: str) -> tuple[fl
 
 # ---- the embedded server
 
+SUMS = [(3, 4), (12, 5), (20, 30), (7, 8), (15, 15), (9, 2), (40, 2), (6, 6)]
+"""The questions of `equal`, each of which needs two samples for a spread."""
+
 
 def _server(folder: Path) -> Any:
     from server_launchers.embedded import weights
@@ -190,8 +193,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
         place = Path(out or stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-"))).absolute()
         place.mkdir(parents=True, exist_ok=True)
         url = url or stack.enter_context(_server(place)).base_urls[0]
-        sums = [(3, 4), (12, 5), (20, 30), (7, 8), (15, 15), (9, 2), (40, 2), (6, 6)]
-        rows = [{"id": f"q{a}", "q": f"What is {a} + {b}? Explain in two sentences.", "a": str(a + b)} for a, b in sums]
+        rows = [{"id": f"q{a}", "q": f"What is {a} + {b}? Explain in two sentences.", "a": str(a + b)} for a, b in SUMS]
         (place / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
         chosen = questions.build(
             card.from_file(str(place / "sums.jsonl"), question_key="q", answer_key="a", id_key="id"),
@@ -217,8 +219,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
             stored = read_samples(RunFolder(settings.out).benchmark(chosen.name))
             found[arm] = [one for one in stored if one.sample_index < each]  # a folder may hold more
             print(f"{arm}: {len(found[arm])} samples in {time.monotonic() - begun:.0f} s")
-    answers = {f"q{a}": a + b for a, b in sums}
-    _compare(found, answers)
+    _compare(found, {f"q{a}": a + b for a, b in SUMS})
 
 
 def _compare(found: dict[str, list[Any]], answers: dict[str, int]) -> None:
@@ -328,6 +329,9 @@ def main() -> None:
         case "kill":
             kill(given.seconds)
         case "equal":
+            if given.samples < 2 * len(SUMS):
+                least = f"at least {2 * len(SUMS)}, two of each of its {len(SUMS)} questions"
+                parser.error(f"--samples of `equal`: expected {least}, found {given.samples}")
             equal(given.samples, given.base_url, given.engine, given.concurrency, given.out)
         case _:
             cost(given.streams, given.tokens)

@@ -3,9 +3,9 @@
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
-resumed to its end, scored and reported. Each command is a process of its own; its peak is that of its resident memory,
-of whichever of its processes took most. A process inherits the peak of the one that starts it, so this one stays small.
-Linux only.
+resumed to its end, resumed once more with nothing owed ("complete"), scored and reported. Each command is a process of
+its own; its peak is that of its resident memory, of whichever of its processes took most. A process inherits the peak
+of the one that starts it, so this one stays small. Linux only.
 """
 
 from __future__ import annotations
@@ -20,66 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any
+
+from first_request import MODEL, Server, start
 
 from harness.core.records import Sample, Timing, Usage
 from harness.runs import Journal, Manifest, RunFolder, read_samples
 from harness.runs import questions as stored
 
-MODEL = "m"
 _TEXT = "A train leaves the station at noon and travels at {} km/h for {} hours. How far does it go, in kilometres?"
-
-
-class Server(ThreadingHTTPServer):
-    """Lists one model, answers any completion. first: somebody has asked; enough: `n_until` have."""
-
-    daemon_threads = True
-    request_queue_size = 256
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = 0
-        self.n_until = 0
-        self.first_at = 0.0
-        self.enough = Event()
-
-    def expect(self, n_until: int) -> None:
-        """Begin to count anew."""
-        self.asked, self.n_until, self.first_at = 0, n_until, 0.0
-        self.enough.clear()
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        self.reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
-
-    def do_POST(self) -> None:
-        server = self.server
-        server.first_at = server.first_at or time.monotonic()
-        self.rfile.read(int(self.headers["content-length"]))
-        server.asked += 1
-        number = server.asked
-        if number == server.n_until:
-            server.enough.set()
-        message = {"role": "assistant", "content": rf"It goes {number} km: \boxed{{{number % 100}}}"}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        self.reply({"model": MODEL, "choices": [choice], "usage": {"prompt_tokens": 30, "completion_tokens": 12}})
-
-    def reply(self, value: dict[str, Any]) -> None:
-        body = json.dumps(value).encode()
-        self.wfile.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-        )
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
 
 def make_data(path: Path, n_questions: int) -> None:
@@ -126,21 +76,22 @@ def prose(number: int, n_bytes: int) -> str:
     return "".join(f"After {n * n} metres it has gone on for {n % 61} min {n * 7 % 60} s.\n" for n in steps)
 
 
-def start(words: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "harness", *words], stdout=subprocess.DEVNULL)
-
-
 def ended(process: subprocess.Popen[bytes], expected: int) -> str:
-    """Its peak in MB and its seconds of processor, those of its processes too, once it has ended."""
+    """Its peak in MB and its seconds of processor in all, those of its processes too, once it has ended."""
     _, status, used = os.wait4(process.pid, 0)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     if code != expected:
         sys.exit(f"{process.args!r} ended with {code}, not {expected}")
-    return f"peak {round(used.ru_maxrss / 1024)} MB, {used.ru_utime + used.ru_stime:.0f} s of processor"
+    return f"peak {round(used.ru_maxrss / 1024)} MB, {used.ru_utime + used.ru_stime:.1f} s of processor in all"
 
 
-def show(name: str, seconds: float, what: str, cost: str) -> None:
-    print(f"{name:8} {seconds:6.1f} s {what:22} {cost}", flush=True)
+def show(name: str, begun: float, cost: str, asked: Server | None = None) -> None:
+    """asked: the server that a client asked; the seconds are those to its first request."""
+    seconds, until = time.monotonic() - begun, ""
+    if asked is not None:
+        assert asked.first_at is not None
+        seconds, until = asked.first_at - begun, f"to its first request, {asked.first_cpu:.1f} s of processor; "
+    print(f"{name:8} {seconds:6.1f} s {until}{cost}", flush=True)
 
 
 def main() -> None:
@@ -154,20 +105,16 @@ def main() -> None:
     chosen = parser.parse_args()
     place = Path(tempfile.mkdtemp(prefix="size-bench-", dir=chosen.folder))
     server = Server()
-    Thread(target=server.serve_forever, daemon=True).start()
     try:
         make_data(place / "bench.jsonl", chosen.questions)
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        run = ["run", "--data", str(place / "bench.jsonl"), "--samples", str(chosen.samples), "--base-url", url]
-        run += ["--model", MODEL, "--out", str(place / "run"), "--no-stream", "--no-canary", "--quiet"]
+        run = ["run", "--data", str(place / "bench.jsonl"), "--samples", str(chosen.samples), "--model", MODEL]
+        run += ["--base-url", server.base_url, "--out", str(place / "run"), "--no-stream", "--no-canary", "--quiet"]
 
-        server.expect(chosen.asked)
         begun = time.monotonic()
-        process = start(run)
+        process = server.started(run, n_until=chosen.asked)
         server.enough.wait()
         process.send_signal(signal.SIGINT)
-        cost = ended(process, 130)
-        show("begin", server.first_at - begun, "to its first request", cost)
+        show("begin", begun, ended(process, 130), server)
 
         folder = RunFolder(place / "run")
         # In a process of its own: what this one has held would count in the peaks of those that it starts.
@@ -179,14 +126,13 @@ def main() -> None:
         if filling.exitcode:
             sys.exit("the journal could not be filled")
 
-        server.expect(0)
         begun = time.monotonic()
-        cost = ended(start(run), 0)
-        show("resume", server.first_at - begun, "to its first request", cost)
+        show("resume", begun, ended(server.started(run), 0), server)
+        begun = time.monotonic()
+        show("complete", begun, ended(start(run), 0))
         for name in ("score", "report"):
             begun = time.monotonic()
-            cost = ended(start([name, str(place / "run")]), 0)
-            show(name, time.monotonic() - begun, "", cost)
+            show(name, begun, ended(start([name, str(place / "run")]), 0))
     finally:
         server.shutdown()
         if chosen.keep:
