@@ -3,6 +3,7 @@
 python bench/salvage.py simulate   # interruptions an hour: tokens and hours with it and without
 python bench/salvage.py kill       # the embedded server, kill -9 of the client, the same command again
 python bench/salvage.py equal      # the embedded server, or one at --base-url: whole answers beside continued ones
+python bench/salvage.py seam       # a vLLM at --base-url: the next token in whole answers and after a seam
 python bench/salvage.py cost       # the client's CPU with it and without
 """
 
@@ -256,6 +257,101 @@ def _mean(samples: list[Any], measure: Any) -> tuple[float, float]:
     return statistics.fmean(map(statistics.fmean, by.values())), math.sqrt(sum(errors)) / len(by)
 
 
+# ---- the seam
+
+
+def seam(url: str, answers: int, at_once: int) -> None:
+    """What a vLLM says of the next token inside whole answers, beside what it says when they are gone on with there.
+
+    Whole answers are sampled at temperature 0.8, `at_once` in flight. In four places of each the model is asked to go
+    on, as the product does: given the ids, and given the ids that the tokenizer makes of the text. Batch noise is what
+    the same server says in the same places of the same answers, when it is asked one by one.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    import httpx
+
+    topics = ("rain", "iron", "a lighthouse", "bread", "the sea", "an old clock", "a long road", "winter")
+    forms = ("Write a short story about {}.", "Describe {} to a child.", "Write a poem about {}.", "Tell me of {}.")
+    asked = [form.format(topic) for form in forms for topic in topics]
+    common = {"model": "smollm2-135m", "return_token_ids": True, "return_tokens_as_token_ids": True}
+    with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
+
+        def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            answer = client.post(path, json={**common, **body})
+            answer.raise_for_status()
+            found: dict[str, Any] = answer.json()
+            return found
+
+        def whole(n: int) -> dict[str, Any]:
+            return post("/v1/chat/completions", {
+                "messages": [{"role": "user", "content": asked[n % len(asked)]}], "temperature": 0.8, "top_p": 0.95,
+                "seed": 1000 + n, "max_tokens": 40, "logprobs": True, "top_logprobs": 20,
+            })  # fmt: skip
+
+        def next_token(prompt: list[int]) -> dict[str, float]:
+            """token → log-probability of the likeliest after these ids."""
+            body = {"prompt": prompt, "max_tokens": 1, "temperature": 0.8, "logprobs": 20}
+            return dict(post("/v1/completions", body)["choices"][0]["logprobs"]["top_logprobs"][0])
+
+        def ids_of(reply: dict[str, Any]) -> list[int]:
+            return list(reply["choices"][0]["token_ids"])
+
+        def told(reply: dict[str, Any], at: int) -> dict[str, float]:
+            listed = reply["choices"][0]["logprobs"]["content"][at]["top_logprobs"]
+            return {one["token"]: one["logprob"] for one in listed}
+
+        def as_text(ids: list[int]) -> list[int]:
+            """The ids that the tokenizer makes of what these say."""
+            named = {"model": common["model"]}
+            text = client.post("/detokenize", json={**named, "tokens": ids}).json()["prompt"]
+            made = client.post("/tokenize", json={**named, "prompt": text, "add_special_tokens": False}).json()
+            return list(made["tokens"])
+
+        def each(work: Any, of: Any, workers: int) -> list[Any]:
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(work, of))
+
+        first = each(whole, range(answers), at_once)
+        places = [(n, at) for n, reply in enumerate(first) for at in (16, 20, 24, 32) if at < len(ids_of(reply))]
+        begun = {(n, at): ids_of(first[n])[:at] for n, at in places}
+        prompts = {n: list(reply["prompt_token_ids"]) for n, reply in enumerate(first)}
+        again = dict(zip(range(0, answers, 4), each(whole, range(0, answers, 4), 1), strict=True))
+        onward = each(lambda p: next_token([*prompts[p[0]], *begun[p]]), places, at_once)
+        texts = dict(zip(places, each(lambda p: as_text(begun[p]), places, 4), strict=True))
+        other = [p for p in places if texts[p] != begun[p]]
+        near = each(lambda p: next_token([*prompts[p[0]], *texts[p]]), other, at_once)
+
+    def shown(label: str, pairs: list[tuple[dict[str, float], dict[str, float], str]]) -> None:
+        from harness.experiments.probing.reference import compared
+
+        found = [compared(0, token, there, here) for here, there, token in pairs]
+        gaps = sorted(
+            abs(there[token] - here[token]) for here, there, token in pairs if token in here and token in there
+        )
+        divergences = sorted(one.divergence for one in found)
+        print(
+            f"{label}: {len(found)} places, divergence {statistics.fmean(divergences):.5f} nats a token on average, "
+            f"{divergences[len(divergences) * 99 // 100]:.5f} in the 99th of 100, likeliest token the same in "
+            f"{sum(one.same for one in found)}; log-probability of the answer's own token off by "
+            f"{statistics.fmean(gaps):.4f} on average, {gaps[-1]:.4f} at most"
+        )
+
+    def own(n: int, at: int) -> str:
+        return f"token_id:{ids_of(first[n])[at]}"
+
+    alike = [(n, at) for n, at in places if n in again and ids_of(again[n])[: at + 1] == ids_of(first[n])[: at + 1]]
+    print(f"{answers} answers; {len(alike)} of {sum(n in again for n, _ in places)} places that were asked again, one "
+          "by one, had the same tokens before them")  # fmt: skip
+    shown("whole, asked again one by one", [(told(first[n], at), told(again[n], at), own(n, at)) for n, at in alike])
+    shown("continued, given the ids", [(told(first[n], at), one, own(n, at))
+                                       for (n, at), one in zip(places, onward, strict=True)])  # fmt: skip
+    print(f"{len(other)} of {len(places)} beginnings are cut otherwise by the tokenizer")
+    if other:
+        shown("continued, given their text", [(told(first[n], at), one, own(n, at))
+                                              for (n, at), one in zip(other, near, strict=True)])  # fmt: skip
+
+
 # ---- cost
 
 
@@ -312,13 +408,13 @@ def cost(streams: int, tokens: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["simulate", "kill", "equal", "cost"])
+    parser.add_argument("what", choices=["simulate", "kill", "equal", "seam", "cost"])
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--samples", type=int, default=504, help="of each arm of `equal`")
-    parser.add_argument("--base-url", default="", help="a running server for `equal`, instead of the embedded one")
+    parser.add_argument("--samples", type=int, default=504, help="of each arm of `equal`; answers of `seam`")
+    parser.add_argument("--base-url", default="", help="a running server for `equal` and `seam`")
     parser.add_argument("--engine", default="llama.cpp", choices=["llama.cpp", "vllm", "sglang"], help="what it is")
     parser.add_argument("--out", default="", help="folder that keeps the runs of `equal`, to go on with them")
-    parser.add_argument("--concurrency", type=int, default=4, help="requests in flight of `equal`")
+    parser.add_argument("--concurrency", type=int, default=4, help="requests in flight of both")
     parser.add_argument("--seconds", type=float, default=90.0, help="until the kill")
     parser.add_argument("--streams", type=int, default=256)
     parser.add_argument("--tokens", type=int, default=32_000)
@@ -333,6 +429,8 @@ def main() -> None:
                 least = f"at least {2 * len(SUMS)}, two of each of its {len(SUMS)} questions"
                 parser.error(f"--samples of `equal`: expected {least}, found {given.samples}")
             equal(given.samples, given.base_url, given.engine, given.concurrency, given.out)
+        case "seam":
+            seam(given.base_url, given.samples, given.concurrency)
         case _:
             cost(given.streams, given.tokens)
 

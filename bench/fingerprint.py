@@ -1,0 +1,124 @@
+"""How far a run's fingerprint changes when the server that is asked has other work. See docs/provenance.md.
+
+    python bench/fingerprint.py --base-url URL --engine vllm --model NAME [--repeats 20] [--load 32]
+
+The fingerprint is asked as a run asks it, alone and with so many sampled requests kept in flight, and compared with the
+first one that was asked alone. Tokens are those into which the server itself divides the beginnings (`/tokenize`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from harness.client.address.endpoint import Endpoint
+from harness.client.chooser import open_transport
+from harness.client.facts.tokens import ENGINES, Tokenizer
+from harness.client.interface import Deadlines
+from harness.client.protocol.reply import RequestFailed
+from harness.generation import fingerprint
+from harness.generation.settings import RunSettings
+from harness.scoring.intervals import wilson
+
+PLACES = ("a harbour", "the moon", "a library", "a mine", "a bakery", "the desert", "a school", "an orchard")
+
+
+@contextlib.contextmanager
+def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
+    """`n` sampled requests in flight while the block runs."""
+    over, begun = threading.Event(), threading.Event()
+
+    async def one(transport, number: int) -> None:
+        for turn in itertools.count():
+            words = f"Write story {number}.{turn} about {PLACES[(number + turn) % len(PLACES)]}."
+            body = {
+                "model": model,
+                "messages": [{"role": "user", "content": words}],
+                "max_tokens": 64 + 8 * (number % 9),  # they end at different times
+                "temperature": 1.0,
+                "ignore_eos": True,
+                "stream": True,
+            }
+            with contextlib.suppress(RequestFailed):
+                await transport.complete(
+                    endpoint, "/chat/completions", json.dumps(body).encode(), Deadlines(first_token=300.0), 1 << 24
+                )
+
+    async def all_of_them() -> None:
+        transport = open_transport()
+        flying = [asyncio.ensure_future(one(transport, number)) for number in range(n)]
+        begun.set()
+        while not over.is_set():
+            await asyncio.sleep(0.1)
+        for each in flying:
+            each.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+        await transport.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(all_of_them()))
+    thread.start()
+    begun.wait()
+    time.sleep(5)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def agreeing(first: list[int], other: list[int]) -> int:
+    """Tokens with which both begin."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
+
+
+def main() -> None:
+    """Print a line for each repeat, and what they come to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--engine", required=True, choices=ENGINES)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--load", type=int, default=32, help="other requests in flight")
+    given = parser.parse_args()
+    endpoint = Endpoint.parse(given.base_url)
+    settings = RunSettings(model=given.model, endpoints=(endpoint,), benchmarks={}, out=Path("unused"))
+    tokenizer = Tokenizer(endpoint, given.engine, given.model)
+
+    def asked() -> list[str] | None:
+        return fingerprint.ask(settings, [endpoint], open_transport).get(endpoint.base_url)
+
+    first = asked()
+    assert first is not None, "no fingerprint within its time"
+    tokens = [tokenizer.text(text) for text in first]
+    for label, load in (("alone", 0), (f"beside {given.load} requests", given.load)):
+        with busy(endpoint, given.model, load) if load else contextlib.nullcontext():
+            found = [asked() for _ in range(given.repeats)]
+        came = [one for one in found if one is not None]
+        same = [fingerprint.same(first, one) for one in came]
+        agreed = [
+            sum(agreeing(ours, tokenizer.text(text)) for ours, text in zip(tokens, one, strict=True)) for one in came
+        ]
+        warned = sum(n < fingerprint.LEAST_SAME for n in same)
+        print(f"{label}: {len(came)} of {given.repeats} came in time; equal beginnings of 8: {same}")
+        if came:
+            low, high = wilson(np.array(warned / len(came)), np.array(len(came))).interval()
+            print(
+                f"  tokens up to where they part: {statistics.fmean(agreed):.1f} of {sum(map(len, tokens))} "
+                f"on average, {min(agreed)} at least; beginnings that differ: {1 - statistics.fmean(same) / 8:.1%}; "
+                f"warned: {warned} of {len(came)} ({low:.1%}–{high:.1%})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

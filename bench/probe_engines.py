@@ -1,0 +1,71 @@
+"""vLLM beside transformers: what `harness probe --reference FOLDER` says of one model, and of copies that are not it.
+
+    python bench/probe_engines.py --vllm PYTHON --transformers PYTHON --model FOLDER [--copies FOLDER] [--repeats 3]
+
+--model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU and
+held against what transformers makes of the model itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness.experiments.options import WhichServer
+from harness.experiments.probing import reference, template
+from harness.experiments.probing.connecting import askers
+from harness.experiments.probing.counterparts import OfFolder
+from harness.experiments.probing.probe import examine
+from harness.experiments.watching import Watcher
+from server_launchers.keeping import supervisor
+from server_launchers.spec import ServerSpec
+
+COPIES = ("the same weights", "8bit", "4bit", "rope", "template", "sibling")
+
+
+def main() -> None:
+    """Print the findings for each copy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vllm", type=Path, required=True, help="interpreter with vLLM for CPUs")
+    parser.add_argument("--transformers", type=Path, required=True, help="interpreter with torch and transformers")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--copies", type=Path, help="folder that keeps the copies")
+    parser.add_argument("--only", nargs="+", choices=COPIES, default=COPIES)
+    parser.add_argument("--repeats", type=int, default=3, help="probes of each server, with other seeds")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="copies-") as made:
+        copies = given.copies or Path(made)
+        script = Path(__file__).with_name("copies.py")
+        subprocess.run([given.transformers, script, given.model, copies], check=True)
+        true = OfFolder(given.model, python=str(given.transformers))
+        for name in given.only:
+            folder = given.model if name == COPIES[0] else copies / name
+            with supervisor.launch(spec(given.vllm, folder)) as server:
+                for seed in range(given.repeats):
+                    (asker,) = askers(WhichServer.of(base_url=server.base_urls[0]), Watcher())
+                    # The checks against a reference keep what they saw: each probe has its own.
+                    checks = (template.against(template.Template.of(given.model)), *reference.against(true))
+                    report = examine(asker, checks, seed=1000 * (seed + 1))
+                    for one in report.findings:
+                        print(f"{name}: {one.check}: {one.outcome}: {one.came}")
+                    print(
+                        f"{name}: {report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s",
+                        flush=True,
+                    )
+
+
+def spec(python: Path, folder: Path) -> ServerSpec:
+    """A server of that folder, on the CPU."""
+    return ServerSpec(
+        engine="vllm", model=str(folder.absolute()), python=python, served_name="model", name=f"probe-{folder.name}",
+        device="cpu", dtype="bfloat16", eager=True, context=2048, max_sequences=8,
+        # vLLM on a CPU dies of a seeded request whose prompt it cuts up.
+        max_batched_tokens=16_384,
+        environment={"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"},
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
