@@ -95,7 +95,9 @@ class HubSource(_Part):
     """A data set on the Hugging Face hub.
 
     revision: commit of the data set (40 hex digits); null = the newest, which the notes of a run then say.
-    files: paths inside the data set; without them the Parquet or JSONL files of config and split are looked up.
+    files: paths inside the data set, also inside a .zip of it (`rows.zip/test/a.csv`); `{config}` in a path stands for
+    each configuration. Without them the Parquet or JSONL files of config and split are looked up.
+    config_column: name of a column that every row gets, with the configuration that it is of.
     """
 
     kind: Literal["hub"]
@@ -104,6 +106,15 @@ class HubSource(_Part):
     split: str = "test"
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
     files: Names = ()
+    config_column: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _rows_have_a_configuration(self) -> HubSource:
+        if any("{config}" in file for file in self.files) and not self.config:
+            raise ValueError("`{config}` in `files` needs a `config`")
+        if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
+            raise ValueError("`config_column` needs a `config`, and `{config}` in each of `files`")
+        return self
 
 
 class FileSource(_Part):

@@ -185,6 +185,8 @@ def _choices(card: Card, row: Row, question_id: str, order: int) -> tuple[tuple[
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(texts):
         return tuple(texts), LETTERS[answer], None
     if isinstance(answer, str):
+        if len(answer.strip()) == 1 and answer.strip() in LETTERS[: len(texts)]:
+            return tuple(texts), answer.strip(), None  # a blood group among the options is no name of another one
         if answer.strip() in texts:
             return tuple(texts), LETTERS[texts.index(answer.strip())], None
         named = letter_of(answer, LETTERS[len(texts) - 1])

@@ -169,6 +169,11 @@ PROMPTS: dict[str, Prompt] = {
             r"and nothing else, within \boxed{}.",
             used_by="multiple choice with a boxed letter",
         ),
+        Prompt(
+            name="boxed_letter_zh",
+            template="{question}\n\n{choices}\n\n" + r"请逐步推理，并将正确选项的字母（只写字母）放在 \boxed{} 中。",
+            used_by="Chinese multiple choice with a boxed letter",
+        ),
         Prompt(name="gpqa", template=_GPQA, used_by="OpenAI simple-evals"),
         Prompt(name="boxed_zh", template="{question}\n" + BOXED_ZH, used_by="Chinese sets"),
         Prompt(

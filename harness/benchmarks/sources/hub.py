@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.sources import tables
+from harness.benchmarks.sources import archives, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
@@ -69,9 +69,12 @@ def read(source: HubSource) -> Rows:
     notes: list[str] = []
     listing = _listing(source, notes)
     rows: list[Row] = []
-    for file in _wanted(source, listing):
-        path = _file(source, listing, file)
-        rows += tables.read(path, shown=f"{source.id}:{file}")
+    for config, file in _wanted(source, listing):
+        archive, member = archives.parts(file)
+        path, shown = _file(source, listing, archive), f"{source.id}:{file}"
+        found = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
+        column = source.config_column
+        rows += found if column is None else (Row(row.where, {**row.value, column: config}) for row in found)
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
@@ -80,7 +83,7 @@ def read(source: HubSource) -> Rows:
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
     """(one file of a data set that is no data, the commit that it was read at). Raises `UsageError`."""
     listing = _listing(source, [])
-    (found,) = _wanted(source.model_copy(update={"files": (name,)}), listing)
+    ((_, found),) = _wanted(source.model_copy(update={"files": (name,)}), listing)
     return _file(source, listing, found), listing.revision
 
 
@@ -96,21 +99,26 @@ def cached(source: HubSource) -> bool:
     if listing is None:
         return False
     try:
-        return all(_cached_file(source, listing, file) for file in _wanted(source, listing))
+        files = {archives.parts(file)[0] for _, file in _wanted(source, listing)}
+        return all(_cached_file(source, listing, file) for file in files)
     except UsageError:
         return False
 
 
-def _wanted(source: HubSource, listing: _Listing) -> list[str]:
-    missing = [file for file in source.files if file not in listing.files]
+def _wanted(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
+    """(configuration where it is known, path) of each file, in order."""
+    files: list[tuple[str | None, str]] = []
+    for file in source.files:
+        each = source.config if "{config}" in file else (None,)
+        files += [(config, file.replace("{config}", config or "")) for config in each]
+    missing = [file for _, file in files if archives.parts(file)[0] not in listing.files]
     if missing:
         held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
         raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
-    if source.files:
-        return list(source.files)
-    files = []
-    for config in source.config or (None,):
-        files += choose(listing.files, listing.configs, config, source.split, source.id)
+    if not source.files:
+        for config in source.config or (None,):
+            chosen = choose(listing.files, listing.configs, config, source.split, source.id)
+            files += [(config, file) for file in chosen]
     return files
 
 
@@ -159,7 +167,8 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    complete = source.files and set(source.files) <= set(files)
+    wanted = {archives.parts(file)[0] for file in source.files}
+    complete = wanted and wanted <= set(files)
     return _Listing(revision, files) if complete or (files and _offline()) else None
 
 

@@ -1,0 +1,41 @@
+"""Tables inside a zip archive, within the bounds of any other compressed file."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from harness.benchmarks.limits import FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.tables import Row
+from harness.core.errors import UsageError
+from harness.core.inert import quoted, visible
+
+
+def parts(path: str) -> tuple[str, str]:
+    """(path of the file, path inside it, empty where it is no archive): `a/rows.zip/test/b.csv` is such a path."""
+    archive, inside, member = path.partition(".zip/")
+    return (f"{archive}.zip", member) if inside else (path, "")
+
+
+def read(archive: Path, member: str, shown: str) -> list[Row]:
+    """All rows of one table of the archive. `shown`: the name for messages. Raises `UsageError`."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            info = opened.getinfo(member)
+            bound = FREE_UNPACKED_BYTES + MAX_UNPACKED_RATIO * info.compress_size
+            with opened.open(info) as file:
+                data = file.read(bound + 1)
+    except KeyError:
+        raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}") from None
+    # RuntimeError: it is encrypted, or packed in a way that this Python cannot read.
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+        raise UsageError(f"cannot read {visible(shown)}: {quoted(str(error))}") from error
+    if len(data) > bound:
+        raise UsageError(f"{visible(shown)} unpacks to more than {bound} bytes")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"rows{''.join(PurePosixPath(member).suffixes[-2:])}"
+        path.write_bytes(data)
+        return tables.read(path, shown=shown)

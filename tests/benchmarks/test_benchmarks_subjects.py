@@ -1,0 +1,181 @@
+"""Sets of many configurations: each row knows its own; tables inside an archive; the cards that are made of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from harness.benchmarks import catalogue, data, questions
+from harness.benchmarks.card import Card, HubSource, from_mapping
+from harness.benchmarks.sources import archives
+from harness.core.errors import UsageError
+from tests.benchmarks.hub_server import Dataset, Hub
+
+FIRST = "a" * 40
+SUBJECTS = ("algebra", "logic")
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def table(subject: str, rows: int = 2) -> bytes:
+    lines = [f'{n},"{subject}, {n}?",one,two,three,four,{"ABCD"[n % 4]}' for n in range(rows)]
+    return "\n".join([",Question,A,B,C,D,Answer", *lines, ""]).encode()
+
+
+def card(**source: Any) -> Card:
+    said = {"kind": "hub", "id": "someone/exam", "config": list(SUBJECTS), "revision": FIRST, **source}
+    return from_mapping(
+        {
+            "name": "exam",
+            "title": "Exam",
+            "source": said,
+            "columns": {"question": "Question", "answer": "Answer", "metadata": "subject"},
+            "choices": {"options": ["A", "B", "C", "D"]},
+            "kind": "choice",
+            "prompt": "boxed_letter_zh",
+        },
+        "exam.yaml",
+    )
+
+
+ZIPPED: dict[str, Any] = {"files": "exam.zip/test/{config}.csv", "config_column": "subject"}
+
+
+def test_a_row_of_several_configurations_knows_its_own(hub: Hub) -> None:
+    files = {f"{subject}/test.csv": table(subject) for subject in SUBJECTS}
+    hub.datasets["someone/exam"] = Dataset({FIRST: files})
+    built = questions.build(card(config_column="subject"))
+    assert [question.metadata["subject"] for question in built.questions] == ["algebra", "algebra", "logic", "logic"]
+    assert "algebra, 0?" in built.questions[0].messages[-1].content
+    assert "D) four" in built.questions[0].messages[-1].content
+    (only,) = {len(questions.build(card(config_column="subject"), filters=["subject=logic"]).questions)}
+    assert only == 2
+
+
+def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = archive({f"test/{subject}.csv": table(subject) for subject in SUBJECTS} | {"dev/logic.csv": table("dev")})
+    hub.datasets["someone/exam"] = Dataset({FIRST: {"exam.zip": packed}})
+    assert data.status(card(**ZIPPED)) == "absent"
+    built = questions.build(card(**ZIPPED))
+    assert [question.metadata["subject"] for question in built.questions] == ["algebra", "algebra", "logic", "logic"]
+    assert data.status(card(**ZIPPED)) == "here"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub.log.clear()
+    assert questions.build(card(**ZIPPED)).dataset_digest == built.dataset_digest
+    assert hub.log == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (archive({"test/algebra.csv": table("a")}), "someone/exam:exam.zip/test/logic.csv: the archive holds no"),
+        (archive({"test/algebra.csv": table("a"), "test/logic.csv": b"\xff"}), "is not UTF-8"),
+        (b"no archive", "cannot read someone/exam:exam.zip/test/algebra.csv"),
+        (archive({"test/algebra.csv": table("a", 50)})[:-200], "cannot read someone/exam:exam.zip"),
+    ],
+)
+def test_an_archive_that_is_none_is_one_sentence(hub: Hub, content: bytes, said: str) -> None:
+    hub.datasets["someone/exam"] = Dataset({FIRST: {"exam.zip": content}})
+    with pytest.raises(UsageError) as refused:
+        questions.build(card(**ZIPPED))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bomb.zip").write_bytes(archive({"a.jsonl": b" " * 1_000_000}))
+    monkeypatch.setattr(archives, "FREE_UNPACKED_BYTES", 1_000)
+    with pytest.raises(UsageError, match="unpacks to more than"):
+        archives.read(tmp_path / "bomb.zip", "a.jsonl", "bomb.zip/a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"config": [], "config_column": "subject"}, "`config_column` needs a `config`"),
+        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in each of `files`"),
+        ({"config": [], "files": "{config}.csv"}, "`{config}` in `files` needs a `config`"),
+    ],
+)
+def test_a_column_needs_configurations(source: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=r"exam\.yaml: source") as refused:
+        card(**source)
+    assert said in str(refused.value)
+
+
+def test_a_letter_names_an_option_by_its_place_also_where_another_option_is_that_letter(hub: Hub) -> None:
+    rows = b"Question,A,B,C,D,Answer\nWhich group gives to all?,O,A,B,AB,A\nWhich takes from all?,O,A,B,AB,AB\n"
+    hub.datasets["someone/exam"] = Dataset({FIRST: {"algebra/test.csv": rows, "logic/test.csv": table("logic")}})
+    built = questions.build(card())
+    assert [question.references for question in built.questions][:2] == [("A",), ("D",)]
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), buffer)
+    return buffer.getvalue()
+
+
+def ceval(configs: tuple[str, ...]) -> dict[str, bytes]:
+    rows = [
+        {"id": n, "question": "问?", **dict.fromkeys("ABCD", "项"), "answer": "C", "explanation": ""} for n in (0, 1)
+    ]
+    return {
+        f"{config}/{split}-00000-of-00001.parquet": parquet(rows)
+        for config in configs
+        for split in ("val", "test", "dev")
+    }
+
+
+def cmath(_: tuple[str, ...]) -> dict[str, bytes]:
+    row = {"grade": 1, "question": "3 + 4?", "golden": "7", "reasoning_step": 1, "num_digits": 1}
+    return {
+        "cmath_test.jsonl": json.dumps(row).encode(),
+        "cmath_dev.jsonl": json.dumps({**row, "golden": "8"}).encode(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "n", "reference"),
+    [
+        ("ceval", ceval, 2 * 52, "C"),
+        ("cmmlu", lambda names: {"cmmlu_v1_0_1.zip": archive({f"test/{n}.csv": table(n, 1) for n in names})}, 67, "A"),
+        ("cmath", cmath, 1, "7"),
+    ],
+)
+def test_the_chinese_cards_read_the_layout_that_they_describe(
+    hub: Hub, name: str, layout: Callable[[tuple[str, ...]], dict[str, bytes]], n: int, reference: str
+) -> None:
+    """Made-up rows: the sets themselves were not to be had."""
+    loaded = catalogue.load(name)
+    source = loaded.source
+    assert isinstance(source, HubSource)
+    described = [
+        {"config_name": one, "data_files": [{"split": s, "path": f"{one}/{s}-*"} for s in ("test", "val", "dev")]}
+        for one in source.config
+    ]
+    hub.datasets[source.id] = Dataset(
+        {source.revision or FIRST: layout(source.config)}, configs=described if name == "ceval" else []
+    )
+    with pytest.raises(UsageError, match=rf"{n} questions|has {n}"):
+        questions.build(loaded)
+    built = questions.build(loaded.model_copy(update={"questions": n}))
+    assert len(built.questions) == n
+    assert {question.references for question in built.questions} == {(reference,)}
+    assert built.questions[0].messages[-1].content.count(r"\boxed{}") == 1
+    if name != "cmath":
+        assert {question.metadata["subject"] for question in built.questions} == set(source.config)
