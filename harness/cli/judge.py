@@ -11,6 +11,7 @@ from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.cli.help import under
 from harness.cli.server_options import with_server
+from harness.cli.spelling import spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
@@ -108,9 +109,9 @@ def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:
     if outcome is None:
         return
     for warning in outcome.warnings:
-        terminal.warn(f"judge: {warning}")
+        terminal.warn(f"judge: {warning.marked}")
     for cause in outcome.causes[:SHOWN_CAUSES]:
-        click.echo(f"harness: judge: {cause}", err=True)
+        click.echo(f"harness: judge: {spelt(str(cause))}", err=True)
     if not outcome.complete:
         click.echo(
             f"harness: {outcome.n_owed} of the judge's {outcome.n_expected} replies are owed; their answers stay as "

@@ -46,7 +46,7 @@ def note(text: str) -> None:
     """A line on standard error that says how things go; nothing where the command was told to be --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
-        click.echo(text, err=True)
+        click.echo(spelt(text), err=True)
 
 
 def passing(text: str) -> None:

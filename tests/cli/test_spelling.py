@@ -11,8 +11,9 @@ from harness.cli.ctl import command as ctl
 from harness.cli.run import command as run
 from harness.cli.score import command as score
 from harness.cli.spelling import spelt
+from harness.cli.watching import Terminal
 from harness.core.errors import UsageError
-from harness.core.wording import UNSET, option
+from harness.core.wording import UNSET, Sentence, option
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,12 @@ def test_an_error_is_spelt_once_for_the_command_that_runs() -> None:
 
 def test_foreign_words_are_left_as_they_are() -> None:
     assert spelt("HTTP 400: `max_tokens` and base_url", run) == "HTTP 400: `max_tokens` and base_url"
+
+
+def test_notes_and_warnings_of_a_run_name_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = Sentence(f"{option('fingerprint', False)} leaves it out")
+    with click.Context(run), Terminal(progress=False) as watcher:
+        watcher.standing(sentence)
+        watcher.warn(sentence)
+    leaves = "--no-fingerprint leaves it out"
+    assert capsys.readouterr().err.splitlines() == [leaves, f"harness: warning: {leaves}"]

@@ -309,6 +309,7 @@ def test_a_real_model_judges(tmp_path: Path, short_run: RunFolder, embedded_serv
     words = ["--judge", embedded_server.model, "--judge-base-url", embedded_server.base_urls[0]]
     done = harness(tmp_path, "score", "run", *words, "--judge-max-tokens", "16")
     assert done.code == 0, done.err
+    assert "judge: 1 of 1 samples (100%) are truncated: raise --judge-max-tokens." in done.err
     assert "1 distinct answer" in done.out
     assert re.search(r"cost: \d{3,} prompt tokens, \d+ completion tokens", done.out)
 
