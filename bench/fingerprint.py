@@ -3,7 +3,9 @@
     python bench/fingerprint.py --base-url URL --engine vllm --model NAME [--repeats 20] [--load 32]
 
 The fingerprint is asked as a run asks it, alone and with so many sampled requests kept in flight, and compared with the
-first one that was asked alone. Tokens are those into which the server itself divides the beginnings (`/tokenize`).
+first one that was asked alone. Tokens are those into which the server itself divides the beginnings (`/tokenize`). Then
+the same prompts are asked for 64 tokens each at temperature 1 with a seed: one by one, one by one again, all at once
+beside the load. What `--deterministic` promises is that all are equal.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import numpy as np
 
 from harness.client.address.endpoint import Endpoint
@@ -81,6 +85,25 @@ def agreeing(first: list[int], other: list[int]) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
 
 
+def sampled(endpoint: Endpoint, model: str, at_once: int) -> list[str]:
+    """A longer answer to each prompt, at temperature 1 with a seed."""
+
+    def one(text: str) -> str:
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": 64,
+            "temperature": 1.0,
+            "seed": 7,
+            "ignore_eos": True,
+        }
+        answer = httpx.post(f"{endpoint.base_url}/chat/completions", json=body, timeout=600, trust_env=False)
+        return str(answer.raise_for_status().json()["choices"][0]["message"]["content"])
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(one, fingerprint.PROMPTS))
+
+
 def main() -> None:
     """Print a line for each repeat, and what they come to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,6 +141,12 @@ def main() -> None:
                 f"warned: {warned} of {len(came)} ({low:.1%}–{high:.1%})",
                 flush=True,
             )
+    once, again = sampled(endpoint, given.model, 1), sampled(endpoint, given.model, 1)
+    with busy(endpoint, given.model, given.load):
+        loaded = sampled(endpoint, given.model, len(fingerprint.PROMPTS))
+    n = len(once)
+    print(f"sampled with a seed, equal of {n}: one by one again {fingerprint.same(once, again)}, beside the load "
+          f"{fingerprint.same(once, loaded)}")  # fmt: skip
 
 
 if __name__ == "__main__":
