@@ -79,6 +79,9 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
         words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
     words += _sampling_defaults(spec, flags)
     if spec.deterministic:
+        if spec.device == "cpu":
+            # vLLM 0.32 starts, says that it is healthy, and ends over the first request.
+            raise LaunchError("vLLM's deterministic kernels need a GPU: leave out --deterministic on a CPU")
         environment["VLLM_BATCH_INVARIANT"] = "1"
     words += _parallel(spec, flags)
     flags.check([*words, *spec.extra_flags])

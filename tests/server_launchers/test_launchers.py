@@ -460,6 +460,9 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
     assert dry("vllm", deterministic=True)[0].startswith("VLLM_BATCH_INVARIANT=1 ")
     assert "--enable-deterministic-inference" in dry("sglang", deterministic=True)[0]
     assert "VLLM_BATCH_INVARIANT" not in dry("vllm")[0]
+    with pytest.raises(LaunchError, match="need a GPU: leave out --deterministic on a CPU"):
+        dry("vllm", deterministic=True, device="cpu")
+    assert dry("vllm", device="cpu")
     with pytest.raises(LaunchError, match=r"SGLang 0\.4\.9 has no deterministic inference"):
         dry("sglang", deterministic=True, engine_version="0.4.9")
     for engine in ("llama_cpp", "transformers"):
