@@ -51,7 +51,7 @@ def list_(as_json: bool) -> None:
 @command.command("show")
 @click.argument("name", shell_complete=completing.names(completing.benchmarks))
 def show(name: str) -> None:
-    """Print NAME's card (a name, an alias, or a card's file) and its first rendered prompts."""
+    """Print NAME's card (a name, an alias, a card's file, or hf://datasets/OWNER/NAME) and its first prompts."""
     import yaml
 
     from harness.benchmarks import catalogue, data

@@ -59,8 +59,8 @@ def command(
     shards: int | None,
     **given: Any,
 ) -> None:
-    """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file, or the file of a
-    sweep of one cell) into a run folder.
+    """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
+    hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
     The same command again asks only for what is missing; more --samples extend the run. Score it with
     `harness score RUN_FOLDER`.

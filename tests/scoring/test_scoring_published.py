@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.scoring import load_published
+from harness.scoring.published import loading
 
 RECORD: dict[str, Any] = {
     "schema_version": "0.3.0",
@@ -230,6 +231,17 @@ def test_another_record_is_refused_in_one_sentence(write: Callable[[Any], Path],
         load_published(write(record))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_folder_is_read_with_all_below_it_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("data/a/one.json", "data/b/two.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(RECORD), "utf-8")
+    (tmp_path / "data" / "a" / "one_samples.jsonl").write_text("no record\n", "utf-8")
+    assert len(load_published(tmp_path)) == 2
+    monkeypatch.setattr(loading, "MAX_FILES", 1)
+    with pytest.raises(UsageError, match="holds more than 1 files"):
+        load_published(tmp_path)
 
 
 JSON = st.recursive(
