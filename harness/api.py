@@ -36,7 +36,7 @@ from harness.experiments.on_ray.grading import grade_on
 from harness.experiments.on_ray.sampling import run_on
 from harness.experiments.options import JudgeOptions as Judge
 from harness.experiments.options import RunOptions, ScoreOptions
-from harness.experiments.outputs import ScoredFile, score_file
+from harness.experiments.outputs import ScoredFile, is_outputs, open_scored, score_file
 from harness.experiments.pilot import pilot as take_pilot
 from harness.experiments.planning import Needed, plan_from, prices_of
 from harness.experiments.prepare import prepare
@@ -185,14 +185,15 @@ def score(
     out: FilePath | None = None,
     track: str | Sequence[str] = (),
 ) -> Scores:
-    """Grade and aggregate a run, or a file of another tool's outputs (then the columns, the tool or the card matter).
+    """Grade and aggregate a run, or a file of another tool's outputs (then the columns, the tool or the card matter;
+    what came of it stands in `FILE.scored`, for `report`, `compare` and `verify`).
 
     judge: a model that decides what the rules leave undecided. also: grade a second time by this grader, and compare;
     also_python: the interpreter that has it, none: this one. workers: processes that grade; none: the cores.
     deadline: seconds for one answer. fresh: grade all again. k: of pass@k, pass^k and maj@k, beside the powers of two.
     salvaged: also score samples that went on after an interruption. on: "ray" or "ray://HOST:PORT", a cluster whose
-    nodes grade a run. out: where the grades of a file go, one JSON line a sample. track: trackers that are sent the
-    scores of a run (wandb, mlflow, trackio, a plug-in's).
+    nodes grade a run. out: where the grades of a file go, too, one JSON line a sample. track: trackers that are sent
+    the scores of a run (wandb, mlflow, trackio, a plug-in's).
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     if also_python is not None and also is None:
@@ -218,7 +219,7 @@ def score(
         "benchmark": benchmark,
         "out": None if out is None else Path(out),
     }
-    if path.is_file() or tool is not None or (not path.exists() and any(named.values())):
+    if is_outputs(path, tool=tool, described=any(named.values())):
         for name, value in (("track", trackers), ("on", on)):
             if value:
                 raise UsageError(f"{option(name)} goes with a run folder; {path} is a file")
@@ -271,7 +272,8 @@ def report(
     plots: FilePath | None = None,
     show_withheld: bool = False,
 ) -> Report:
-    """One report of scored runs, the first one the baseline, beside published scores of their models.
+    """One report of scored runs, the first one the baseline, beside published scores of their models. Scored outputs of
+    other tools are runs here.
 
     out: a folder for report.html, .md, .csv and .tex. k: as in `score`. plots: a folder for each plot as SVG, PNG and
     CSV (extra `report`). show_withheld: show also the questions that
@@ -280,7 +282,7 @@ def report(
     listed = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else list(runs)
     if not listed:
         raise UsageError("name at least one run", field="runs")
-    folders = [_folder(one) for one in listed]
+    folders = [open_scored(_path(one)) for one in listed]
     made = report_of(
         folders,
         load_published(models=[Manifest.load(folder).model for folder in folders]),
@@ -332,21 +334,22 @@ def compare(
 ) -> list[Beside]:
     """Every other scored run minus the baseline (none: the first) on each benchmark that both were asked.
 
-    A value holds `decision` (verdicts, intervals, p after Holm over all values), `moved` and `settings`. Raises
-    `UsageError`, `StoreError`.
+    Scored outputs of other tools are runs here. A value holds `decision` (verdicts, intervals, p after Holm over all
+    values), `moved` and `settings`. Raises `UsageError`, `StoreError`.
     """
-    return compare_folders([_folder(one) for one in runs], None if baseline is None else _folder(baseline))
+    opened = [open_scored(_path(one)) for one in runs]
+    return compare_folders(opened, None if baseline is None else open_scored(_path(baseline)))
 
 
 def verify(
     source: Run | RunFolder | FilePath, *, model: str | None = None, published: FilePath | None = None
 ) -> list[Verified]:
-    """A scored run beside what is published of its model, a value a benchmark.
+    """A scored run, or another tool's outputs, beside what is published of its model, a value a benchmark.
 
-    model: its published name, where the run's is another. published: a file or folder of scores of one's own. Raises
-    `UsageError` where nothing is published of it, `StoreError`.
+    model: its published name, where the run's is another; no outputs say theirs. published: a file or folder of scores
+    of one's own. Raises `UsageError` where nothing is published of it, `StoreError`.
     """
-    return verify_folder(_folder(source), model, None if published is None else Path(published))
+    return verify_folder(open_scored(_path(source)), model, None if published is None else Path(published))
 
 
 def plan(

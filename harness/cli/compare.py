@@ -34,17 +34,19 @@ SHOWN_QUESTIONS = 5
 def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, as_json: bool) -> None:
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
+    A run is a run folder, or another tool's outputs that `harness score` has graded.
     Two lines for each benchmark: these questions, run again; and other questions of the kind. p values are corrected
     for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts.
 
     \b
     harness compare results/base results/tuned
+    harness compare results/base theirs.jsonl
     harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
     """
     from harness.experiments.comparing import compare
-    from harness.runs import RunFolder
+    from harness.experiments.outputs import open_scored
 
-    found = compare([RunFolder.open(path) for path in runs], RunFolder.open(baseline) if baseline else None)
+    found = compare([open_scored(path) for path in runs], open_scored(baseline) if baseline else None)
     if as_json:
         from harness.core import codec
 

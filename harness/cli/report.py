@@ -22,19 +22,21 @@ from harness.cli.spelling import Command
     "--i-know", is_flag=True, help="Show also questions that their authors ask to keep out of what is published."
 )
 def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, k: tuple[int, ...], i_know: bool) -> None:
-    """Print one table for RUN_FOLDER..., benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
+    """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
 
-    The files go to --out, else into the run folder; for several runs, into the folder that holds the first.
+    A run is a run folder, or another tool's outputs that `harness score` has graded. The files go to --out, else into
+    the run folder; for several runs, into the folder that holds the first.
     """
     from harness.cli.again import typed
     from harness.core.about import install_line
     from harness.experiments.again import options_again
+    from harness.experiments.outputs import open_scored
     from harness.reports.plots import draw
     from harness.reports.report import report
-    from harness.runs import Manifest, RunFolder
+    from harness.runs import Manifest
     from harness.scoring import load_published
 
-    folders = [RunFolder.open(path) for path in runs]
+    folders = [open_scored(path) for path in runs]
     made = report(
         folders,
         load_published(models=[Manifest.load(folder).model for folder in folders]),

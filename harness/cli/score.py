@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.experiments.outputs import ScoredFile
     from harness.exports.trackers import Tracker
     from harness.grading.second.second_opinion import Agreement
+    from harness.runs import RunFolder
     from harness.scoring import Score
     from harness.scoring.pipeline import Grading
 
@@ -44,7 +46,10 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     help="The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and "
     "sgl_eval (also a folder of output-rs*.jsonl), opencompass, evalscope.",
 )
-@click.option("--benchmark", help="Card with the questions, for files that hold no reference answers.")
+@click.option(
+    "--benchmark",
+    help="The card whose questions FILE answers: they are known by their text, and graded by its references.",
+)
 @click.option(
     "--repeats",
     type=click.Choice(["auto", "samples", "questions"]),
@@ -55,7 +60,7 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Write the grades of FILE here, one JSON line a sample. Of several run folders: where they are joined.",
+    help="Write the grades of FILE here, too, one JSON line a sample. Of shards: where they are joined.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the scores as a JSON list, one of each benchmark (docs/json.md)."
@@ -118,13 +123,14 @@ def command(
     on: str | None,
     **flags: Any,
 ) -> None:
-    """Grade and score SOURCE: a run folder, several of one run (shards; --out says where they are joined), or a file
-    of another tool's outputs.
+    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
+    in --out first. What came of FILE stands in FILE.scored, for `harness report`, `compare` and `verify`.
 
     \b
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
+    harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
     harness score results/qwq-32b --k 10
     harness score results/qwq-32b --follow
     harness score results/qwq-32b --also math-verify
@@ -133,7 +139,6 @@ def command(
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     _load_numpy()
-    from harness.core import codec
     from harness.scoring.pipeline import Grading
 
     defaults = Grading()
@@ -146,59 +151,62 @@ def command(
         ks=k,
         salvaged=salvaged,
     )
-    source = sources[0] if len(sources) == 1 else _joined(sources, flags)
     columns = {name: flags.pop(name) for name in _COLUMNS}
+    described = {name: value for name, value in columns.items() if value not in (None, "auto")}
     trackers = _trackers(track)
-    given = {name: value for name, value in columns.items() if value not in (None, "auto")}
     judge_options = judges.judge_options_of(flags)
     if also_python and not also:
         raise UsageError("--also-python goes with --also GRADER")
-    judged = of_file = None
-    if (source.is_dir() and columns["tool"] is None) or not (source.exists() or given):
-        if given:
-            raise UsageError(f"{option(next(iter(given)))} goes with a file of outputs; {source} is a run folder")
-        if on is not None:
-            if follow:
-                raise UsageError("--follow goes on while a run does; --on grades one that has ended")
-            grading = _grade_on(on, source, grading)
-        if judge_options is not None:
-            if follow:
-                raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
-            judge, judged = _judge_run(source, grading, judge_options)
-            scores = judged.scores
-        else:
-            scores = _score_run(source, grading, follow=follow)
-    else:
+    if follow and on is not None:
+        raise UsageError("--follow goes on while a run does; --on grades one that has ended")
+    if follow and judge_options is not None:
+        raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
+    if follow and len(sources) > 1:
+        raise UsageError("--follow goes on with one run at a time")
+    of_tools = [source for source in sources if _is_outputs(source, columns["tool"], described)]
+    sources = _one_by_one(sources, of_tools, columns)
+    if of_tools:
         for flag, value in (("--follow", follow), ("--track", track), ("--on", on)):
             if value:
-                raise UsageError(f"{flag} goes with a run folder; {source} is a file")
-        from harness.cli.watching import Terminal
-        from harness.experiments.outputs import score_file
-
-        of_file = score_file(source, grading, Terminal(), **columns)
-        scores = of_file.scores
-        if judge_options is not None:
-            judge, judged = _judge_file(of_file, judge_options, columns["out"])
-            scores = judged.scores
+                raise UsageError(f"{flag} goes with a run folder; {of_tools[0]} is a file")
+    elif given := [name for name, value in columns.items() if value not in (None, "auto")]:
+        raise UsageError(f"{option(given[0])} goes with a file of outputs; {sources[0]} is a run folder")
+    scored = [
+        _score_file(source, grading, columns, judge_options)
+        if source in of_tools
+        else _score_run(source, grading, judge_options, on=on, follow=follow)
+        for source in sources
+    ]
+    named = _labelled(scored)
     if as_json:
-        click.echo(codec.pretty(scores).decode(), nl=False)
+        _print_json(named)
     else:
-        _print_tables(source.name, scores, k)
-    if also:
-        from harness.experiments.second_opinions import second_opinions
-        from harness.runs import RunFolder
+        _print_tables(named, k)
+    for label, one in named:
+        if also:
+            from harness.experiments.second_opinions import second_opinions
 
-        graded = RunFolder.open(source) if of_file is None else of_file
-        for benchmark, found in second_opinions(graded, also, also_python).items():
-            _show_agreement(benchmark, found, also, stderr=as_json)
-    for name, tracker in trackers.items():
-        _track(source, scores, name, tracker)
-    if judged is not None:
-        judges.show(judged, judge, stderr=as_json)
-        if judged.outcome is not None and not judged.outcome.complete:
-            sys.exit(EXIT_OWED)
-    if any(score.verifier_errors for score in scores):
+            for benchmark, found in second_opinions(one.graded, also, also_python).items():
+                _show_agreement(benchmark if len(named) == 1 else f"{label}, {benchmark}", found, also, stderr=as_json)
+        for name, tracker in trackers.items():
+            _track(one, name, tracker)
+        if one.judged is not None:
+            judges.show(*one.judged, stderr=as_json)
+    outcomes = [one.judged[0].outcome for one in scored if one.judged is not None]
+    if any(outcome is not None and not outcome.complete for outcome in outcomes):
+        sys.exit(EXIT_OWED)
+    if any(score.verifier_errors for one in scored for score in one.scores):
         sys.exit(EXIT_UNJUDGED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scored:
+    """What was scored, and its scores; judged: with the judge, if one was asked."""
+
+    graded: RunFolder | ScoredFile
+    folder: RunFolder
+    scores: list[Score]
+    judged: tuple[Judged, JudgeSettings] | None = None
 
 
 def _load_numpy() -> None:
@@ -223,71 +231,103 @@ def _trackers(names: tuple[str, ...]) -> dict[str, Tracker]:
     return {name: tracker_named(name) for name in names}
 
 
-def _track(source: Path, scores: list[Score], name: str, tracker: Tracker) -> None:
+def _track(scored: _Scored, name: str, tracker: Tracker) -> None:
     from harness.exports.trackers import track
-    from harness.runs import RunFolder
 
-    seen = track(RunFolder.open(source), scores, tracker)
+    seen = track(scored.folder, scored.scores, tracker)
     click.echo(f"told {visible(name, 100)}{': ' + visible(seen, 400) if seen else ''}", err=True)
 
 
-def _joined(sources: tuple[Path, ...], flags: dict[str, Any]) -> Path:
-    """The folder into which several are joined."""
-    from harness.cli.merge import join
+def _is_outputs(source: Path, tool: str | None, described: dict[str, Any]) -> bool:
+    from harness.experiments.outputs import is_outputs
 
-    if files := [source for source in sources if source.is_file()]:
-        raise UsageError(f"{files[0]} is a file: give one file of outputs at a time, or the folders of one run")
-    out: Path | None = flags["out"]
-    if out is None:
-        raise UsageError("several run folders are joined before they are scored: name the folder for that", field="out")
-    join(sources, out)
-    flags["out"] = None
-    return out
+    return is_outputs(source, tool=tool, described=bool(described))
 
 
-def _grade_on(on: str, path: Path, grading: Grading) -> Grading:
+def _one_by_one(sources: tuple[Path, ...], of_tools: list[Path], columns: dict[str, Any]) -> tuple[Path, ...]:
+    """What gets scores of its own: the sources, or the folder into which those of one run are joined."""
+    out: Path | None = columns["out"]
+    if len(sources) == 1:
+        return sources
+    if of_tools:
+        if out is not None:
+            raise UsageError(
+                f"it goes with one file, or with the folders of one run; {of_tools[0]} is one of several sources. The "
+                "grades of each file stand in FILE.scored",
+                field="out",
+            )
+    elif out is not None:
+        from harness.cli.merge import join
+
+        join(sources, out)
+        columns["out"] = None
+        return (out,)
+    if parts := [source for source in sources if source not in of_tools and _is_shard(source)]:
+        raise UsageError(
+            f"{parts[0]} is a shard: shards are joined before they are scored; give the folders of that run alone, and "
+            "name the folder for that",
+            field="out",
+        )
+    return sources
+
+
+def _is_shard(source: Path) -> bool:
+    from harness.runs import Manifest, RunFolder
+    from harness.runs.manifest import SHARD
+
+    return any(SHARD in record.identity for record in Manifest.load(RunFolder.open(source)).benchmarks.values())
+
+
+def _labelled(scored: list[_Scored]) -> list[tuple[str, _Scored]]:
+    from harness.runs.layout import labels
+
+    return list(zip(labels([one.folder for one in scored]), scored, strict=True))
+
+
+def _score_file(source: Path, grading: Grading, columns: dict[str, Any], judge_options: JudgeOptions | None) -> _Scored:
     from harness.cli.watching import Terminal
-    from harness.experiments.on_ray.grading import grade_on
-    from harness.runs import RunFolder
+    from harness.experiments.outputs import score_file
 
-    return grade_on(on, RunFolder.open(path), grading, Terminal())
-
-
-def _judge_run(path: Path, grading: Grading, options: JudgeOptions) -> tuple[JudgeSettings, Judged]:
-    from harness.cli.watching import Terminal
-    from harness.experiments.judging import judge_of, score_with_judge
-    from harness.runs import RunFolder
-
-    folder = RunFolder.open(path)
-    with Terminal() as watcher:
-        judge, serve = judge_of(options, watcher)
-        return judge, score_with_judge(
-            folder, grading, judge, serve, on_graded=watcher.graded, on_progress=watcher.progressed,
-            resume_command=watcher.resume_command,
-        )  # fmt: skip
-
-
-def _judge_file(of_file: ScoredFile, options: JudgeOptions, out: Path | None) -> tuple[JudgeSettings, Judged]:
-    from harness.cli.watching import Terminal
+    found = score_file(source, grading, Terminal(), **columns)
+    if judge_options is None:
+        return _Scored(graded=found, folder=found.folder, scores=found.scores)
     from harness.experiments.judged_outputs import judge_file
     from harness.experiments.judging import judge_of
 
     with Terminal() as watcher:
-        judge, serve = judge_of(options, watcher)
-        return judge, judge_file(
-            of_file, judge, serve, on_progress=watcher.progressed, resume_command=watcher.resume_command, out=out
-        )
+        judge, serve = judge_of(judge_options, watcher)
+        judged = judge_file(
+            found, judge, serve, on_progress=watcher.progressed, resume_command=watcher.resume_command,
+            out=columns["out"],
+        )  # fmt: skip
+    return _Scored(graded=found, folder=found.folder, scores=judged.scores, judged=(judged, judge))
 
 
-def _score_run(path: Path, grading: Grading, *, follow: bool) -> list[Score]:
+def _score_run(
+    source: Path, grading: Grading, judge_options: JudgeOptions | None, *, on: str | None, follow: bool
+) -> _Scored:
     from harness.cli import following
     from harness.cli.watching import Terminal
     from harness.runs import RunFolder
     from harness.scoring import pipeline
 
-    if follow:
-        return following.follow(RunFolder.open(path), grading, Terminal().graded)
-    return pipeline.score_run(RunFolder.open(path), grading, Terminal().graded)
+    folder = RunFolder.open(source)
+    if on is not None:
+        from harness.experiments.on_ray.grading import grade_on
+
+        grading = grade_on(on, folder, grading, Terminal())
+    if judge_options is not None:
+        from harness.experiments.judging import judge_of, score_with_judge
+
+        with Terminal() as watcher:
+            judge, serve = judge_of(judge_options, watcher)
+            judged = score_with_judge(
+                folder, grading, judge, serve, on_graded=watcher.graded, on_progress=watcher.progressed,
+                resume_command=watcher.resume_command,
+            )  # fmt: skip
+        return _Scored(graded=folder, folder=folder, scores=judged.scores, judged=(judged, judge))
+    score = following.follow if follow else pipeline.score_run
+    return _Scored(graded=folder, folder=folder, scores=score(folder, grading, Terminal().graded))
 
 
 def _show_agreement(benchmark: str, found: Agreement, name: str, *, stderr: bool) -> None:
@@ -297,6 +337,15 @@ def _show_agreement(benchmark: str, found: Agreement, name: str, *, stderr: bool
     click.echo(f"{visible(benchmark)}: rules {ours:.1f} %, {name} {other:.1f} %", err=stderr)
     for line in (*matrix_lines(found, name), *disagreement_lines(found, name, "the rules' verdict counts")):
         click.echo(line, err=stderr)
+
+
+def _print_json(named: list[tuple[str, _Scored]]) -> None:
+    import msgspec
+
+    from harness.core import codec
+
+    listed = [{"run": label, **msgspec.structs.asdict(score)} for label, one in named for score in one.scores]
+    click.echo(codec.pretty(listed).decode(), nl=False)
 
 
 def _print_tables(label: str, scores: list[Score], ks: tuple[int, ...]) -> None:
@@ -311,7 +360,7 @@ def _print_tables(label: str, scores: list[Score], ks: tuple[int, ...]) -> None:
         to_terminal,
     )
 
-    named = [(label, score) for score in scores]
+    named = [(label, score) for label, one in scored for score in one.scores]
     cut = [one for one in named if one[1].first_right is not None]  # asked for by --cut-text
     over_k = over_k_table(named, ks) if ks else None
     where_any = (over_k, budget_table(cut), first_right_table(cut), speed_table(named), endpoint_table(named))

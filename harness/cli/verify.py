@@ -21,7 +21,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 
 @click.command("verify", cls=Command)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--model", help="The model's published name, where the run's own is another.")
+@click.option("--model", help="The model's published name, where the run's own is another, or unknown.")
 @click.option(
     "--published",
     type=click.Path(path_type=Path),
@@ -30,7 +30,8 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one of each benchmark (docs/json.md).")
 def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
-    """Say whether the scores of RUN agree with those published of its model, and which settings differ.
+    """Say whether the scores of RUN (a run folder, or another tool's outputs that `harness score` has graded) agree with
+    those published of its model, and which settings differ.
 
     Those whose settings are ours come first, and decide alone where there are such. A run agrees with what is published
     if it does with one of them that could have seen a difference about as small as any could. Exit code: 0 it agrees,
@@ -39,12 +40,13 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
     \b
     harness verify results/mine && echo "as published"
     harness verify results/mine --published expected.yaml --model org/name
+    harness verify aime24.jsonl --model org/name
     """
     from harness.core import codec
     from harness.experiments.comparing import verify
-    from harness.runs import RunFolder
+    from harness.experiments.outputs import open_scored
 
-    found = verify(RunFolder.open(run), model, published)
+    found = verify(open_scored(run), model, published)
     if as_json:
         listed = [{"benchmark": one.benchmark, "standing": one.standing, "comparisons": _plain(one)} for one in found]
         click.echo(codec.pretty(listed).decode(), nl=False)

@@ -27,6 +27,8 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
     """
     groups: list[dict[str, Any]] = []
     for name, record in manifest.benchmarks.items():
+        if record.imported:
+            continue  # another tool asked for them
         card = _card(name)
         options = _options(manifest.model, record, card)
         wanted = f"{name}:{record.plan.samples}"

@@ -10,9 +10,9 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.reports.settings import flat_settings
+from harness.reports.settings import settings_beside
 from harness.runs import RunFolder
-from harness.runs.manifest import Difference, differences
+from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
 from harness.scoring import PublishedComparison, QuestionTally, compare_published, compare_runs, load_published
 from harness.scoring.deciding import Compared, Decision, Standing, decide, standing
 from harness.scoring.moves import Move, moves
@@ -48,7 +48,13 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
         if name in base.benchmarks
     ]
     if not pairs:
-        raise UsageError(f"{visible(base.label)} shares no benchmark with the other runs")
+        held = "; ".join(
+            f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in (base, *runs)
+        )
+        raise UsageError(
+            f"{visible(base.label)} shares no benchmark with the other runs: {held}. Outputs of another tool are "
+            "compared with runs of a benchmark once `harness score FILE --benchmark NAME` says that they answer it"
+        )
     compared = [
         Compared(
             run=run.label,
@@ -63,7 +69,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
         Beside(
             decision=decision,
             moved=moves(first.questions, benchmark.questions),
-            settings=differences(first.record.identity, benchmark.record.identity),
+            settings=_differences(first.record, benchmark.record),
         )
         for decision, (_, benchmark, first) in zip(decide(compared), pairs, strict=True)
     ]
@@ -86,14 +92,17 @@ def verify(folder: RunFolder, model: str | None = None, published: Path | None =
     """
     (run,) = read_runs([folder])
     name = model or run.manifest.model
+    if name == UNKNOWN_MODEL:
+        raise UsageError(f"nothing says which model wrote {visible(run.label, 200)}: name it", field="model")
     scores = load_published(published, models=[name])
     found = []
     for benchmark in run.benchmarks.values():
         questions = scored(run, benchmark)
         assert benchmark.score is not None
-        settings = flat_settings(run, benchmark.name)
         comparisons = [
-            compare_published(benchmark.score, questions, reference, settings)
+            compare_published(
+                benchmark.score, questions, reference, settings_beside(run, benchmark.name, reference.settings)
+            )
             for reference in matching(scores, name, benchmark.name)
         ]
         if comparisons:
@@ -120,12 +129,17 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
     return {grade.grader for item in benchmark.questions for grade in item.grades}
 
 
+def _differences(first: BenchmarkRecord, other: BenchmarkRecord) -> Sequence[Difference]:
+    """Settings that differ, where both are known."""
+    return () if first.imported or other.imported else differences(first.identity, other.identity)
+
+
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     """What must be equal for a comparison to say what it seems to say, and is not."""
     mine, theirs = ours.record.identity, first.record.identity
     found = [
         f"the runs were not asked the same: {difference}"
-        for difference in differences(theirs, mine)
+        for difference in _differences(first.record, ours.record)
         if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
     ]
     assert ours.score is not None
@@ -135,6 +149,9 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.n_missing:
             found.append(f"{which} is unfinished: {score.n_missing} samples are missing")
+    for which, record in (("the run", ours.record), ("the baseline", first.record)):
+        if record.imported:
+            found.append(f"{which} was made by another tool: its settings are unknown")
     if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
         found.append(
             "both have the same model, settings and run seed: where the server obeys seeds, they are one run twice"

@@ -9,8 +9,8 @@ from harness.core.records import Grade, Key, Sample
 from harness.experiments.judging import Judged, JudgeSettings, Serve, judge_grades
 from harness.experiments.outputs import ScoredFile, write_grades
 from harness.generation.progress import Progress
-from harness.scoring import Score, score_benchmark
-from harness.scoring.pipeline import GradedBenchmark
+from harness.scoring import Score
+from harness.scoring.pipeline import GradedBenchmark, publish
 
 
 def judge_file(
@@ -25,15 +25,15 @@ def judge_file(
     """A judge over a file's grades, as `score_with_judge` has it over a run's; its replies stand beside the file."""
     after: list[Grade] = []
 
-    def publish(graded: GradedBenchmark) -> Score:
+    def published(graded: GradedBenchmark) -> Score:
         after.extend(graded.grades)
-        return score_benchmark(graded.questions, graded.grades, None)
+        return publish(graded)
 
     def samples_of(_: GradedBenchmark, keys: Collection[Key]) -> Iterator[Sample]:
         return (sample for _question, sample in scored.pairs if sample.key in keys)
 
     judged = judge_grades(
-        scored.beside(), scored.benchmarks(), judge, serve, publish=publish, samples_of=samples_of,
+        scored.folder, scored.graded, judge, serve, publish=published, samples_of=samples_of,
         on_progress=on_progress, resume_command=resume_command,
     )  # fmt: skip
     write_grades(out, after)

@@ -38,7 +38,7 @@ def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
 
 def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
     found = {}
-    for benchmark in scored.benchmarks():
+    for benchmark in scored.graded:
         name = benchmark.folder.name
         asked = {question.question_id: question for question in benchmark.questions}
         samples = (sample for _, sample in scored.pairs if sample.benchmark == name)

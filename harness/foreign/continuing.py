@@ -13,11 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from harness.benchmarks.prompts import without_instruction
 from harness.core.errors import UsageError
 from harness.core.inert import safe_name, visible
 from harness.core.records import FROM_FILE, Question, Sample
 from harness.foreign import outputs
+from harness.foreign.recognising import ByText, text_of
 
 
 class Continued:
@@ -32,11 +32,7 @@ class Continued:
         self._outputs = outputs.read(path, questions=listed, half_done=True)
         self._path = path
         self._wanted = wanted
-        self._known: dict[str, list[Question]] = {}
-        for question in listed:
-            text = _text(question)
-            for form in {text, _bare(text)}:
-                self._known.setdefault(form, []).append(question)
+        self._known = ByText(listed)
         self.n_strange = self.n_empty = 0
 
     def samples(self) -> Iterator[Sample]:
@@ -52,7 +48,7 @@ class Continued:
             if not (sample.text or sample.reasoning):  # a request that failed there is owed here
                 self.n_empty += 1
                 continue
-            candidates = self._candidates(asked)
+            candidates = self._known.of(asked)
             if not candidates:
                 self.n_strange += 1
                 continue
@@ -68,14 +64,6 @@ class Continued:
                 "were its questions put in other words?"
             )
 
-    def _candidates(self, asked: Question) -> list[Question]:
-        """The questions that `asked` may be; several where a set repeats one."""
-        text = _text(asked)
-        found = self._known.get(text) or self._known.get(_bare(text)) or []
-        named = [question for question in found if question.question_id == asked.question_id]
-        equal = [question for question in found if question.references == asked.references]
-        return named or equal or found
-
     def _marked(self, sample: Sample, asked: Question, question: Question, index: int) -> Sample:
         return msgspec.structs.replace(
             sample,
@@ -83,13 +71,5 @@ class Continued:
             question_id=question.question_id,
             sample_index=index,
             endpoint=FROM_FILE + safe_name(self._path.name),
-            prompt_digest=question.prompt_digest if _text(asked) == _text(question) else "",
+            prompt_digest=question.prompt_digest if text_of(asked) == text_of(question) else "",
         )
-
-
-def _text(question: Question) -> str:
-    return question.messages[-1].content if question.messages else question.prompt
-
-
-def _bare(text: str) -> str:
-    return without_instruction(text)[0].strip()

@@ -25,7 +25,7 @@ _ROLES = ("HUMAN", "human", "user")
 
 def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
     """A folder of `output-rs*.jsonl`, or one such file; the number in its name is the sample's."""
-    files = _numbered(path) if path.is_dir() else [(_number(path), path)]
+    files = numbered(path) if path.is_dir() else [(_number(path), path)]
     for number, file in files:
         for row in tables.stream(file, responses=True, again=again, unread=() if again else ("generation",)):
             cells.need(row, ("generation", "expected_answer", "problem"), "NeMo-Skills")
@@ -82,7 +82,13 @@ def evalscope(rows: Iterable[Row]) -> Iterator[Asked]:
         )
 
 
-def _numbered(folder: Path) -> list[tuple[int | None, Path]]:
+def is_numbered(folder: Path) -> bool:
+    """Whether it is a folder of `output-rs*.jsonl`."""
+    return folder.is_dir() and any(_number(path) is not None for path in folder.iterdir())
+
+
+def numbered(folder: Path) -> list[tuple[int | None, Path]]:
+    """(number, file) of its `output-rs*.jsonl`, in order. Raises `UsageError` where there is none."""
     found = sorted((number, path) for path in folder.iterdir() if (number := _number(path)) is not None)
     if not found:
         raise UsageError(f"{visible(str(folder))} holds no output-rs0.jsonl …, which NeMo-Skills writes")

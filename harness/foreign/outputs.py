@@ -8,6 +8,7 @@ then it is two questions. `repeats` overrides the guess.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,6 +49,10 @@ Repeats = Literal["auto", "samples", "questions"]
 
 MAX_INDEX = 1_000_000
 """A number of a sample from which on it is not believed."""
+
+
+Pairs = Iterable[tuple[Question, Sample]]
+"""Questions with one sample of each, to be gone through as often as wished."""
 
 
 class Outputs:
@@ -131,6 +136,24 @@ def read(
     return Outputs(pairs)
 
 
+def are_outputs(path: Path) -> bool:
+    """Whether `path` is a file, or a folder of files that belong together; what is in them is not looked at."""
+    return path.is_file() or layouts.is_numbered(path)
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 over the names and contents of the files that `read` reads. Raises `UsageError`."""
+    files = [one for _, one in layouts.numbered(path)] if path.is_dir() else [path]
+    found = []
+    for one in files:
+        try:
+            with one.open("rb") as file:
+                found.append([one.name, hashlib.file_digest(file, "sha256").hexdigest()])
+        except OSError as error:
+            raise UsageError(f"cannot read {visible(str(one))}: {error.strerror or error}") from error
+    return digest(found)
+
+
 def recognise(row: Row) -> Format:
     """The tool that wrote a row, by its columns; "columns" when it is none of the known."""
     names = row.value.keys()
@@ -161,7 +184,7 @@ def _asked(
             format = "inspect"
         elif path.name.startswith("tmp_output_") and path.suffix == ".txt":
             format = "sglang"
-        elif re.fullmatch(r"output-rs\d+\.jsonl", path.name):
+        elif re.fullmatch(r"output-rs\d+\.jsonl", path.name) or layouts.is_numbered(path):
             format = "nemo_skills"
     if format in ("openai_batch", "sglang") and not questions:
         raise _need_questions(path, format)

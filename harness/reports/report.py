@@ -19,7 +19,7 @@ from harness.reports.figures import every_plot
 from harness.reports.formats import to_csv, to_latex, to_markdown, to_terminal
 from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
-from harness.reports.settings import flat_settings
+from harness.reports.settings import settings_beside
 from harness.reports.tables import (
     Table,
     budget_table,
@@ -150,9 +150,16 @@ class Report:
     def _beside_published(self) -> list[Table]:
         rows: list[tuple[str, PublishedComparison]] = []
         for run, benchmark, score in self.scores:
-            settings = flat_settings(run, benchmark.name)
             rows += [
-                (run.label, compare_published(score, benchmark.questions, reference, settings))
+                (
+                    run.label,
+                    compare_published(
+                        score,
+                        benchmark.questions,
+                        reference,
+                        settings_beside(run, benchmark.name, reference.settings),
+                    ),
+                )
                 for reference in matching(self.published, run.manifest.model, benchmark.name)
             ]
         return [published_table(rows)] if rows else []

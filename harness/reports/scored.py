@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from harness.benchmarks import catalogue
 from harness.reports.history import History, read_history
@@ -54,7 +57,7 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
 
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
     """
-    runs = []
+    runs: list[ScoredRun] = []
     for label, folder in zip(labels(folders), folders, strict=True):
         manifest = Manifest.load(folder)
         benchmarks = {
@@ -67,8 +70,42 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
             )
             for name, record in manifest.benchmarks.items()
         }
-        runs.append(ScoredRun(label, manifest, benchmarks, read_history(folder)))
+        runs.append(ScoredRun(label, manifest, _named_alike(benchmarks, runs), read_history(folder)))
     return runs
+
+
+def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
+    """Another tool's set goes by the name of its file: where an earlier run has the same questions, by that one's."""
+    earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
+    found = {}
+    for name, benchmark in benchmarks.items():
+        known = name
+        if benchmark.record.imported and name not in earlier:
+            same = (other for other, one in earlier.items() if _same_questions(benchmark, one))
+            known = next((other for other in same if other not in benchmarks), name)
+        found[known] = benchmark if known == name else _renamed(benchmark, known)
+    return found
+
+
+def _same_questions(one: ScoredBenchmark, other: ScoredBenchmark) -> bool:
+    """Whether they share most of their questions."""
+    ours, theirs = (
+        {(item.question.question_id, item.question.row_digest) for item in benchmark.questions}
+        for benchmark in (one, other)
+    )
+    return 2 * len(ours & theirs) > min(len(ours), len(theirs))
+
+
+def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
+    return dataclasses.replace(
+        benchmark,
+        name=name,
+        score=benchmark.score and msgspec.structs.replace(benchmark.score, benchmark=name),
+        questions=tuple(
+            dataclasses.replace(item, question=msgspec.structs.replace(item.question, benchmark=name))
+            for item in benchmark.questions
+        ),
+    )
 
 
 def _benchmark(
@@ -81,7 +118,7 @@ def _benchmark(
     chosen = None if record.plan.question_ids is None else set(record.plan.question_ids)
     asked = (q for q in question_file.iterate(folder) if chosen is None or q.question_id in chosen)
     questions = [one if place < MAX_QUESTION_ROWS else slim(one, row=not alone) for place, one in enumerate(asked)]
-    tallies = tally(questions, grade_file.read(folder), record.plan.samples).questions if questions else ()
+    tallies = tally(questions, grade_file.read(folder), record.planned).questions if questions else ()
     if ks and tallies:
         score = with_ks(score, tallies, ks)
     return ScoredBenchmark(folder.name, record, score, tallies, withheld)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from harness.core.inert import visible
@@ -117,6 +117,12 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
             tail = name.rsplit(".", 1)[-1]
             found[tail if last[tail] == 1 and tail not in found else name] = value
     return found
+
+
+def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
+    """The same, beside those that somebody else stated: of samples that another tool made they are unknown."""
+    unknown = dict.fromkeys(stated, "unknown") if run.benchmarks[benchmark].record.imported else {}
+    return {**unknown, **flat_settings(run, benchmark)}
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:

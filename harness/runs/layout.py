@@ -3,6 +3,8 @@
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  report.html
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
+
+<outputs of another tool>.scored/outputs.json  <benchmark>/questions.jsonl  grades.jsonl  opinions.jsonl  scores.json
 """
 
 from __future__ import annotations
@@ -114,7 +116,12 @@ class RunFolder:
         raise StoreError(f"there is no run at {folder.path}.{near_names(folder.path.name, siblings)}")
 
     def __repr__(self) -> str:
-        return f"RunFolder({str(self.path)!r})"
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    @property
+    def source(self) -> Path:
+        """What a person calls it by."""
+        return self.path
 
     @property
     def manifest(self) -> Path:
@@ -209,11 +216,33 @@ class RunFolder:
         return removed
 
 
+class OutputsFolder(RunFolder):
+    """The folder beside another tool's outputs, with all of a run's files that grading makes: read as a run is.
+
+    It holds no samples, and its manifest has a name of its own, so that nothing takes it for a run to go on with.
+    """
+
+    SUFFIX = ".scored"
+
+    def __init__(self, outputs: Path | str) -> None:
+        """outputs: the file, or the folder of files."""
+        self._outputs = Path(outputs).absolute()
+        super().__init__(self._outputs.with_name(self._outputs.name + self.SUFFIX))
+
+    @property
+    def source(self) -> Path:
+        return self._outputs
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "outputs.json"
+
+
 def labels(folders: Sequence[RunFolder]) -> list[str]:
     """A name for each run: the shortest tails of the paths that differ from each other."""
-    paths = [folder.path.parts for folder in folders]
+    paths = [folder.source.parts for folder in folders]
     for length in range(1, max((len(parts) for parts in paths), default=1) + 1):
         labels = ["/".join(parts[-length:]) for parts in paths]
         if len(set(labels)) == len(labels):
             return labels
-    return [folder.path.name for folder in folders]
+    return [folder.source.name for folder in folders]

@@ -27,6 +27,12 @@ MAX_SHOWN_VALUE = 200
 SHARD = "shard"
 """Field of the identity of a run that asks some of its questions: `{"part": "2/8", "selection": digest of all ids}`."""
 
+OUTPUTS = "outputs"
+"""Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
+
+UNKNOWN_MODEL = "unknown"
+"""The model of samples that another tool made."""
+
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """Longest manifest; a longer one is refused before it is decoded."""
 
@@ -49,6 +55,16 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     identity: dict[str, Any]
     plan: Plan
     settings: dict[str, Any] = {}
+
+    @property
+    def imported(self) -> bool:
+        """Another tool made its samples: nothing is known of its identity."""
+        return OUTPUTS in self.settings
+
+    @property
+    def planned(self) -> int | None:
+        """Samples of each question that a score counts on; None: what is there is the plan."""
+        return None if self.imported else self.plan.samples
 
 
 class Difference(NamedTuple):

@@ -86,7 +86,8 @@ class Grading:
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
-    questions: those planned, in order. samples: planned a question. grades: in the order of questions and indices.
+    questions: those planned, in order. samples: planned a question; None: what is there is the plan. grades: in the
+    order of questions and indices.
     warnings: what its journal gives reason to say. observed, rows: what is known of the samples of the grades beside
     them. failures: failed requests by endpoint, if there are several. speed: how fast the samples came, if streamed.
     workload: what they asked of the servers. anomalies: those whose text looks wrong.
@@ -98,7 +99,7 @@ class GradedBenchmark:
 
     folder: BenchmarkFolder
     questions: Sequence[Question]
-    samples: int
+    samples: int | None
     grades: Sequence[Grade]
     warnings: tuple[str, ...]
     observed: Observed = field(default_factory=Observed)
@@ -218,6 +219,14 @@ def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score. Raises `UsageError` for a k beyond the
     samples of a question, with the grades kept."""
     grades.write(graded.folder, graded.grades)
+    score = score_of(graded)
+    refuse_link(graded.folder.scores)
+    write_atomically(graded.folder.scores, codec.pretty(score))
+    return score
+
+
+def score_of(graded: GradedBenchmark) -> Score:
+    """Its score; nothing is written. Raises `UsageError` for a k beyond the samples of a question."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     thought = graded.observed.reasoning_tokens
@@ -256,10 +265,7 @@ def publish(graded: GradedBenchmark) -> Score:
         score = msgspec.structs.replace(
             score, budgets=tuple(budgets), first_right=first_right(counted, graded.first_right)
         )
-    score = _beside_overrides(graded, score)
-    refuse_link(graded.folder.scores)
-    write_atomically(graded.folder.scores, codec.pretty(score))
-    return score
+    return _beside_overrides(graded, score)
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
@@ -350,12 +356,16 @@ class _FailedRequest(msgspec.Struct, frozen=True):
     task: tuple[str, str, int]
 
 
-def score_outputs(
-    pairs: Iterable[tuple[Question, Sample]], grading: Grading, on_graded: OnGraded = lambda _name, _n: None
-) -> tuple[list[Score], list[Grade]]:
-    """Grade and score another tool's outputs, gone through once: (one score a benchmark, all grades in order).
+def grade_outputs(
+    pairs: Iterable[tuple[Question, Sample]],
+    folder: RunFolder,
+    grading: Grading,
+    on_graded: OnGraded = lambda _name, _n: None,
+) -> list[GradedBenchmark]:
+    """The benchmarks of another tool's outputs, by name, gone through once, with grades in their order.
 
-    What is there is the plan: questions may have unequal numbers of samples.
+    folder: where their files would stand; nothing is written. What is there is the plan: questions may have unequal
+    numbers of samples.
     """
     asked: dict[str, dict[str, Question]] = {}
     by_id: dict[str, Question] = {}
@@ -365,18 +375,25 @@ def score_outputs(
             by_id[question.question_id] = asked.setdefault(question.benchmark, {})[question.question_id] = question
             yield sample
 
-    found: list[Grade] = []
+    found: dict[str, list[Grade]] = {}
     bases: dict[str, str] = {}
     for grade in pool.grade_all(by_id, samples(), workers=grading.workers, deadline_s=grading.deadline_s):
         if grade.question_id not in bases:
             bases[grade.question_id] = basis(by_id[grade.question_id])
-        found.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
-        on_graded(grade.benchmark, len(found))
-    scores = [
-        score_benchmark(list(questions.values()), [g for g in found if g.benchmark == name], None, ks=grading.ks)
+        of_it = found.setdefault(grade.benchmark, [])
+        of_it.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
+        on_graded(grade.benchmark, len(of_it))
+    return [
+        GradedBenchmark(
+            folder=folder.benchmark(name),
+            questions=list(questions.values()),
+            samples=None,
+            grades=found[name],
+            warnings=(),
+            ks=grading.ks,
+        )
         for name, questions in sorted(asked.items())
     ]
-    return scores, found
 
 
 def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:

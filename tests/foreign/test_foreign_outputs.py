@@ -360,8 +360,9 @@ def test_a_large_file_is_scored_in_little_memory(tmp_path: Path) -> None:
 _MEASURED = """
 import re, sys
 from harness.foreign import outputs
-from harness.scoring.pipeline import Grading, score_outputs
+from harness.runs import RunFolder
+from harness.scoring.pipeline import Grading, grade_outputs, score_of
 pairs = outputs.read(sys.argv[1], response_key="response", answer_key="answer", id_key="id")
-(score,), _ = score_outputs(pairs, Grading())
+score = score_of(grade_outputs(pairs, RunFolder("none"), Grading())[0])
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score.accuracy)
 """

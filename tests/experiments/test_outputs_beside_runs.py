@@ -1,0 +1,245 @@
+"""Other tools' outputs, once scored, in one report with runs, compared and verified like them; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+import harness
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.prompts import BOXED
+from harness.cli.main import cli
+from harness.core.records import Question, Sample, Timing
+from harness.runs import Journal, Manifest, RunFolder, grades
+from harness.runs import questions as question_file
+from harness.runs.layout import OutputsFolder
+from harness.runs.manifest import SHARD, BenchmarkRecord, Plan
+
+
+def command(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, list(map(str, words)))
+
+
+def refused(*words: str | Path) -> str:
+    """What a command says that does not work."""
+    done = command(*words)
+    assert done.exit_code != 0
+    return str(done.exception) if done.exception and not isinstance(done.exception, SystemExit) else done.output
+
+
+def sums(path: Path, right: int, first: int = 0) -> Path:
+    """LLMEval's file: 12 questions, 8 replies to each, of which so many are right."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {
+            "prompt": f"What is {n} + 1?\n{BOXED}",
+            "answer": str(n + 1),
+            "gen": [rf"\boxed{{{n + 1 if at < right else 0}}}" for at in range(8)],
+        }
+        for n in range(first, first + 12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def asked(question: Question) -> str:
+    return question.messages[-1].content
+
+
+def demo(limit: int = 10) -> Sequence[Question]:
+    return questions.build(catalogue.load("demo")).questions[:limit]
+
+
+def run_of_demo(path: Path, *, identity: dict[str, Any] | None = None) -> RunFolder:
+    """A run whose every reply is wrong."""
+    folder, chosen = RunFolder(path), demo()
+    folder.create()
+    record = BenchmarkRecord(
+        identity={"model": "m", **(identity or {})},
+        plan=Plan(samples=2, question_ids=[one.question_id for one in chosen]),
+    )
+    Manifest(harness_version="0", created="2026", model="m", benchmarks={"demo": record}).save(folder)
+    place = folder.benchmark("demo")
+    place.create()
+    question_file.write(place, chosen)
+    with Journal.open(place) as journal:
+        for one in chosen:
+            for index in range(2):
+                timing = Timing(started=1.0, total=1.0)
+                journal.append(
+                    Sample(
+                        benchmark="demo", question_id=one.question_id, sample_index=index, text=r"\boxed{-77}",
+                        reasoning=None, finish_reason="stop", timing=timing, endpoint="http://x",
+                    )
+                )  # fmt: skip
+    return folder
+
+
+def file_of_demo(path: Path, *, right: bool = True) -> Path:
+    """The same questions as another tool asked them, with an instruction behind each."""
+    rows = [
+        {"prompt": f"{asked(one)}\n{BOXED}", "answer": one.references[0],
+         "gen": [rf"\boxed{{{one.references[0] if right else -77}}}"] * 2}
+        for one in demo()
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_files_of_the_same_questions_are_compared_and_reported_under_their_names(tmp_path: Path) -> None:
+    base, tuned = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "tuned.jsonl", 7)
+    for file in (base, tuned):
+        harness.score(file, workers=1)
+    (found,) = harness.compare([base, tuned])
+    assert (found.decision.run, found.decision.baseline) == ("tuned.jsonl", "base.jsonl")
+    assert found.decision.paired.difference == pytest.approx(5 / 8)
+    assert found.decision.verdict == "better"
+    assert json.loads(command("compare", base, tuned, "--json").stdout)[0]["paired"]["n_questions"] == 12
+    made = harness.report([base, tuned])
+    assert [(run.label, score.accuracy) for run, _, score in made.scores] == [
+        ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
+    ]  # fmt: skip
+    assert len(made.tables[0].rows) == 2
+    assert "Paired with base.jsonl" in made.markdown()
+    shown = command("report", base, tuned, "--out", tmp_path / "page")
+    assert shown.exit_code == 0, shown.output
+    assert "tuned.jsonl" in (tmp_path / "page" / "report.html").read_text()
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    files = [sums(tmp_path / model / "aime24.jsonl", right) for model, right in (("a", 2), ("b", 5))]
+    for file in files:
+        harness.score(file, workers=1)
+    assert [run.label for run in harness.report(files).runs] == ["a/aime24.jsonl", "b/aime24.jsonl"]
+
+
+def test_files_with_different_questions_share_nothing(tmp_path: Path) -> None:
+    base, other = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "other.jsonl", 2, first=100)
+    for file in (base, other):
+        harness.score(file, workers=1)
+    with pytest.raises(harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*--benchmark NAME"):
+        harness.compare([base, other])
+    assert [sorted(run.benchmarks) for run in harness.report([base, other]).runs] == [["base"], ["other"]]
+
+
+def test_a_file_of_a_benchmarks_questions_stands_beside_its_runs(tmp_path: Path) -> None:
+    run, file = run_of_demo(tmp_path / "run"), file_of_demo(tmp_path / "theirs.jsonl")
+    done = command("score", run.path, file, "--benchmark", "demo", "--workers", "1", "--json")
+    assert done.exit_code == 0, done.output
+    scores = json.loads(done.stdout)
+    assert {one["run"]: one["accuracy"] for one in scores} == {"run": 0.0, "theirs.jsonl": 1.0}
+    (found,) = harness.compare([run.path, file])
+    assert (found.decision.paired.n_questions, found.decision.paired.difference) == (10, 1.0)
+    assert found.settings == ()
+    assert any("made by another tool" in one for one in found.decision.warnings)
+    assert not any("not asked the same" in one for one in found.decision.warnings)
+
+
+def test_a_file_named_for_a_benchmark_that_asks_other_questions_is_refused(tmp_path: Path) -> None:
+    file = sums(tmp_path / "sums.jsonl", 2, first=70_000)
+    with pytest.raises(harness.UsageError, match=r"asks 'What is 70000 \+ 1\?.*, which demo does not; leave benchmark"):
+        harness.score(file, benchmark="demo", workers=1)
+    assert not OutputsFolder(file).path.exists()
+
+
+def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
+    file = file_of_demo(tmp_path / "theirs.jsonl")
+    harness.score(file, benchmark="demo", workers=1)
+    place = tmp_path / "own.yaml"
+
+    def publish(percent: int) -> None:
+        place.write_text(
+            f"schema: 1\nsource: {{title: t, url: https://x.org, by: authors}}\nquestions: {{demo: 10}}\nscores:\n"
+            f"  - {{model: org/m, benchmark: demo, metric: pass@1, percent: {percent}, samples: 2, "
+            "settings: {temperature: 0.6}}\n"
+        )
+
+    publish(100)
+    with pytest.raises(harness.UsageError, match=r"model: nothing says which model wrote theirs.jsonl: name it"):
+        harness.verify(file, published=place)
+    (found,) = harness.verify(file, model="org/m", published=place)
+    assert found.standing == "compatible"
+    assert found.comparisons[0].differing == {"temperature": ("unknown", 0.6)}
+    publish(20)
+    told = command("verify", file, "--model", "org/m", "--published", place)
+    assert (told.exit_code, "temperature: unknown here, 0.6 there" in told.output) == (4, True)
+
+
+def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
+    base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
+    for words in (("report", file), ("verify", file), ("compare", base, file)):
+        assert "is not scored yet: give `harness score '" in (refused(*words) + refused("report", file))
+    for one in (base, file):
+        harness.score(one, tool="llmeval", repeats="samples", workers=1)
+    os.utime(file)  # a copy has another time
+    harness.compare([base, file])
+    sums(file, 3)
+    with pytest.raises(
+        harness.HarnessError, match=r"was changed after it was scored: give `harness score '.*a file"
+    ) as e:
+        harness.compare([base, file])
+    assert "tool='llmeval' repeats='samples'" in str(e.value)
+    harness.score(file, workers=1)
+    (found,) = harness.compare([base, file])
+    assert found.decision.paired.difference == pytest.approx(1 / 8)
+
+
+def test_what_another_version_graded_is_said(tmp_path: Path) -> None:
+    base, tuned = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "tuned.jsonl", 7)
+    for file in (base, tuned):
+        harness.score(file, workers=1)
+    says = "graded by different graders"
+    assert not any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
+    place = OutputsFolder(tuned).benchmark("tuned")
+    grades.write(place, [msgspec.structs.replace(one, grader="rules 0") for one in grades.read(place)])
+    assert any(says in one for one in harness.compare([base, tuned])[0].decision.warnings)
+
+
+def test_a_path_that_is_neither_is_one_sentence(tmp_path: Path) -> None:
+    base = sums(tmp_path / "base.jsonl", 2)
+    harness.score(base, workers=1)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(harness.HarnessError, match=r"is no run folder: it holds no manifest\.json"):
+        harness.compare([base, tmp_path / "empty"])
+    with pytest.raises(harness.HarnessError, match=r"there is no run at .*Did you mean base.jsonl"):
+        harness.report([tmp_path / "bas.jsonl"])
+    with pytest.raises(harness.HarnessError, match="is no run folder"):  # its samples are the file's
+        harness.score(OutputsFolder(base).path)
+
+
+def test_a_folder_of_numbered_files_needs_no_word(tmp_path: Path) -> None:
+    folder = tmp_path / "aime24"
+    folder.mkdir()
+    for number in range(2):
+        row = {"problem": "1+1?", "expected_answer": "2", "generation": rf"\boxed{{{2 + number}}}"}
+        (folder / f"output-rs{number}.jsonl").write_text(json.dumps(row) + "\n")
+    assert harness.score(folder, workers=1)["aime24"].accuracy == 0.5
+    assert [run.label for run in harness.report(folder).runs] == ["aime24"]
+    (folder / "output-rs2.jsonl").write_bytes((folder / "output-rs1.jsonl").read_bytes())
+    assert "was changed after it was scored" in refused("report", folder)
+
+
+def test_a_place_that_cannot_be_written_costs_only_the_reports(tmp_path: Path) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+    OutputsFolder(file).path.write_text("in the way")
+    done = command("score", file, "--workers", "1", "--json")
+    assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]) == (0, 0.25)
+    assert "the scores are not kept" in done.stderr
+
+
+def test_of_several_sources_each_has_its_scores_and_shards_are_joined(tmp_path: Path) -> None:
+    files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
+    shown = command("score", *files, "--workers", "1")
+    assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
+    assert "it goes with one file" in refused("score", *files, "--out", tmp_path / "grades")
+    part = run_of_demo(tmp_path / "part", identity={SHARD: {"part": "1/2", "selection": "x"}})
+    assert "part is a shard" in refused("score", part.path, files[0])
+    run = run_of_demo(tmp_path / "run")
+    assert "goes with a file of outputs" in refused("score", run.path, "--benchmark", "demo")
