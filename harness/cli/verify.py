@@ -30,8 +30,8 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one of each benchmark (docs/json.md).")
 def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
-    """Say whether the scores of RUN (a run folder, or another tool's outputs that `harness score` has graded) agree with
-    those published of its model, and which settings differ.
+    """Say whether the scores of RUN agree with those published of its model, and which settings differ. RUN is a run
+    folder, or another tool's outputs that `harness score` has graded.
 
     Those whose settings are ours come first, and decide alone where there are such. A run agrees with what is published
     if it does with one of them that could have seen a difference about as small as any could. Exit code: 0 it agrees,
