@@ -348,7 +348,7 @@ def _print_json(named: list[tuple[str, _Scored]]) -> None:
     click.echo(codec.pretty(listed).decode(), nl=False)
 
 
-def _print_tables(label: str, scores: list[Score], ks: tuple[int, ...]) -> None:
+def _print_tables(scored: list[tuple[str, _Scored]], ks: tuple[int, ...]) -> None:
     from harness.reports import (
         budget_table,
         endpoint_table,
