@@ -18,7 +18,6 @@ from harness.core.records import Grade, Question
 from harness.core.wording import Sentence, option
 from harness.experiments.watching import Watcher
 from harness.foreign import outputs
-from harness.foreign.recognising import Recognised
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import OutputsFolder
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
@@ -82,6 +81,8 @@ def score_file(
     asked = _questions_of(benchmark) if benchmark else ()
     pairs: outputs.Pairs = outputs.read(path, format=tool, questions=asked, repeats=repeats, **columns)
     if benchmark:
+        from harness.foreign.recognising import Recognised  # prompts, likewise
+
         pairs = Recognised(path, pairs, asked, benchmark)
     digest = outputs.digest_of(path)  # before the replies are read: what is written later makes another digest
     folder = OutputsFolder(path)

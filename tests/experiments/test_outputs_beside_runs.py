@@ -124,7 +124,9 @@ def test_files_with_different_questions_share_nothing(tmp_path: Path) -> None:
     base, other = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "other.jsonl", 2, first=100)
     for file in (base, other):
         harness.score(file, workers=1)
-    with pytest.raises(harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*--benchmark NAME"):
+    with pytest.raises(
+        harness.UsageError, match=r"base.jsonl holds base; other.jsonl holds other.*scored under its name"
+    ):
         harness.compare([base, other])
     assert [sorted(run.benchmarks) for run in harness.report([base, other]).runs] == [["base"], ["other"]]
 
