@@ -22,7 +22,7 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
     Not covered: a bound on new tokens that was lowered for one request to fit the server's context.
     """
     identity, settings = record.identity, record.settings
-    sampling = dict(identity.get("sampling") or {})
+    sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
     bound = sampling.pop("max_tokens", None)
     return RequestTemplate(
         model=str(identity.get("model", "")),

@@ -44,9 +44,12 @@ def body_of(command: str) -> Any:
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
     asked = question_set(tmp_path, 2, api=spelling.api)
-    sampling = {"sums": BenchmarkSettings(samples=2, sampling=Sampling(temperature=0.6, top_p=0.9, max_tokens=99))}
+    sampling = Sampling(temperature=0.6, top_p=0.9, max_tokens=99)
+    benchmarks = {
+        "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
+    }
     with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=sampling, spelling=spelling)
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks, spelling=spelling)
         run(settings, asked)
         sent = {json.dumps(request.json, sort_keys=True) for request in server.requests if request.method == "POST"}
     opened = OpenRun("run", RunFolder(tmp_path / "run")).benchmark("sums")
