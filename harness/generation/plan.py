@@ -60,6 +60,5 @@ def owed(benchmark: str, question_ids: Iterable[str], samples: int, on_disk: Set
     """
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
     whole = tuple(range(samples))  # one for all that owe everything
-    lacked = ((qid, keys.lacks(qid, samples)) for qid in question_ids)
-    rows = (Owed(benchmark, qid, whole if indices == whole else indices) for qid, indices in lacked)
-    return [row for row in rows if row.indices]
+    lacked = ((qid, indices) for qid in question_ids if (indices := keys.lacks(qid, samples)))
+    return [Owed(benchmark, qid, whole if indices == whole else indices) for qid, indices in lacked]
