@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +24,11 @@ class Nodes:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "RAY_"))}
         self.environment = kept | {"PYTHONPATH": str(CHECKOUT), "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
         self.environment["HARNESS_STATE"] = str(state)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = int(free.getsockname()[1])
+        self.client_address = f"ray://127.0.0.1:{port}"
         self._process = subprocess.Popen(
-            [python, "-m", "tests.on_ray.nodes", str(NODES)],
+            [python, "-m", "tests.on_ray.nodes", str(NODES), str(port)],
             cwd=CHECKOUT,
             env=self.environment,
             stdin=subprocess.PIPE,

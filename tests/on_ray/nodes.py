@@ -31,9 +31,10 @@ def _runs_a_task(process: psutil.Process) -> bool:
         return False
 
 
-def main(n_nodes: int) -> None:
-    """Until standard input ends."""
-    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+def main(n_nodes: int, client_port: int) -> None:
+    """Until standard input ends. client_port: of the server for `ray://`."""
+    head = {"num_cpus": 0, "include_dashboard": False, "ray_client_server_port": client_port}
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]
     say(cluster.address)
     for line in sys.stdin:
@@ -56,4 +57,4 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -115,10 +115,12 @@ print(len(seen[0]))
         assert not list(place.glob("grades.part-*"))
 
 
+@pytest.mark.parametrize("through_client", [False, True])
 def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
-    nodes: Nodes, server: FaultServer, tmp_path: Path
+    nodes: Nodes, server: FaultServer, tmp_path: Path, through_client: bool
 ) -> None:
-    command = [*words(tmp_path, server), "--on", "ray", "--shards", "2"]
+    on = nodes.client_address if through_client else "ray"
+    command = [*words(tmp_path, server), "--on", on, "--shards", "2"]
     process = nodes.harness(tmp_path, *command)
     until(lambda: shards_hold(tmp_path / "run") >= 4 or process.poll() is not None)
     process.send_signal(signal.SIGINT)

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.on_ray.conftest import NODES, Nodes
+from tests.servers import environments
 
 SEEDS = int(os.environ.get("HARNESS_RAY_SEEDS", "3"))
 PROGRAM = str(Path(__file__).parent / "small_server.py")
@@ -115,4 +116,23 @@ def test_a_caller_that_is_killed_takes_its_servers_with_it(nodes: Nodes, tmp_pat
     until(lambda: answering(tmp_path) == 2, process)
     process.kill()
     process.communicate()
+    until(lambda: not left(tmp_path))
+
+
+@pytest.mark.parametrize("through_client", [False, True])
+def test_a_cluster_that_ends_ends_the_command_and_its_servers(tmp_path: Path, through_client: bool) -> None:
+    short = Nodes(environments.python_of(environments.RAY), tmp_path / "state")
+    try:
+        process = serve(short, tmp_path, *(["--on", short.client_address] if through_client else []))
+        assert process.stderr is not None
+        assert any("Ctrl-C stops them." in line for line in process.stderr), "it ended before all were ready"
+    finally:
+        short.close()
+    _, err = process.communicate()
+    assert process.returncode in {1, 2}, err
+    if through_client:
+        assert "the Ray cluster does not answer any more" in err
+        assert "Traceback" not in err
+    else:
+        assert "Failed to connect to GCS" in err, "Ray itself ends the program, after a minute"
     until(lambda: not left(tmp_path))

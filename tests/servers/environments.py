@@ -108,7 +108,18 @@ TRL = Recipe(
 RAY = Recipe(
     "ray",
     (
-        *("ray==2.60.0", "aiohttp", "click", "httpx<1", "jinja2", "mpmath", "msgspec", "numpy", "openai<4", "orjson"),
+        *(
+            "ray[client]==2.60.0",
+            "aiohttp",
+            "click",
+            "httpx<1",
+            "jinja2",
+            "mpmath",
+            "msgspec",
+            "numpy",
+            "openai<4",
+            "orjson",
+        ),
         *("prometheus-client", "pydantic<3", "pyyaml", "rich", "sympy<1.15", "tenacity", "psutil"),
     ),
 )

@@ -6,9 +6,10 @@ import importlib
 import logging
 import os
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from harness.generation.signals import Signals
 
 LOOK_SECONDS = 1.0
 """Between two looks at what has ended; a second is also how long a first Ctrl-C may go unseen."""
+
+TRIES = 3
+"""How often a Ray client server is asked for a session. It starts a process for each, and gives up after 30 s."""
 
 RETRIES = 20
 """How often a task is begun again whose worker or node was lost."""
@@ -43,23 +47,41 @@ class Cluster:
                 "expected ray, the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT", field="on", value=on
             )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else a call after the cluster's end begins one on this machine
+        self.gone = False
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise UsageError(f"{option('on', 'ray')} needs the package ray: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
-        try:
-            self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-        except Exception as error:  # what Ray raises here is of many kinds
-            where = "" if address == "auto" else f" at {visible(address, 200)}"
-            raise UsageError(
-                f"no Ray cluster answers{where} ({quoted(str(error))}). Start one (docs/howto/ray.md), or set "
-                f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
-            ) from error
+        for tries_left in reversed(range(TRIES if address.startswith("ray://") else 1)):
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+                return
+            except Exception as error:  # what Ray raises here is of many kinds
+                if tries_left:
+                    continue
+                where = "" if address == "auto" else f" at {visible(address, 200)}"
+                raise UsageError(
+                    f"no Ray cluster answers{where} ({_last_line(error)}). Start one (docs/howto/ray.md), or set "
+                    f"RAY_ADDRESS, or give {option('on')} ray://HOST:PORT"
+                ) from error
 
     def close(self) -> None:
         """Disconnect; tasks that still run are ended by Ray."""
         self._ray.shutdown()
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Around calls of Ray. Raises `ServerError` where the cluster does not answer any more; `gone` is true then."""
+        try:
+            yield
+        except HarnessError:
+            raise
+        except Exception as error:  # what Ray raises here is of many kinds
+            self.gone = True
+            raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
 
     def __enter__(self) -> Cluster:
         return self
@@ -100,7 +122,8 @@ class Cluster:
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command goes on") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
             while waiting:
-                ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
+                with self.reached():
+                    ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
                 for one in ready:
                     place = places.pop(one)
                     try:
@@ -149,8 +172,13 @@ def _unpacked(kind: str, value: Any, name: str) -> Any:
     raise known.get(kind, ServerError)(f"{name}: {Sentence(value).marked}")
 
 
+def _last_line(error: Exception) -> str:
+    """What Ray quotes of another process ends with what happened there."""
+    return quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
+
+
 def _lost(name: str, error: Exception) -> HarnessError:
-    said = quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
+    said = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
         return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({said})")
     return ServerError(f"{name} was lost on the cluster ({said}); the same command goes on with it")

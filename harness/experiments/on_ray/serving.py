@@ -163,13 +163,16 @@ class Served:
             if place not in waiting and self._stands[place][0] not in ("failed", "gone"):
                 self._asked[actor.stands.remote()] = place
         time.sleep(LOOK_SECONDS)
-        done, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=LOOK_SECONDS)
+        with self._cluster.reached():
+            done, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=LOOK_SECONDS)
         for one in done:
             place = self._asked.pop(one)
             try:
                 now = self._ray.get(one)
             except Exception:  # noqa: BLE001  what Ray says of an actor that is not there
-                now = ("lost", "") if self._names[place] in _named(self._ray) else ("gone", "it was stopped")
+                with self._cluster.reached():
+                    known = self._names[place] in _named(self._ray)
+                now = ("lost", "") if known else ("gone", "it was stopped")
             if now[0] == "starting" and self._stands[place][0] == "ready":
                 now = ("lost", "")  # it was lost between two looks
             if now != self._stands[place]:
@@ -191,7 +194,7 @@ class Served:
 
     def _close(self, *, started: bool) -> None:
         try:
-            if not started:
+            if not started and not self._cluster.gone:
                 _end(self._ray, self._names)
         finally:
             self._cluster.close()
