@@ -139,6 +139,7 @@ def test_only_the_wanted_keys_are_read(folder: BenchmarkFolder) -> None:
     assert [one.key for one in read_samples(folder, keys={Key("q3", 0), Key("none", 0)})] == [Key("q3", 0)]
 
 
+@pytest.mark.timeout(1800)  # it syncs at every byte: 11 s of CPU, and minutes where the disk is busy
 def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
     """What kill -9 leaves of an append: at every length of the file, with no index, a full one, one of ten records."""
     whole, folder = run.benchmark(BENCHMARK), BenchmarkFolder(BENCHMARK, run.path / "cut")

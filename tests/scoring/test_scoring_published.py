@@ -221,7 +221,10 @@ def test_what_is_optional_may_be_absent(write: Callable[[Any], Path]) -> None:
         ({"results": {"gsm8k": {"exact_match": 0.5}}}, "record.json is no record of Every Eval Ever"),
         ([], "record.json is no record of Every Eval Ever"),
         (b"", "record.json is no record of Every Eval Ever"),
-        (b'{"schema_version": "0.3.0", "evaluation_results": ' + b"[" * 100_000, "nested too deeply"),
+        (
+            b'{"schema_version": "0.3.0", "evaluation_results": ' + b"[" * 100_000,
+            "record.json is no record of Every Eval Ever",
+        ),
         (b" " * (8 * 1024 * 1024 + 1), "longer than a record"),
         (b"\xff\xfe", "record.json is no record of Every Eval Ever"),
     ],
