@@ -3,7 +3,7 @@
     python bench/probe_engines.py --vllm PYTHON --transformers PYTHON --model FOLDER [--copies FOLDER] [--repeats 3]
 
 --model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU and
-held against what transformers makes of the model itself.
+held against what transformers makes of the model itself, and against what was kept of the same weights on vLLM.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 
 from harness.experiments.options import WhichServer
 from harness.experiments.probing import reference, template
+from harness.experiments.probing.asking import HttpAsker
 from harness.experiments.probing.connecting import askers
-from harness.experiments.probing.counterparts import OfFolder
+from harness.experiments.probing.counterparts import Kept, OfFolder
+from harness.experiments.probing.findings import Report
 from harness.experiments.probing.probe import examine
 from harness.experiments.watching import Watcher
 from server_launchers.keeping import supervisor
@@ -40,20 +42,32 @@ def main() -> None:
         script = Path(__file__).with_name("copies.py")
         subprocess.run([given.transformers, script, given.model, copies], check=True)
         true = OfFolder(given.model, python=str(given.transformers))
+        kept: Kept | None = None
         for name in given.only:
             folder = given.model if name == COPIES[0] else copies / name
             with supervisor.launch(spec(given.vllm, folder)) as server:
                 for seed in range(given.repeats):
-                    (asker,) = askers(WhichServer.of(base_url=server.base_urls[0]), Watcher())
-                    # The checks against a reference keep what they saw: each probe has its own.
-                    checks = (template.against(template.Template.of(given.model)), *reference.against(true))
-                    report = examine(asker, checks, seed=1000 * (seed + 1))
-                    for one in report.findings:
-                        print(f"{name}: {one.check}: {one.outcome}: {one.came}")
-                    print(
-                        f"{name}: {report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s",
-                        flush=True,
-                    )
+                    if name == COPIES[0] and kept is None:
+                        kept = Kept.of(asked(server), server.base_urls[0])
+                    # Checks against a reference keep what they saw: each probe has its own.
+                    own = (template.against(template.Template.of(given.model)), *reference.against(true))
+                    said(name, examine(asked(server), own, seed=1000 * (seed + 1)))
+                    if kept is not None:
+                        beside = reference.against(kept)
+                        said(f"{name}, beside vLLM", examine(asked(server), beside, seed=1000 * (seed + 1)))
+
+
+def asked(server: supervisor.RunningServer) -> HttpAsker:
+    """The server, as a probe asks it."""
+    (asker,) = askers(WhichServer.of(base_url=server.base_urls[0]), Watcher())
+    return asker
+
+
+def said(name: str, report: Report) -> None:
+    """Print a probe's findings."""
+    for one in report.findings:
+        print(f"{name}: {one.check}: {one.outcome}: {one.came}")
+    print(f"{name}: {report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s", flush=True)
 
 
 def spec(python: Path, folder: Path) -> ServerSpec:
