@@ -10,7 +10,7 @@ from harness.benchmarks.card import Card
 from harness.client.facts.defaults import FILLED
 from harness.core.errors import UsageError
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
-from harness.runs.manifest import SHARD, BenchmarkRecord, Manifest
+from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
 """A setting that every record has since requests are said whole."""
@@ -71,10 +71,11 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     if identity.get("seed", 0) != 0:
         found["seed"] = identity["seed"]
     found |= _prompt(identity, card)
+    ids = record.plan.question_ids
     if isinstance(shard := identity.get(SHARD), dict):
-        found["shard"] = shard.get("part")
-    elif record.plan.question_ids is not None:
-        found["ids"] = record.plan.question_ids
+        found["shard"], ids = shard.get("part"), None
+    if (chosen := settings.get(SELECTED, ids)) is not None:  # also of what shards were joined into
+        found["ids"] = chosen
     found |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
     if identity.get("fitted_max_tokens") is not None:
         found["fit_context"] = True

@@ -35,7 +35,7 @@ from harness.runs.journal import Journal
 from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder
 from harness.runs.log import RunLog
-from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Fingerprint, Provenance
 
 if TYPE_CHECKING:
@@ -219,6 +219,7 @@ class Session:
                 _MISSING: known.settings.get(_MISSING, {}) if known is not None else {},
                 **({} if chosen.publish else {"publish_questions": False}),
                 **({} if chosen.card_file is None else {CARD: chosen.card_file}),
+                **_selected(chosen),
             },
         )
 
@@ -433,3 +434,10 @@ class Session:
             elapsed_s=self._clock() - self._started,
             warnings=self._warnings,
         )
+
+
+def _selected(chosen: QuestionSet) -> dict[str, list[str]]:
+    """What all shards together ask, where it is a choice: a shard's own plan does not tell."""
+    if chosen.part is None or len(chosen.selection) == chosen.n_all:
+        return {}
+    return {SELECTED: [question.question_id for question in chosen.selection]}

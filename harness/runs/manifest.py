@@ -27,6 +27,9 @@ MAX_SHOWN_VALUE = 200
 SHARD = "shard"
 """Field of the identity of a run that asks some of its questions: `{"part": "2/8", "selection": digest of all ids}`."""
 
+SELECTED = "selected"
+"""Setting of a shard's benchmark: ids of the questions of all shards, in order, where they are not all of the set."""
+
 OUTPUTS = "outputs"
 """Setting of a benchmark whose samples another tool made: `{"digest": of the files, "read": how they were read}`."""
 

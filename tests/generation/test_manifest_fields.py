@@ -118,7 +118,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
 
 
 def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> None:
-    asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False)
+    asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
     asked = shards.part(asked, Shard(1, 1))
     with FaultServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)

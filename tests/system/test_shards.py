@@ -11,6 +11,7 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import holders
+from harness.experiments.again import options_again
 from harness.runs import Manifest, RunFolder
 from tests.faults.server import FaultServer, Request, completion, http, models
 from tests.system.command import harness as command
@@ -84,6 +85,25 @@ def test_a_shard_that_is_taken_for_another_is_refused(asked: dict[str, Any], tmp
     with pytest.raises(harness.StoreError, match=r"shard\.selection"):
         harness.run(out=tmp_path / "part", shard="1/2", limit=4, **asked)
     assert harness.run(out=tmp_path / "part", shard="1/2", **asked).outcome.n_session == 0
+
+
+def test_the_command_that_repeats_a_shard_carries_what_was_selected(asked: dict[str, Any], tmp_path: Path) -> None:
+    parts = [harness.run(out=tmp_path / f"part{k}", shard=f"{k}/2", limit=4, **asked) for k in (1, 2)]
+    whole = harness.run(out=tmp_path / "whole", shard="1/2", **asked)
+
+    def again(folder: Path) -> dict[str, Any]:
+        (options,) = options_again(Manifest.load(RunFolder(folder)))
+        return {name: options[name] for name in ("shard", "ids") if name in options}
+
+    chosen = ["q0", "q1", "q2", "q3"]
+    assert again(parts[0].path) == {"shard": "1/2", "ids": chosen}
+    assert again(whole.path) == {"shard": "1/2"}, "all questions are no choice"
+    assert harness.run(out=parts[0].path, **again(parts[0].path), **asked).outcome.n_session == 0
+    with pytest.raises(harness.StoreError, match=r"shard\.selection"):
+        harness.run(out=parts[0].path, shard="1/2", ids=["q0", "q1", "q2"], **asked)
+    joined = harness.merge(parts, out=tmp_path / "joined").path
+    assert again(joined) == {"ids": chosen}
+    assert harness.run(out=joined, **again(joined), **asked).outcome.n_session == 0
 
 
 def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any], tmp_path: Path) -> None:
