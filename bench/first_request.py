@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         server.asked += 1
         number = server.asked
-        if number == server.n_until:
+        if number >= server.n_until > 0:  # two threads may count at once
             server.enough.set()
         message = {"role": "assistant", "content": rf"It goes {number} km: \boxed{{{number % 100}}}"}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}

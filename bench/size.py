@@ -1,11 +1,14 @@
 """Memory and seconds of a large run: the client's beginning, its resume, its score and its report.
 
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
+                         [--only-score]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
 resumed to its end, resumed once more with nothing owed ("complete"), scored and reported. Each command is a process of
 its own; its peak is that of its resident memory, of whichever of its processes took most. A process inherits the peak
 of the one that starts it, so this one stays small. Linux only.
+
+`--only-score`: what is owed is written to the journal without its index, by a process for each processor, and scored.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from first_request import MODEL, Server, start
 
-from harness.core.records import Sample, Timing, Usage
-from harness.runs import Journal, Manifest, RunFolder, read_samples
+from harness.core.records import Question, Sample, Timing, Usage
+from harness.runs import Journal, Manifest, RunFolder, read_samples, record
 from harness.runs import questions as stored
 
 _TEXT = "A train leaves the station at noon and travels at {} km/h for {} hours. How far does it go, in kilometres?"
@@ -50,30 +55,62 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
         owed = ((q, i) for i in range(plan.samples) for q in asked if (q.question_id, i) not in on_disk)
         n_stored = plan.samples * len(asked) - len(on_disk) - n_left
         for number, (question, index) in enumerate(islice(owed, n_stored)):
-            journal.append(
-                Sample(
-                    benchmark=benchmark,
-                    question_id=question.question_id,
-                    sample_index=index,
-                    text=rf"{prose(number, reply_bytes)}It goes {number} km: \boxed{{{number % 100}}}",
-                    reasoning=None,
-                    finish_reason="stop",
-                    usage=Usage(prompt_tokens=30, completion_tokens=12),
-                    timing=Timing(started=1.8e9, total=0.1),
-                    endpoint="http://127.0.0.1:1/v1",
-                    server_model=MODEL,
-                    seed=number + 1,
-                    prompt_digest=question.prompt_digest,
-                )
-            )
+            journal.append(made_up(benchmark, question, index, number, reply_bytes))
             if number % 5000 == 0:
                 journal.flush()
+
+
+def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes: int) -> None:
+    """Append this part of what is owed to the journal, whole lines at a time, as other parts do meanwhile."""
+    place = folder.benchmark(benchmark)
+    plan = Manifest.load(folder).benchmarks[benchmark].plan
+    on_disk = {(one.question_id, one.sample_index) for one in read_samples(place)}
+    asked = [*stored.read(place)]
+    file = os.open(place.samples, os.O_WRONLY | os.O_APPEND)
+    for index in range(part, plan.samples, n_parts):
+        for at in range(0, len(asked), 1000):
+            owed = ((n, q) for n, q in enumerate(asked[at : at + 1000], at) if (q.question_id, index) not in on_disk)
+            lines = b"".join(
+                record.encode(made_up(benchmark, q, index, index * len(asked) + n, reply_bytes)).line for n, q in owed
+            )
+            if os.write(file, lines) != len(lines):
+                sys.exit("the disk is full")
+    os.close(file)
+
+
+def made_up(benchmark: str, question: Question, index: int, number: int, reply_bytes: int) -> Sample:
+    return Sample(
+        benchmark=benchmark,
+        question_id=question.question_id,
+        sample_index=index,
+        text=rf"{prose(number, reply_bytes)}It goes {number} km: \boxed{{{number % 100}}}",
+        reasoning=None,
+        finish_reason="stop",
+        usage=Usage(prompt_tokens=30, completion_tokens=12),
+        timing=Timing(started=1.8e9, total=0.1),
+        endpoint="http://127.0.0.1:1/v1",
+        server_model=MODEL,
+        seed=number + 1,
+        prompt_digest=question.prompt_digest,
+    )
 
 
 def prose(number: int, n_bytes: int) -> str:
     """About `n_bytes` of working that is never twice the same."""
     steps = range(number % 997, number % 997 + n_bytes // 56)
     return "".join(f"After {n * n} metres it has gone on for {n % 61} min {n * 7 % 60} s.\n" for n in steps)
+
+
+def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> None:
+    """In processes of their own: what this one has held would count in the peaks of those that it starts."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=work, args=given) for given in each]
+    for one in processes:
+        one.start()
+    for one in processes:
+        one.join()
+    if any(one.exitcode for one in processes):
+        sys.exit("the journal could not be filled")
 
 
 def ended(process: subprocess.Popen[bytes], expected: int) -> str:
@@ -100,6 +137,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--asked", type=int, default=2000, help="samples asked by each of the two sessions")
     parser.add_argument("--reply-bytes", type=int, default=0, help="working before the answer of each reply")
+    parser.add_argument("--only-score", action="store_true", help="fill the journal and score it, and nothing else")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
     chosen = parser.parse_args()
@@ -117,14 +155,13 @@ def main() -> None:
         show("begin", begun, ended(process, 130), server)
 
         folder = RunFolder(place / "run")
-        # In a process of its own: what this one has held would count in the peaks of those that it starts.
-        filling = multiprocessing.get_context("spawn").Process(
-            target=fill, args=(folder, "bench", chosen.asked, chosen.reply_bytes)
-        )
-        filling.start()
-        filling.join()
-        if filling.exitcode:
-            sys.exit("the journal could not be filled")
+        if chosen.only_score:
+            n = os.cpu_count() or 1
+            in_processes(pour, [(folder, "bench", part, n, chosen.reply_bytes) for part in range(n)])
+            begun = time.monotonic()
+            show("score", begun, ended(start(["score", str(place / "run")]), 0))
+            return
+        in_processes(fill, [(folder, "bench", chosen.asked, chosen.reply_bytes)])
 
         begun = time.monotonic()
         show("resume", begun, ended(server.started(run), 0), server)
