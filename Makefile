@@ -157,6 +157,11 @@ test-trainers: $(VENV)/.installed-test
 test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
+.PHONY: test-slurm
+## test-slurm: servers and a run as jobs of a Slurm of one node; needs Debian's slurmctld, slurmd and munge, and root
+test-slurm: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/on_slurm
+
 .PHONY: test-interop
 ## test-interop: what `harness export` writes, opened by the tools themselves; installs them on the first call (0.7 GB)
 test-interop: $(VENV)/.installed-test

@@ -18,7 +18,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/die":
             os._exit(7)
         self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer({"choices": [{"message": {"content": "x"}}]})
+        self.answer({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]})
 
     def answer(self, body: object) -> None:
         text = json.dumps(body).encode()

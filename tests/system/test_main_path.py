@@ -52,7 +52,7 @@ def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: R
     scored = harness(tmp_path, "score", "run", "--json")
     assert scored.code == 0, scored.err
     (score,) = json.loads(scored.out)
-    assert score == json.loads((tmp_path / "run" / "demo" / "scores.json").read_bytes())
+    assert score == {"run": "run"} | json.loads((tmp_path / "run" / "demo" / "scores.json").read_bytes())
     assert (score["n_questions"], score["n_samples"], score["n_missing"]) == (12, 24, 0)
     assert 0 < score["accuracy"] < 1
     assert 0 < score["sampling_error"] < 0.5
