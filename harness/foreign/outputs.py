@@ -8,8 +8,8 @@ then it is two questions. `repeats` overrides the guess.
 
 from __future__ import annotations
 
-import hashlib
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -46,6 +46,9 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 Repeats = Literal["auto", "samples", "questions"]
 """What rows with equal question and reference are: see the module."""
 
+
+_PIECE_BYTES = 1 << 20
+"""Read at a time for a checksum."""
 
 MAX_INDEX = 1_000_000
 """A number of a sample from which on it is not believed."""
@@ -142,13 +145,17 @@ def are_outputs(path: Path) -> bool:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 over the names and contents of the files that `read` reads. Raises `UsageError`."""
+    """Of the names, sizes and CRC-32 of the files that `read` reads: tells a change, half as dear as a SHA-256 of
+    hundreds of megabytes. Raises `UsageError`."""
     files = [one for _, one in layouts.numbered(path)] if path.is_dir() else [path]
     found = []
     for one in files:
         try:
-            with one.open("rb") as file:
-                found.append([one.name, hashlib.file_digest(file, "sha256").hexdigest()])
+            with one.open("rb", buffering=0) as file:
+                size = checksum = 0
+                while piece := file.read(_PIECE_BYTES):
+                    size, checksum = size + len(piece), zlib.crc32(piece, checksum)
+            found.append([one.name, size, checksum])
         except OSError as error:
             raise UsageError(f"cannot read {visible(str(one))}: {error.strerror or error}") from error
     return digest(found)
