@@ -57,6 +57,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if any(folder in (path, *path.parents) for path in named) else True
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test after the argument, not the contents, where a value is bytes.
+
+    A compressed file holds the second in which it was made: two processes that share the tests and collect them on
+    both sides of a second would not agree on the names.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A slow folder's own limit in place of the short one of the fast tests."""
     for item in items:
