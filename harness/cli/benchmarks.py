@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from harness.cli import completing, terminal
+from harness.cli.spelling import Group
 from harness.core.inert import visible
 
 SHOWN_PROMPTS = 3
 
 
-@click.group("benchmarks", invoke_without_command=True)
+@click.group("benchmarks", cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON (docs/json.md).")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:

@@ -29,6 +29,12 @@ class Command(Helping):
             raise
 
 
+class Group(click.Group):
+    """A group whose commands are of this kind."""
+
+    command_class = Command
+
+
 class Seed(click.types.StringParamType):
     """An integer, or `none`."""
 
@@ -64,13 +70,24 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 
 
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
-    """`name` with its value as it is typed; as Python has it where none of the parameters sets it."""
+    """`name` with its value as it is typed. Where none of the parameters sets it: the flag of `harness run`, if it is
+    only named; else as Python has it."""
+    if (own := _set_by(parameters, name)) is not None:
+        return _typed(own, value)
+    if value is UNSET:
+        from harness.cli.run import command  # which imports this module
+
+        if (theirs := _set_by(command.params, name)) is not None:
+            return f"{_typed(theirs, value)} of `harness run`"
+    return as_keyword(name, value)
+
+
+def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | None:
+    """The parameter that sets the option."""
     known = {parameter.name: parameter for parameter in parameters}
     scoped = name.replace(".", "_")
-    for candidate in (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2]):
-        if candidate in known:
-            return _typed(known[candidate], value)
-    return as_keyword(name, value)
+    candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2])
+    return next((known[one] for one in candidates if one in known), None)
 
 
 def _typed(parameter: click.Parameter, value: Any) -> str:

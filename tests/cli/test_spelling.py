@@ -6,8 +6,11 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.benchmarks import fetch
 from harness.cli.ctl import command as ctl
+from harness.cli.main import cli
 from harness.cli.run import command as run
 from harness.cli.score import command as score
 from harness.cli.spelling import spelt
@@ -37,10 +40,18 @@ from harness.core.wording import UNSET, Sentence, option
         (score, "api_key_env", UNSET, "--judge-api-key-env"),
         (score, "deadline", 0.0, "--deadline 0.0"),
         (ctl, "concurrency", 0, "concurrency=0"),  # no flag of this command
+        (fetch, "data", UNSET, "--data of `harness run`"),
+        (fetch, "nobodys", UNSET, "nobodys"),
     ],
 )
 def test_an_option_is_the_flag_of_the_command(command: click.Command, name: str, value: Any, flag: str) -> None:
     assert spelt(f"say {option(name, value)}!", command) == f"say {flag}!"
+
+
+def test_a_command_below_another_names_the_flag_that_helps() -> None:
+    done = CliRunner().invoke(cli, ["benchmarks", "fetch", "no_such_card"])
+    assert isinstance(done.exception, UsageError)
+    assert "or a file with --data of `harness run`." in done.exception.sentence
 
 
 def test_an_error_is_spelt_once_for_the_command_that_runs() -> None:
