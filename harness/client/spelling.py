@@ -54,6 +54,11 @@ class Spelling:
         return "/chat/completions" if self.api == "chat" else "/completions"
 
     @property
+    def prefill_marks(self) -> dict[str, Any]:
+        """What the provider wants in the begun message beside its role and content."""
+        return {name: value for name, value in (self.prefill or {}).items() if name not in ("role", "content")}
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Values of its fields that nobody should read: keys that a service takes in the body."""
         return secrets_in([dict(self.chat_template_kwargs), dict(self.extra_body)])

@@ -208,6 +208,7 @@ class RunSettings:
             "stream_usage": self.spelling.stream_usage,
             "max_tokens_field": self.spelling.max_tokens_field,
             "seed_field": self.spelling.seed_field,
+            "prefill_marks": self.spelling.prefill_marks,
             "spelt_by": dict(self.spelt_by),
             "order": self.order,
             "fit_context": self.fit_context,

@@ -65,6 +65,14 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
         return OUTPUTS in self.settings
 
     @property
+    def begun(self) -> dict[str, Any] | None:
+        """The begun message of the assistant in which each request ended, by `prefill`."""
+        content = self.identity.get("prefill")
+        if content is None:
+            return None
+        return {"role": "assistant", "content": content, **(self.settings.get("prefill_marks") or {})}
+
+    @property
     def planned(self) -> int | None:
         """Samples of each question that a score counts on; None: what is there is the plan."""
         return None if self.imported else self.plan.samples

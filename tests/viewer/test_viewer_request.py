@@ -40,6 +40,8 @@ def body_of(command: str) -> Any:
             chat_template_kwargs={"enable_thinking": True},
             extra_body={"top_k": 20, "note": 'it\'s "quoted"'},
         ),
+        Spelling(prefill={"role": "assistant", "content": "<think>\n", "prefix": True}),
+        Spelling(api="completions", prefill={"role": "assistant", "content": "<think>\n"}),
     ],
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:

@@ -238,17 +238,16 @@ def _of_run(run: RunFolder) -> tuple[OfRun, Spelling]:
 
 def _spelling(manifest: Manifest) -> Spelling:
     """How the run's requests were written: its API, thinking switch, further fields and prefill. All its benchmarks
-    have one spelling. Fields whose value it hides are left out, and marks that a provider wants in the begun message,
-    which it does not keep."""
-    identity = next((one.identity for one in manifest.benchmarks.values()), {})
+    have one spelling. Fields whose value it hides are left out."""
+    first = next(iter(manifest.benchmarks.values()), None)
+    identity = {} if first is None else first.identity
     switches, further = (identity.get(name) or {} for name in ("chat_template_kwargs", "extra_body"))
-    begun = identity.get("prefill")
     return replace(
         reference.PLAIN,
         api=identity.get("api", "chat"),
         chat_template_kwargs={name: value for name, value in switches.items() if value != HIDDEN},
         extra_body={name: value for name, value in further.items() if value != HIDDEN},
-        prefill=None if begun is None else {"role": "assistant", "content": begun},
+        prefill=None if first is None else first.begun,
     )
 
 
