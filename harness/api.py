@@ -181,6 +181,7 @@ def score(
     id_key: str | None = None,
     tool: Format | None = None,
     benchmark: str | None = None,
+    written_by: str | None = None,
     repeats: Literal["auto", "samples", "questions"] = "auto",
     out: FilePath | None = None,
     track: str | Sequence[str] = (),
@@ -192,8 +193,8 @@ def score(
     also_python: the interpreter that has it, none: this one. workers: processes that grade; none: the cores.
     deadline: seconds for one answer. fresh: grade all again. k: of pass@k, pass^k and maj@k, beside the powers of two.
     salvaged: also score samples that went on after an interruption. on: "ray" or "ray://HOST:PORT", a cluster whose
-    nodes grade a run. out: where the grades of a file go, too, one JSON line a sample. track: trackers that are sent
-    the scores of a run (wandb, mlflow, trackio, a plug-in's).
+    nodes grade a run. written_by: the model that wrote a file. out: where the grades of a file go, too, one JSON line a
+    sample. track: trackers that are sent the scores of a run (wandb, mlflow, trackio, a plug-in's).
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     if also_python is not None and also is None:
@@ -217,6 +218,7 @@ def score(
         "id_key": id_key,
         "tool": tool,
         "benchmark": benchmark,
+        "written_by": written_by,
         "out": None if out is None else Path(out),
     }
     if is_outputs(path, tool=tool, described=any(named.values())):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.scoring.pipeline import Grading
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
-_COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "repeats", "out")
+_COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "written_by", "repeats", "out")
 """Flags about a file of outputs."""
 
 
@@ -49,6 +49,11 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
 @click.option(
     "--benchmark",
     help="The card whose questions FILE answers: they are known by their text, and graded by its references.",
+)
+@click.option(
+    "--written-by",
+    metavar="MODEL",
+    help="The model that wrote FILE, by its published name: `harness verify` and `report` set its scores beside.",
 )
 @click.option(
     "--repeats",

@@ -71,13 +71,17 @@ def spelt(sentence: str, command: click.Command | None = None) -> str:
 
 def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """`name` with its value as it is typed. Where none of the parameters sets it: the flag of `harness run`, if it is
-    only named; else as Python has it."""
+    only named; else as Python has it. `score.tool` is a flag of `harness score`, whatever runs."""
+    if name.startswith("score."):
+        from harness.cli.score import command as score
+
+        parameters = score.params
     if (own := _set_by(parameters, name)) is not None:
         return _typed(own, value)
     if value is UNSET:
-        from harness.cli.run import command  # which imports this module
+        from harness.cli.run import command as run  # which imports this module, as `score` does
 
-        if (theirs := _set_by(command.params, name)) is not None:
+        if (theirs := _set_by(run.params, name)) is not None:
             return f"{_typed(theirs, value)} of `harness run`"
     return as_keyword(name, value)
 

@@ -62,6 +62,7 @@ def score_file(
     id_key: str | None = None,
     tool: outputs.Format | None = None,
     benchmark: str | None = None,
+    written_by: str | None = None,
     repeats: Repeats = "auto",
     out: Path | None = None,
 ) -> ScoredFile:
@@ -69,8 +70,8 @@ def score_file(
     that cannot be written is a warning. Raises `UsageError` with file and line.
 
     response_key, answer_key, question_key, id_key: columns; tool: who wrote the file, for those with a form of their
-    own. benchmark: the card whose questions these are. repeats: what equal rows are. out: where the grades go, too, one
-    JSON line a sample.
+    own. benchmark: the card whose questions these are. written_by: the model. repeats: what equal rows are. out: where
+    the grades go, too, one JSON line a sample.
     """
     columns: dict[str, Any] = {
         "response_key": response_key,
@@ -88,10 +89,10 @@ def score_file(
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, grading, watcher.graded)
     scores = [score_of(one) for one in graded]
-    read = {"tool": tool, "benchmark": benchmark, **columns, "repeats": repeats}
+    read = {"tool": tool, "benchmark": benchmark, **columns, "written_by": written_by, "repeats": repeats}
     said = {name: value for name, value in read.items() if value not in (None, "auto")}
     try:
-        _keep(folder, graded, digest, said)
+        _keep(folder, graded, digest, said, written_by or UNKNOWN_MODEL)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores are not kept, so that no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
@@ -125,13 +126,15 @@ def open_scored(path: Path | str) -> RunFolder:
     made = known if isinstance(known, Mapping) else {}
     if made.get("digest") != outputs.digest_of(source):
         read = made.get("read")
-        words = [option(name, value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
+        words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: give `{again}` again.")
     return folder
 
 
-def _keep(folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any]) -> None:
+def _keep(
+    folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any], model: str
+) -> None:
     """Write what a report reads; the manifest last, so that nothing is believed before it is whole."""
     try:
         folder.manifest.unlink(missing_ok=True)
@@ -149,7 +152,7 @@ def _keep(folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str,
     Manifest(
         harness_version=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        model=UNKNOWN_MODEL,
+        model=model,
         benchmarks=records,
     ).save(folder)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +17,7 @@ import harness
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.main import cli
+from harness.cli.spelling import spelt
 from harness.core.records import Question, Sample, Timing
 from harness.runs import Journal, Manifest, RunFolder, grades
 from harness.runs import questions as question_file
@@ -170,7 +172,8 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
     assert found.standing == "compatible"
     assert found.comparisons[0].differing == {"temperature": ("unknown", 0.6)}
     publish(20)
-    told = command("verify", file, "--model", "org/m", "--published", place)
+    assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy == 1.0
+    told = command("verify", file, "--published", place)
     assert (told.exit_code, "temperature: unknown here, 0.6 there" in told.output) == (4, True)
 
 
@@ -188,6 +191,9 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     ) as e:
         harness.compare([base, file])
     assert "tool='llmeval' repeats='samples'" in str(e.value)
+    assert spelt(e.value.sentence, cli.get_command(click.Context(cli), "compare")).endswith(
+        "/a file.jsonl' --from llmeval --repeats samples` again."
+    )
     harness.score(file, workers=1)
     (found,) = harness.compare([base, file])
     assert found.decision.paired.difference == pytest.approx(1 / 8)
