@@ -36,12 +36,13 @@ class ByText:
 
 
 class Recognised:
-    """Outputs whose questions are those of a known set: with its ids, references and rules."""
+    """Outputs whose questions are those of a known set: with its ids, references and rules. Where a tool kept no text,
+    a question is told by its reference, if no other has it."""
 
     def __init__(self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str) -> None:
         """path: of the outputs; name: of the set; both for the refusal."""
         self._path, self._pairs, self._name = path, pairs, name
-        self._known = ByText(questions)
+        self._questions, self._known = questions, ByText(questions)
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         """Raises `UsageError` at the first row that asks something else: it is another set's, or was put otherwise."""
@@ -67,10 +68,15 @@ class Recognised:
             )
 
     def _question(self, asked: Question, taken: set[str]) -> Question:
-        found = self._known.of(asked)
+        text, name = text_of(asked), visible(self._name)
+        if text:
+            found = self._known.of(asked)
+            what = f"asks {visible(text, 100)!r}, which {name} does not"
+        else:
+            found = [one for one in self._questions if one.references == asked.references]
+            found = [] if len(found) > 1 or {one.question_id for one in found} & taken else found
+            what = f"has no text, and its reference is not that of one question of {name} alone"
         if not found:
-            text = text_of(asked)
-            what = f"asks {visible(text, 100)!r}, which {visible(self._name)} does not" if text else "has no question"
             raise UsageError(
                 f"{visible(str(self._path))}: the question {visible(asked.question_id, 100)!r} {what}; leave "
                 f"{option('benchmark')} out, or name the column of the question with {option('question_key')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,34 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
     assert harness.score(file, benchmark="demo", written_by="org/m", workers=1)["demo"].accuracy == 1.0
     told = command("verify", file, "--published", place)
     assert (told.exit_code, "temperature: unknown here, 0.6 there" in told.output) == (4, True)
+
+
+def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path: Path) -> None:
+    """As sgl-eval writes some sets. A reference that two questions share tells neither."""
+    references = Counter(one.references for one in demo(40))
+    told = [one for one in demo(40) if references[one.references] == 1]
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+
+    def write(asked: Sequence[Question]) -> None:
+        rows = [
+            {"id": f"demo-{n}", "problem": "", "expected_answer": one.references[0], "generation": "\\boxed{-77}"}
+            for n, one in enumerate(asked)
+        ]
+        (folder / "output-rs0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write(told)
+    score = harness.score(folder, benchmark="demo", workers=1)["demo"]
+    assert (score.n_questions, score.n_correct) == (len(told), 0)
+    kept = OutputsFolder(folder).benchmark("demo")
+    assert {one.question_id for one in grades.read(kept)} == {one.question_id for one in told}
+    shared = next(one for one in demo(40) if references[one.references] > 1)
+    write([*told, shared])
+    with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
+        harness.score(folder, benchmark="demo", workers=1)
+    write([*told, told[0]])
+    with pytest.raises(harness.UsageError, match="has no text, and its reference is not that of one question of demo"):
+        harness.score(folder, benchmark="demo", workers=1)
 
 
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
