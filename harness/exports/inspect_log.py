@@ -20,8 +20,11 @@ from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample
 from harness.exports.choice import Chosen, File, Row, counted_metrics, uncertainty, whole
+from harness.runs import Manifest
 
 SCORER = "harness"
+PROVIDERS = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llama-cpp-python"}
+"""By engine, Inspect's name of it, with which a model's name begins there; `openai-api` stands for any other server."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
@@ -49,7 +52,7 @@ def _write(chosen: Chosen, file: BinaryIO) -> int:
 
         member("_journal/start.json", {"version": 2, "eval": head["eval"], "plan": head["plan"]})
         for row in chosen.rows():
-            sample = _sample(row)
+            sample = _sample(row, chosen.manifest.model)
             plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
             name = sample["id"] if plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
@@ -72,7 +75,7 @@ def _spec(chosen: Chosen) -> dict[str, Any]:
         "task": chosen.name,
         "task_id": digest(chosen.name)[:22],
         "dataset": {"name": chosen.name, "samples": len(chosen.questions), "sample_ids": list(chosen.questions)},
-        "model": chosen.manifest.model,
+        "model": _model(chosen.manifest),
         "model_generate_config": config,
         "config": {"epochs": record.plan.samples, "epochs_reducer": ["mean"]},
         "packages": {"reasoning-harness": __version__},
@@ -80,7 +83,15 @@ def _spec(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def _sample(row: Row) -> dict[str, Any]:
+def _model(manifest: Manifest) -> str:
+    """The model as Inspect names it, the provider first: other readers of its logs take a log by that alone."""
+    engines = {server.host.get("engine") for server in manifest.provenance.servers.values()}
+    engine = next(iter(engines)) if len(engines) == 1 else None
+    return f"{PROVIDERS.get(engine or '', 'openai-api')}/{manifest.model}"
+
+
+def _sample(row: Row, model: str) -> dict[str, Any]:
+    """model: as it was asked for, which stands where the server named none."""
     question, sample, grade = row
     text = whole(sample.text or "")
     content: Any = text
@@ -109,14 +120,14 @@ def _sample(row: Row) -> dict[str, Any]:
         "target": target[0] if len(target) == 1 else target,
         "messages": [*asked, reply],
         "output": {
-            "model": sample.server_model or "", "choices": [choice], "usage": usage, "time": sample.timing.total,
+            "model": sample.server_model or model, "choices": [choice], "usage": usage, "time": sample.timing.total,
             "completion": text,
         },
         "scores": scores,
         "metadata": {**question.metadata, "seed": sample.seed, "endpoint": sample.endpoint},
         "store": {},
         "events": [],
-        "model_usage": {} if usage is None else {sample.server_model or "model": usage},
+        "model_usage": {} if usage is None else {sample.server_model or model: usage},
         "started_at": started.isoformat(),
         "total_time": sample.timing.total,
         "attachments": {},

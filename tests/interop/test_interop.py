@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -46,7 +47,7 @@ print(json.dumps({
 }))
 """
     said = json.loads(ask(program, str(path)))
-    assert (said["status"], said["model"]) == ("success", "org/model-7b")
+    assert (said["status"], said["model"]) == ("success", "openai-api/org/model-7b")
     assert (said["accuracy"], said["stderr"]) == (score.accuracy, score.question_error)
     assert said["interval"] == list(score.sampling_interval or ())
     assert {(i, epoch - 1) for i, epoch, _, value in said["samples"] if value == "C"} == right(run)
@@ -103,6 +104,24 @@ def test_a_record_of_every_eval_evers_own_is_read_as_published(
     (found,) = load_published(tmp_path / "data")
     assert (found.model, found.benchmark, found.metric) == ("org/model-7b", "math500", "pass@1")
     assert (found.value, found.standard_error) == (score.accuracy, score.question_error)
+
+
+@pytest.mark.parametrize("model", ["org/model-7b", "model-7b"])
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp", None])
+def test_every_eval_evers_converter_takes_our_log_of_inspect(
+    run: RunFolder, tmp_path: Path, python: Path, model: str, engine: str | None
+) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    named = RunFolder(tmp_path / "run")
+    servers = {"a": {"model": {}, "host": {} if engine is None else {"engine": engine}}}
+    manifest = json.loads(named.manifest.read_bytes()) | {"model": model, "provenance": {"servers": servers}}
+    named.manifest.write_text(json.dumps(manifest))
+    log = harness.export(named, "inspect", out=tmp_path / "log").files[0].path
+    words = [python, "-m", "every_eval_ever", "convert", "inspect", "--log_path", log, "--output_dir", tmp_path / "out"]
+    told = ["--source_organization_name", "x", "--evaluator_relationship", "first_party"]
+    done = subprocess.run([*words, *told], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert any(one.suffix == ".json" for one in (tmp_path / "out").rglob("*.json"))
 
 
 def test_the_hubs_reader_takes_the_results(run: RunFolder, score: Score, tmp_path: Path, ask: Asking) -> None:
