@@ -9,8 +9,8 @@ memory: a hostile completion costs itself its reward, and neither stalls nor end
 as programs, never forked, so that a trainer with a GPU may call from any thread; a forked trainer gets its own.
 
 Names and formulas are open-r1's (github.com/huggingface/open-r1, src/open_r1/rewards.py), so that a recipe keeps its
-configuration. Two differences: a reference that cannot be read gives None, which TRL leaves out of the advantage, where
-open-r1 gives 1; and reasoning is never searched for an answer. What cannot be decided counts as wrong, as in a score.
+configuration; docs/rewards.md has the differences. A reference that cannot be read gives None, which TRL leaves out of
+the advantage, where open-r1 gives 1. What cannot be decided counts as wrong, as in a score.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Completion = str | Sequence[Mapping[str, Any]]
 
 Reward = Callable[..., list[float]]
 
-_FORMAT = re.compile(r"<think>\n.*?\n</think>\n<answer>\n.*?\n</answer>\Z", re.DOTALL)
+_OPENS, _TURNS, _ENDS = "<think>\n", "\n</think>\n<answer>\n", "\n</answer>"
 _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
 _FULL_STEPS = 3
 
@@ -100,7 +100,7 @@ def accuracy_reward(completions: Sequence[Completion], solution: Sequence[Any], 
 
 def format_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
     """1 for `<think>`, a line break, reasoning, `</think>`, then the same with `<answer>`, and nothing else; else 0."""
-    return [float(_FORMAT.match(text) is not None) for text in _texts(completions)]
+    return [float(_is_formatted(text)) for text in _texts(completions)]
 
 
 def tag_count_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
@@ -199,6 +199,12 @@ def compute_scores(
 ) -> list[float]:
     """verl's signature for its batch reward manager (`reward_model.reward_manager=batch`)."""
     return [reward or 0.0 for reward in _standing.rewards(list(solution_strs), list(ground_truths))]
+
+
+def _is_formatted(text: str) -> bool:
+    # No pattern: one with two free parts takes the square of the length where its middle is repeated without an end.
+    room = len(text) - len(_ENDS)
+    return text.startswith(_OPENS) and text.endswith(_ENDS) and text.find(_TURNS, len(_OPENS), room) >= 0
 
 
 def _texts(completions: Sequence[Completion]) -> list[str]:

@@ -73,17 +73,20 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     """`name` with its value as it is typed. Where none of the parameters sets it: the flag of `harness run`, if it is
     only named; else as Python has it. `score.tool` is a flag of `harness score`, whatever runs."""
     if name.startswith("score."):
-        from harness.cli.score import command as score
-
-        parameters = score.params
+        parameters = _parameters_of("score")
     if (own := _set_by(parameters, name)) is not None:
         return _typed(own, value)
-    if value is UNSET:
-        from harness.cli.run import command as run  # which imports this module, as `score` does
-
-        if (theirs := _set_by(run.params, name)) is not None:
-            return f"{_typed(theirs, value)} of `harness run`"
+    if value is UNSET and (theirs := _set_by(_parameters_of("run"), name)) is not None:
+        return f"{_typed(theirs, value)} of `harness run`"
     return as_keyword(name, value)
+
+
+def _parameters_of(other: str) -> list[click.Parameter]:
+    """Those of another command of the program that runs; by its name, since that command imports this module."""
+    context = click.get_current_context(silent=True)
+    root = context.find_root().command if context is not None else None
+    command = root.get_command(context, other) if isinstance(root, click.Group) and context is not None else None
+    return command.params if command is not None else []
 
 
 def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | None:

@@ -40,12 +40,19 @@ from harness.core.wording import UNSET, Sentence, option
         (score, "api_key_env", UNSET, "--judge-api-key-env"),
         (score, "deadline", 0.0, "--deadline 0.0"),
         (ctl, "concurrency", 0, "concurrency=0"),  # no flag of this command
-        (fetch, "data", UNSET, "--data of `harness run`"),
-        (fetch, "nobodys", UNSET, "nobodys"),
     ],
 )
 def test_an_option_is_the_flag_of_the_command(command: click.Command, name: str, value: Any, flag: str) -> None:
     assert spelt(f"say {option(name, value)}!", command) == f"say {flag}!"
+
+
+def test_an_option_of_another_command_is_named_with_it() -> None:
+    with click.Context(cli):
+        assert spelt(option("data"), fetch) == "--data of `harness run`"
+        assert spelt(option("nobodys"), fetch) == "nobodys"
+        assert spelt(option("score.tool", "a b"), fetch) == "--from 'a b'"
+        assert spelt(option("concurrency", 0), ctl) == "concurrency=0"
+    assert spelt(option("data"), fetch) == "data"
 
 
 def test_a_command_below_another_names_the_flag_that_helps() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -132,6 +133,19 @@ def test_verl_asks_one_by_one_and_in_batches() -> None:
 def test_format_and_tags(text: str, format_: float, tags: float) -> None:
     assert rewards.format_reward([message(text)]) == [format_]
     assert rewards.tag_count_reward([text]) == [tags]
+
+
+@given(st.lists(st.sampled_from(["<think>\n", "\n</think>\n<answer>\n", "\n</answer>", "\n", "a"]), max_size=6))
+def test_the_format_is_what_the_pattern_says(parts: list[str]) -> None:
+    text = "".join(parts)
+    pattern = r"<think>\n.*?\n</think>\n<answer>\n.*?\n</answer>\Z"
+    assert rewards.format_reward([text]) == [float(re.match(pattern, text, re.DOTALL) is not None)]
+
+
+def test_a_completion_that_never_ends_its_answer_does_not_stall_the_trainer() -> None:
+    """A pattern would take minutes."""
+    text = "<think>\n" + "\n</think>\n<answer>\n" * 50_000
+    assert rewards.format_reward([text]) == [0.0]
 
 
 def test_steps_lengths_cosines_and_repetition() -> None:
