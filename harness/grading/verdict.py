@@ -72,8 +72,12 @@ _RULES = {
 
 _ONE_VALUE = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
-_RATIONAL = re.compile(r"(-?[1-9][0-9]{0,14}|0)|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}")
-"""An integer, or a fraction of two."""
+_RATIONAL = re.compile(
+    r"(-?[1-9][0-9]{0,14}|0)"
+    r"|(-?)\\[dt]?frac\{([1-9][0-9]{0,14})\}\{([1-9][0-9]{0,14})\}"
+    r"|(-?(?:0|[1-9][0-9]{0,5})\.)([0-9]{1,6})"  # too short to stand for an endless one
+)
+"""An integer, a fraction of two, or a short decimal."""
 
 
 class Search(NamedTuple):
@@ -249,8 +253,8 @@ def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
 
 
 def plain(question: Question, answer: str) -> Outcome | None:
-    """What `decide` comes to, where that takes no reading: the text of a reference, or an integer or a fraction of two
-    that has another value. None elsewhere.
+    """What `decide` comes to, where that takes no reading: the text of a reference, or an integer, a fraction of two or
+    a short decimal that has another value. None elsewhere.
 
     Safe in any process: an answer of any length costs one comparison.
     """
@@ -270,6 +274,8 @@ def _rational(text: str) -> tuple[int, int] | None:
     found = _RATIONAL.fullmatch(text)
     if found is None:
         return None
+    if found[5]:
+        return int(found[5][:-1] + found[6]), 10 ** len(found[6])
     return (int(found[1]), 1) if found[1] else (int(found[2] + found[3]), int(found[4]))
 
 

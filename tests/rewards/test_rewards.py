@@ -179,9 +179,14 @@ FRACTION = st.tuples(st.sampled_from(["", "-"]), st.sampled_from("dt ").map(str.
     lambda parts: rf"{parts[0]}\{parts[1]}frac{{{parts[2]}}}{{{parts[3]}}}"
 )
 
+DECIMAL = st.tuples(st.integers(-3, 3), st.integers(1, 7), st.integers(0, 10**7)).map(
+    lambda parts: f"{parts[0]}.{parts[2]:07}"[: len(str(parts[0])) + 1 + parts[1]]
+)
+
 SIMPLE = st.one_of(
     st.integers(-12, 12).map(str),
     FRACTION,
+    DECIMAL,
     st.integers(-(10**15), 10**15).map(str),
     st.integers(0, 99).map(lambda n: f"{n:03}"),
     st.sampled_from(
@@ -211,3 +216,7 @@ def test_most_answers_need_no_worker_and_doubtful_ones_do() -> None:
     assert plain(question_on(r"\frac{6}{4}"), r"-\frac{3}{2}") == "wrong"
     assert plain(question_on(r"\frac{6}{4}"), r"\frac{3}{2}") is None  # equal: the rules have the word
     assert plain(question_on("2"), r"\frac{4}{0}") is None
+    assert plain(question_on("0.50"), "-0.5") == plain(question_on("0.50"), "0.500001") == "wrong"
+    assert plain(question_on("0.50"), "0.5") is None
+    assert plain(question_on(r"\frac{1}{3}"), "0.333") == "wrong"
+    assert plain(question_on(r"\frac{1}{3}"), "0.333333333333333") is None  # as floating point prints it: equal
