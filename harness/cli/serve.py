@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from harness.cli.server_options import server_fields
 from harness.cli.spelling import Command
 from harness.core import plugins
 from harness.core.errors import UsageError, near_names
+from harness.core.hidden import command_words, is_secret
 from harness.core.inert import visible
 from server_launchers.command_line import EngineCommand, server_options, words_of
 from server_launchers.engines.table import LAUNCHERS
@@ -137,6 +138,8 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
             if detach or slurm is not None or on is not None:
                 raise UsageError("--until-eof goes without --detach, --slurm and --on")
             threading.Thread(target=_leave_at_eof, daemon=True).start()
+        if slurm is not None or on is not None:
+            _check_travels(server_fields(flags).get("environment", {}), extra_flags, by_slurm=slurm is not None)
         if slurm is not None:
             if detach or dry_run or register is not None or on is not None:
                 raise UsageError("--slurm goes without --detach, --dry-run, --register and --on")
@@ -199,6 +202,18 @@ def _leave_at_eof() -> None:
         while os.read(0, 65536):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _check_travels(environment: Mapping[str, str], extra_flags: tuple[str, ...], *, by_slurm: bool) -> None:
+    """Raises `UsageError` for a key that would stand in the script of a job, or in command lines on other nodes."""
+    place = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
+    way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
+    instead = f"would stand {place}; set a variable that the engine reads, in the environment {way}"
+    for name, value in environment.items():
+        if is_secret(name, value):
+            raise UsageError(f"its value {instead}", field="server.environment", value=name)
+    if command_words(extra_flags) != list(extra_flags):
+        raise UsageError(f"a key among the flags of the engine {instead}")
 
 
 def _check_reached(spec: ServerSpec) -> None:

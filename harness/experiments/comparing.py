@@ -53,7 +53,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
         )
         raise UsageError(
             f"{visible(base.label)} shares no benchmark with the other runs: {held}. Outputs of another tool are "
-            f"compared with a benchmark's runs once they are scored under its name ({option('benchmark')})"
+            f"compared with a benchmark's runs once they are scored under its name ({option('score.benchmark')})"
         )
     compared = [
         Compared(

@@ -20,6 +20,7 @@ from harness.foreign import cells
 from harness.foreign.formats import Asked, Response
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl")
+_BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 _ROLES = ("HUMAN", "human", "user")
 
 
@@ -63,6 +64,17 @@ def opencompass(path: Path) -> Iterator[Asked]:
             answer=row["gold"],
             question_id=number,
         )
+
+
+def is_by_number(path: Path) -> bool:
+    """Whether a file begins as one of OpenCompass does; none of the other forms does."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return _BY_NUMBER.match(file.read(1024)) is not None
+    except OSError:
+        return False  # whoever reads it says so
 
 
 def evalscope(rows: Iterable[Row]) -> Iterator[Asked]:

@@ -193,6 +193,8 @@ def _asked(
             format = "sglang"
         elif re.fullmatch(r"output-rs\d+\.jsonl", path.name) or layouts.is_numbered(path):
             format = "nemo_skills"
+        elif layouts.is_by_number(path):
+            format = "opencompass"
     if format in ("openai_batch", "sglang") and not questions:
         raise _need_questions(path, format)
     numbered = format in ("nemo_skills", "sgl_eval")

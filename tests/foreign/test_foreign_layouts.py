@@ -86,6 +86,7 @@ def test_opencompass_predictions(tmp_path: Path) -> None:
     (tmp_path / "sums.json").write_text(json.dumps(rows))
     found = keys(outputs.read(tmp_path / "sums.json", format="opencompass"))
     assert found == {("1+1?", 0): r"\boxed{2}", ("2+1?", 0): r"\boxed{3}", ("2+1?", 1): r"\boxed{4}"}
+    assert keys(outputs.read(tmp_path / "sums.json")) == found  # recognised
 
 
 def test_evalscope_reviews_are_recognised(tmp_path: Path) -> None:

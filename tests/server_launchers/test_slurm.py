@@ -83,6 +83,17 @@ def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], 
     assert said in done.err
 
 
+@pytest.mark.parametrize("where", [("--slurm", "2", "--print"), ("--on", "ray")])
+@pytest.mark.parametrize("given", [("--env", "HF_TOKEN=x-canary"), ("--", "--api-key", "x-canary")])
+def test_a_key_that_would_stand_in_a_script_or_on_other_nodes_is_refused(
+    tmp_path: Path, where: tuple[str, ...], given: tuple[str, ...]
+) -> None:
+    done = harness(tmp_path, "serve", "vllm", "m", *where, *given)
+    assert (done.code, "x-canary" in done.out + done.err) == (2, False)
+    assert "set a variable that the engine reads, in the environment" in done.err
+    assert given[0] != "--env" or "--env HF_TOKEN: its value would stand" in done.err
+
+
 def test_a_job_is_handed_to_sbatch(tmp_path: Path) -> None:
     """A program of that name on the path takes the script; without one, and where it refuses, that is said."""
     program = tmp_path / "bin" / "sbatch"
