@@ -136,13 +136,17 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
     """Where a sample was interrupted, and went on in another request.
 
     tokens: completion tokens before it. text, reasoning: characters before it. exact: it went on over the very token
-    ids that had been written; else over text that was turned into tokens anew.
+    ids that had been written; else over text that was turned into tokens anew, or where the server said other
+    log-probabilities. difference: between those that it had said of the last `compared` tokens when it wrote them and
+    those that it said before it went on, mean of the absolute values, nats; None = nothing was compared.
     """
 
     tokens: int
     text: int
     reasoning: int
     exact: bool
+    difference: float | None = None
+    compared: int = 0
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from harness.client.address.providers import Prefill
 from harness.client.facts.tokens import ENGINES, THINK, THINK_END, Rendered
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import SoFar
+from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
 from harness.core.checksums import sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Api, Question, Seam, Usage
@@ -32,7 +32,7 @@ WORTH_TOKENS = 16
 
 _PASSED_ON = frozenset({
     "top_k", "min_p", "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt", "priority",
-    "skip_special_tokens",
+    "skip_special_tokens", "logprobs", "top_logprobs",
 })  # fmt: skip
 """Fields of an extra body that mean the same for a continuation."""
 
@@ -128,12 +128,7 @@ def continuation(
     if found is not None:
         prompt, written = found
         seam = _seam(begun, len(written), exact)
-        spelling = replace(
-            template.spelling, api="completions", chat_template_kwargs={}, max_tokens_field="max_tokens",
-            token_ids=salvage.states_ids("completions"),
-            extra_body={k: v for k, v in template.spelling.extra_body.items() if k not in _OF_THE_CHAT},
-        )  # fmt: skip
-        onward = replace(template, spelling=spelling)
+        onward = over_ids(template, salvage)
         left = _left(max_tokens, seam)
         body = onward.with_prompt([*prompt, *written], _next_seed(seed, question, seam), left)
         return Continuation(
@@ -148,6 +143,20 @@ def continuation(
         body = template.with_answer(question, message, by_message.body, _next_seed(seed, question, seam), left)
         return Continuation(begun=begun, path=template.path, body=body, seam=seam, echoed=by_message.echoes)
     raise WrittenAnew("its tokens are not known" if salvage.mode == "exact" else "no way to go on is known")
+
+
+def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
+    """What such requests are where they send token ids: plain completions."""
+    spelling = template.spelling
+    body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
+    if spelling.api == "chat" and "logprobs" in body:  # a switch there, here the number of the likeliest tokens
+        wanted, top = body.pop("logprobs"), body.pop("top_logprobs", None)
+        body |= {"logprobs": top or 1} if wanted else {}
+    spelling = replace(
+        spelling, api="completions", chat_template_kwargs={}, max_tokens_field="max_tokens",
+        token_ids=salvage.states_ids("completions"), extra_body=body,
+    )  # fmt: skip
+    return replace(template, spelling=spelling)
 
 
 def _closed_if_it_is(begun: Partial, tokens: Tokens) -> Partial:
@@ -271,16 +280,19 @@ def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar)
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
             text=now.text if now.reasoning is None else now.text or None,  # a chat begins with an empty one
             tokens=len(now.ids) if now.ids else now.n_events, ids=now.ids, prompt_ids=now.prompt_ids, lengths=lengths,
+            logprobs=now.logprobs,
         )  # fmt: skip
     begun, n_prompt = going_on.begun, going_on.n_prompt
     text, reasoning = joined(begun, now.text)
-    ids = None
+    ids, logprobs = None, now.logprobs
     if going_on.prompt is not None and now.ids is not None:
         ids = [*going_on.prompt[n_prompt or 0 :], *now.ids]
+        if len(logprobs) == len(now.ids):
+            logprobs = (*begun.logprobs, *logprobs)[-KEPT_LOGPROBS:]
     return Partial(
         request=request, engine=engine, server_model=now.server_model or begun.server_model, text=text,
         reasoning=reasoning, tokens=going_on.seam.tokens + (len(now.ids) if now.ids else now.n_events), ids=ids,
         prompt_ids=going_on.prompt[:n_prompt] if going_on.prompt is not None and ids is not None else None,
         lengths=None if lengths is None or begun.lengths is None else [*begun.lengths, *lengths],
-        seams=(*begun.seams, going_on.seam),
+        logprobs=logprobs, seams=(*begun.seams, going_on.seam),
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.core.wording import Sentence, option
+from harness.generation.comparing import UNLIKE
 from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.progress import Progress
@@ -58,6 +59,12 @@ def doubts(dispatcher: Dispatcher, *, seeded: bool) -> Iterator[str]:
     counts = dispatcher.counts
     if not counts.finished:
         return
+    for note in UNLIKE.values():
+        if n := counts.notes.get(note):
+            yield (
+                f"{note}: {n} half-written answer{'' if n == 1 else 's'}, of whose last tokens the server says other "
+                "log-probabilities than when they were written: another model or precision."
+            )
     truncated = counts.truncated / counts.finished
     if truncated > MANY_TRUNCATED:
         yield (

@@ -51,7 +51,8 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     request: digest of the request that began it; engine: what served it, "" = unknown. text, reasoning: as sent,
     None = nothing came. tokens: how many that is. ids, prompt_ids: of those tokens and of the prompt's, where the
-    server stated them; lengths: characters of each event's text. seams: where it had been interrupted before.
+    server stated them; lengths: characters of each event's text. logprobs: of the last tokens, in order, where
+    the server states them, at most 16. seams: where it had been interrupted before.
     """
 
     request: str
@@ -63,6 +64,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ids: Sequence[int] | None = None
     prompt_ids: Sequence[int] | None = None
     lengths: Sequence[int] | None = None
+    logprobs: tuple[float, ...] = ()
     seams: tuple[Seam, ...] = ()
 
 
@@ -149,6 +151,7 @@ class _Gathered:
             ids=_together([line.ids for line in self._lines]),
             prompt_ids=first.prompt_ids,
             lengths=_together([line.lengths for line in self._lines]),
+            logprobs=last.logprobs,
             seams=first.seams,
         )
 
@@ -286,6 +289,7 @@ class Inflight:
             tokens=partial.tokens,
             ids=None if partial.ids is None else list(partial.ids[had.ids or 0 :]),
             lengths=None if partial.lengths is None else list(partial.lengths[had.lengths or 0 :]),
+            logprobs=partial.logprobs,
         )
 
     def _add(self, line: _Line) -> None:

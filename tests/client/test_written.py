@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.leftovers import Leftovers
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import Written
+from harness.client.protocol.written import KEPT_LOGPROBS, Written
 from harness.core.records import Timing, Usage
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=3)
@@ -57,6 +57,55 @@ def test_a_text_without_ids_among_others_makes_them_unknown() -> None:
     written.event(3, None)
     written.event(3, [3])
     assert written.ids is None
+
+
+@given(events=st.lists(st.tuples(st.booleans(), st.integers(0, 3), st.booleans()), max_size=400))
+def test_log_probabilities_are_those_of_the_last_ids_without_a_gap(events: list[tuple[bool, int, bool]]) -> None:
+    written = Written()
+    known: list[float | None] = []
+    sure = 0
+    for has_text, n, stated in events:
+        said = [-float(len(known) + k) for k in range(n)]
+        written.event(int(has_text), [7] * n, said if stated else said[:-1])
+        known += said if stated else [None] * n
+        sure = len(known) if has_text else sure
+    expected: list[float] = []
+    for value in reversed(known[:sure]):
+        if value is None or len(expected) == KEPT_LOGPROBS:
+            break
+        expected.insert(0, value)
+    if sure == len(known):
+        assert written.logprobs == tuple(expected)
+    else:  # a token whose text is still to come may have ended what is known
+        assert written.logprobs in (tuple(expected), ())
+
+
+@pytest.mark.parametrize("nonsense", ["-1", None, [], {"a": 1}, float("inf")])
+def test_a_log_probability_that_is_no_number_makes_those_before_it_unknown(nonsense: Any) -> None:
+    written = Written()
+    completion = Completion(written)
+    for value in (-0.5, nonsense, -0.25):
+        said = {"tokens": ["a"], "token_logprobs": [value]}
+        choice = {"index": 0, "text": "a", "token_ids": [1], "logprobs": said}
+        completion.add({"choices": [choice]}, 0.0)
+    assert completion.so_far().logprobs == (-0.25,)
+    written.events(["b", "c"], [[1], [2]])
+    assert written.logprobs == ()
+
+
+@pytest.mark.parametrize(
+    "top", [{}, {"a": "x"}, {"a": None}, {f"t{n}": -1.0 for n in range(101)}, [], "x", {"a": float("inf")}]
+)
+def test_likeliest_tokens_that_are_none_are_not_taken(top: Any) -> None:
+    def reply(of_the_last: Any) -> Reply:
+        completion = Completion()
+        said = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"b": -2.0}, of_the_last]}
+        choice = {"index": 0, "text": "a", "logprobs": said, "finish_reason": "stop"}
+        completion.add({"choices": [choice]}, 0.0)
+        return completion.reply(started=0.0, started_utc=0.0, ended=1.0, clock="user", request_id=None)
+
+    assert reply(top).likeliest == {}
+    assert reply({"a": -1.0, "b": -2}).likeliest == {"a": -1.0, "b": -2}
 
 
 def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:

@@ -33,10 +33,12 @@ def text_of(token: int) -> str:
 
 
 class Model:
-    """thinks: tokens of reasoning before the answer; 0 = none."""
+    """thinks: tokens of reasoning before the answer; 0 = none. mind: another one writes and thinks otherwise. off:
+    nats by which all that it says of its tokens is off."""
 
-    def __init__(self, thinks: int = 0, shortest: int = 40, longest: int = 120) -> None:
-        self.thinks, self.shortest, self.longest = thinks, shortest, longest
+    def __init__(self, thinks: int = 0, shortest: int = 40, longest: int = 120, mind: int = 0) -> None:
+        self.thinks, self.shortest, self.longest, self.mind = thinks, shortest, longest, mind
+        self.off = 0.0
 
     def next(self, ids: list[int]) -> int | None:
         """The token after these; None at the end."""
@@ -47,7 +49,14 @@ class Model:
             return None
         if self.thinks and n == self.thinks:
             return THINK_END
-        return _number(ids, len(WORDS))
+        return _number([self.mind, *ids] if self.mind else ids, len(WORDS))
+
+    def likeliest(self, ids: list[int]) -> list[tuple[int, float]]:
+        """(token, log-probability) of twenty after these, the next one first."""
+        token = self.next(ids) or 0
+        others = [n for n in range(len(WORDS)) if n != token][_number(ids, 20) :][:19]
+        first = -0.5 - _number([self.mind, ids], 100) / 200
+        return [(token, first + self.off), *((n, -3 - i / 10 + self.off) for i, n in enumerate(others))]
 
     def prompt(self, messages: list[dict[str, str]]) -> list[int]:
         """The rendered prompt. A model that thinks has its reasoning opened."""
@@ -78,7 +87,10 @@ class Model:
 class TokenServer(FaultServer):
     """engine: whose protocol it speaks. cut_after: how many events of a stream come before it breaks; a number for
     each request, by its place. pause: seconds between events. gateway: a chat and the list of models are all that can
-    be reached of it, and fields that no gateway knows are dropped."""
+    be reached of it, and fields that no gateway knows are dropped. most_listed: of a place's likeliest tokens; who asks
+    for more is refused."""
+
+    most_listed = 20
 
     def __init__(
         self,
@@ -138,6 +150,9 @@ class TokenServer(FaultServer):
         return {"tokens": [{"id": n, "piece": text_of(n)} for n in ids] if asked.get("with_pieces") else ids}
 
     def _stream(self, asked: dict[str, Any], prompt: list[int], *, chat: bool) -> Iterator[Step]:
+        if "stream" in asked and not asked["stream"]:
+            yield self._whole(asked, prompt)
+            return
         self.streams += 1
         cut = self.cut_after.get(self.streams)
         ids, reason = self.model.onward(prompt, asked.get("max_tokens"))
@@ -150,12 +165,14 @@ class TokenServer(FaultServer):
             yield chunk(event({**first, "prompt_token_ids": prompt} if stated else first))
         thinking = chat and self.model.thinks > 0
         pending: list[int] = []
+        said_of: list[float] = []
         for n, token in enumerate(ids):
             if n == cut:
                 yield CLOSE
             self.generated += 1
             said = text_of(token)
             pending.append(token)
+            said_of.append(self.model.likeliest([*prompt, *ids[:n]])[0][1] if asked.get("logprobs") else 0.0)
             if thinking and token == THINK_END:
                 thinking, said = False, ""
             one = (
@@ -167,7 +184,13 @@ class TokenServer(FaultServer):
                 one["token_ids"] = pending
                 if not chat and n == 0:
                     one["prompt_token_ids"] = prompt
-            pending = []
+            if asked.get("logprobs"):
+                plain = {"tokens": [text_of(n) for n in pending], "token_logprobs": said_of}
+                of_chat = {
+                    "content": [{"token": text_of(n), "logprob": p} for n, p in zip(pending, said_of, strict=True)]
+                }
+                one["logprobs"] = of_chat if chat else plain
+            pending, said_of = [], []
             yield chunk(event({**head, "choices": [one]}))
             if self.pause:
                 yield Pause(self.pause)
@@ -176,6 +199,23 @@ class TokenServer(FaultServer):
         yield chunk(event({**head, "choices": [last], "usage": usage}))
         yield chunk(b"data: [DONE]\n\n")
         yield END
+
+    def _whole(self, asked: dict[str, Any], prompt: list[int]) -> Step:
+        """A reply to a plain completion that is no stream."""
+        if asked.get("logprobs", 0) > self.most_listed:
+            return http(400, {"error": {"message": f"Requested logprobs of {asked['logprobs']}"}})
+        ids, reason = self.model.onward(prompt, asked.get("max_tokens"))
+        choice: dict[str, Any] = {"index": 0, "finish_reason": reason, "text": "".join(map(text_of, ids))}
+        if n_listed := asked.get("logprobs"):
+            listed = [self.model.likeliest([*prompt, *ids[:n]])[:n_listed] for n in range(len(ids))]
+            named = "token_id:{}" if asked.get("return_tokens_as_token_ids") else "{}"
+            choice["logprobs"] = {
+                "tokens": [named.format(n) for n in ids],
+                "token_logprobs": [one[0][1] for one in listed],
+                "top_logprobs": [{named.format(n): p for n, p in one} for one in listed],
+            }
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(ids)}
+        return http(200, {"id": "whole", "model": "test-model", "choices": [choice], "usage": usage})
 
 
 def _number(value: object, below: int) -> int:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +25,10 @@ from harness.client.fast.transport import FastTransport
 from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import SoFar
+from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
 from harness.client.spelling import Spelling
-from harness.core.records import Message, Question, Sample, Timing, Usage
+from harness.core.records import Message, Question, Sample, Seam, Timing, Usage
+from harness.generation.comparing import BOUND_NATS, MOST_SENT, Place, difference, places
 from harness.generation.continuing import (
     Continuation,
     Salvage,
@@ -238,6 +239,9 @@ def test_a_providers_begun_message_is_near_only_and_never_for_a_reasoning() -> N
 # ---- whole runs over real sockets
 
 
+LOGPROBS = {"logprobs": True}
+
+
 def settings_for(out: Path, server: TokenServer, mode: str = "exact", **more: Any) -> RunSettings:
     prefill = load("generic").prefill_on(server.engine)
     salvage = Salvage(mode=mode, engine=server.engine, prefill=prefill)  # type: ignore[arg-type]
@@ -408,6 +412,102 @@ def test_damage_costs_what_was_kept_and_never_makes_a_false_sample(tmp_path: Pat
     assert any("damaged" in warning for warning in outcome.warnings) == (damage != "no file")
 
 
+def compared(
+    tmp_path: Path, swap: Callable[[TokenServer], object], mode: str = "exact"
+) -> tuple[Any, list[Sample], TokenServer]:
+    """(outcome, samples, server) of a run with log-probabilities, whose server was changed between two sessions."""
+    with TokenServer(Model(shortest=200, longest=400), "vllm", pause=0.01) as server:
+        settings = settings_for(tmp_path / "run", server, mode, samples=1)
+        settings = replace(settings, spelling=replace(settings.spelling, extra_body=LOGPROBS))
+        leave_half(tmp_path, server, settings)
+        found = inflight.read(RunFolder(settings.out)).partials.values()
+        assert all(len(one.logprobs) == KEPT_LOGPROBS for one in found)
+        server.pause = 0.0
+        swap(server)
+        outcome = run(settings, question_set(tmp_path, 2))
+        return outcome, samples_of(settings), server
+
+
+@pytest.mark.parametrize("off", [0.0, 0.02])
+def test_the_model_that_wrote_a_beginning_goes_on_and_the_record_says_how_far_off_it_is(
+    tmp_path: Path, off: float
+) -> None:
+    outcome, samples, server = compared(tmp_path, lambda server: setattr(server.model, "off", off))
+    assert outcome.n_continued == 2
+    for one in samples:
+        assert (None, one.text) == undisturbed(server.model, one, tmp_path)
+        (seam,) = one.salvaged_at
+        assert (seam.exact, seam.compared, seam.difference) == (True, KEPT_LOGPROBS, pytest.approx(off, abs=1e-5))
+        assert one.odd_logprobs is None
+    assert not any("log-probabilities" in warning for warning in outcome.warnings)
+
+
+@pytest.mark.parametrize("mode", ["exact", "near"])
+def test_another_model_under_the_same_name_asks_anew_unless_nearly_is_enough(tmp_path: Path, mode: str) -> None:
+    """It has the same tokens and counts as many; what it says of them tells it apart."""
+    other = Model(shortest=200, longest=400, mind=1)
+    outcome, samples, _ = compared(tmp_path, lambda server: setattr(server, "model", other), mode)
+    said = {"exact": "asked anew", "near": "went on as near"}[mode]
+    assert any(f"{said}: 2 half-written answers" in warning for warning in outcome.warnings)
+    assert outcome.n_continued == (2 if mode == "near" else 0)
+    log = RunFolder(tmp_path / "run").log.read_text()
+    assert log.count('"written_anew"') == (0 if mode == "near" else 2)
+    for one in samples:
+        assert ((None, one.text) == undisturbed(other, one, tmp_path)) == (mode == "exact")
+        for seam in one.salvaged_at:
+            assert not seam.exact
+            assert seam.difference is not None
+            assert seam.difference > BOUND_NATS
+
+
+def test_a_server_that_lists_no_likeliest_tokens_is_gone_on_with_uncompared(tmp_path: Path) -> None:
+    outcome, samples, server = compared(tmp_path, lambda server: setattr(server, "most_listed", 5))
+    assert outcome.n_continued == 2
+    assert [(one.salvaged_at[0].compared, one.salvaged_at[0].difference) for one in samples] == [(0, None)] * 2
+    assert [(None, one.text) for one in samples] == [undisturbed(server.model, one, tmp_path) for one in samples]
+
+
+@pytest.mark.parametrize(("engine", "mode"), [("vllm", "exact"), ("vllm", "near"), ("sglang", "exact")])
+def test_a_seam_is_compared_in_places_whose_prompts_are_bounded_together(engine: str, mode: str) -> None:
+    said = tuple(-n / 10 for n in range(16))
+    for n in (16, 1_000, 4_000, 8_000, 60_000, 70_000):
+        ids = list(range(100 + n))
+        seam = Seam(tokens=n, text=n, reasoning=0, exact=mode == "exact")
+        begun = Partial(request="", engine=engine, tokens=n, logprobs=said)
+        request = Continuation(begun=begun, path="", body=b"", seam=seam, prompt=ids, n_prompt=100)
+        asked = places(request, Salvage(mode="near", engine=engine))
+        n_asked = min(16, MOST_SENT // len(ids)) if (engine, mode) == ("vllm", "exact") else 0
+        assert sum(place.n_before for place in asked) <= MOST_SENT
+        assert [place.token for place in asked] == ids[len(ids) - n_asked :]
+        assert [place.logprob for place in asked] == list(said[16 - n_asked :])
+
+
+@given(
+    logprob=st.floats(-30, 0),
+    listed=st.dictionaries(st.integers(0, 50), st.floats(-30, 0), min_size=20, max_size=21),
+    token=st.integers(0, 50),
+)
+def test_a_token_that_is_not_listed_is_as_far_off_at_least_as_those_that_are(
+    logprob: float, listed: dict[int, float], token: int
+) -> None:
+    likeliest = {f"token_id:{n}": value for n, value in listed.items()}
+    found = difference(Place(n_before=1, token=token, logprob=logprob), likeliest)
+    assert found is not None
+    if token in listed:
+        assert found == abs(listed[token] - logprob)
+    else:  # whatever it is now, it is no likelier than the twentieth
+        twentieth = sorted(listed.values())[-20]
+        assert found <= max(0.0, logprob - twentieth)
+        assert found >= logprob - twentieth
+
+
+@pytest.mark.parametrize(
+    "likeliest", [{}, {"token_id:1": -0.1}, {f"w{n}": -1.0 for n in range(20)}], ids=["none", "few", "no ids"]
+)
+def test_where_a_server_does_not_say_it_nothing_is_compared(likeliest: dict[str, float]) -> None:
+    assert difference(Place(n_before=1, token=7, logprob=-1.0), likeliest) is None
+
+
 def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]:
     asked = ["--question-key", "problem", "--answer-key", "answer", "--id-key", "id", "--no-canary", "--no-progress"]
     asked += ["--no-fingerprint"]
@@ -434,7 +534,9 @@ def test_a_killed_process_loses_seconds_of_its_answers_and_the_next_one_goes_on(
     data = tmp_path / "sums.jsonl"
     model = Model(thinks=30, shortest=700, longest=900)
     with TokenServer(model, "vllm", pause=0.02) as server:
-        asked = command(tmp_path / "run", data, server)
+        with_logprobs = how == "SIGKILL"
+        more = ["--extra-body", json.dumps(LOGPROBS)] if with_logprobs else []
+        asked = command(tmp_path / "run", data, server, *more)
         with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             file = RunFolder(tmp_path / "run").inflight
             if how != "SIGKILL":
@@ -462,3 +564,5 @@ def test_a_killed_process_loses_seconds_of_its_answers_and_the_next_one_goes_on(
         assert text
         assert one.reasoning is not None
         assert len(ids_of(one.reasoning)) == 30
+        (seam,) = one.salvaged_at
+        assert (seam.compared, seam.difference) == ((KEPT_LOGPROBS, 0.0) if with_logprobs else (0, None))

@@ -26,7 +26,7 @@ def ignore(*_: Any, **__: Any) -> None:
 def at(text: str, reasoning: str | None = None, request: str = "r", seams: tuple[Seam, ...] = ()) -> Partial:
     ids = array("i", map(ord, (reasoning or "") + text))
     return Partial(request=request, engine="vllm", text=text, reasoning=reasoning, tokens=len(ids), ids=ids,
-                   prompt_ids=[1, 2, 3], seams=seams)  # fmt: skip
+                   prompt_ids=[1, 2, 3], seams=seams, logprobs=tuple(-n / 100 for n in ids[-16:]))  # fmt: skip
 
 
 def key(n: int) -> SampleKey:
@@ -47,7 +47,9 @@ def write(folder: RunFolder, steps: list[tuple[int, str]]) -> dict[SampleKey, Pa
 
 def same(found: Partial, written: Partial) -> bool:
     as_lists = [list(one.ids or ()) for one in (found, written)]
-    fields = [(one.request, one.text or "", one.reasoning, one.tokens, one.seams) for one in (found, written)]
+    fields = [
+        (one.request, one.text or "", one.reasoning, one.tokens, one.seams, one.logprobs) for one in (found, written)
+    ]
     return fields[0] == fields[1] and as_lists[0] == as_lists[1] and list(found.prompt_ids or ()) == [1, 2, 3]
 
 

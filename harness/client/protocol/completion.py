@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from harness.client.protocol.plain_event import PlainEvent
-from harness.client.protocol.reply import LATE_TEXT, Reply
+from harness.client.protocol.reply import LATE_TEXT, MOST_LIKELIEST, Reply
 from harness.client.protocol.usage import usage_of
 from harness.client.protocol.written import SoFar, Written
 from harness.core.inert import quoted
@@ -36,6 +37,7 @@ class Completion:
         "_fingerprint",
         "_finish_id",
         "_id",
+        "_likeliest",
         "_n_logprobs",
         "_n_odd_logprobs",
         "_n_taken",
@@ -63,6 +65,7 @@ class Completion:
         self._block_bytes = 0
         self._n_taken = 0  # characters, event by event
         self._n_logprobs = self._n_odd_logprobs = 0  # tokens
+        self._likeliest: object = None  # of the latest token, as plain completions say it
         self._usage: dict[str, Any] | None = None
         self._id: str | None = None
         self._server_model: str | None = None
@@ -110,10 +113,12 @@ class Completion:
             reasoned = delta.reasoning_content is not None and self._take(1, delta.reasoning_content)
             if not reasoned and delta.reasoning is not None:
                 reasoned = self._take(1, delta.reasoning)
+            logprobs: list[float | None] = []
+            if choice.logprobs is not None and choice.logprobs.content:
+                logprobs = [token.logprob for token in choice.logprobs.content]
+                self._count_logprobs(logprobs)
             if self.written is not None:
-                self.written.event(self._n_taken - before, choice.token_ids)
-            if choice.logprobs is not None:
-                self._count_logprobs(token.logprob for token in choice.logprobs.content or ())
+                self.written.event(self._n_taken - before, choice.token_ids, logprobs)
             if came or reasoned:
                 self.stamps.append(at)
                 if self.finish_reason is not None:
@@ -177,6 +182,7 @@ class Completion:
             request_id=self._id or request_id,
             n_logprobs=self._n_logprobs,
             n_odd_logprobs=self._n_odd_logprobs,
+            likeliest=_likeliest_of(self._likeliest),
             notes=tuple(self.notes),
         )
 
@@ -192,6 +198,7 @@ class Completion:
             n_events=len(self.stamps),
             server_model=self._server_model,
             request_id=self._id,
+            logprobs=written.logprobs,
         )
 
     def diagnosis(self) -> str:
@@ -224,10 +231,14 @@ class Completion:
         text = choice.get("text")
         if type(text) is str:
             came |= self._take(0, text)
+        said = choice.get("logprobs")
+        logprobs = [*_logprobs_of(said)]
+        self._count_logprobs(logprobs)
+        if logprobs and type(said) is dict and type(top := said.get("top_logprobs")) is list and top:
+            self._likeliest = top[-1]
         if self.written is not None:
             self.written.prompt(choice.get("prompt_token_ids"))
-            self.written.event(self._n_taken - before, choice.get("token_ids"))
-        self._count_logprobs(_logprobs_of(choice.get("logprobs")))
+            self.written.event(self._n_taken - before, choice.get("token_ids"), logprobs)
         if came:
             self.stamps.append(at)
             if self.finish_reason is not None:
@@ -292,6 +303,14 @@ def _logprobs_of(said: object) -> Iterator[object]:
             yield from (one.get("logprob") if isinstance(one, dict) else None for one in content)
         elif isinstance(alone := said.get("token_logprobs"), list):
             yield from alone
+
+
+def _likeliest_of(said: object) -> dict[str, float]:
+    """Token → log-probability; empty where it is anything else, or more than a server lists."""
+    if type(said) is not dict or len(said) > MOST_LIKELIEST:
+        return {}
+    numbers = {token: value for token, value in said.items() if type(value) in (int, float) and math.isfinite(value)}
+    return numbers if len(numbers) == len(said) else {}
 
 
 def _string(value: object) -> str | None:

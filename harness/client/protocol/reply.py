@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.core.records import Timing, Usage
@@ -24,6 +25,9 @@ FailureKind = Literal[
 LATE_TEXT = "text after the finish reason"
 LATE_BYTES = "bytes after the finish reason that are no events"
 LATE_BODY = "bytes after [DONE]"
+MOST_LIKELIEST = 100
+"""Tokens of one place whose log-probabilities are taken."""
+
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """Notes on what came after a reply was complete."""
 
@@ -43,6 +47,8 @@ class Reply:
     n_logprobs: int = 0
     n_odd_logprobs: int = 0
     """Tokens with a log-probability, and those whose own is null, as servers write what is no number."""
+    likeliest: Mapping[str, float] = field(default_factory=dict)
+    """Token → log-probability in the place of the last one, as plain completions state it (`top_logprobs`)."""
     notes: tuple[str, ...] = ()
     """Oddities worth a line in the log, e.g. "no [DONE]"."""
 

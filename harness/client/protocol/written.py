@@ -5,6 +5,7 @@ vLLM and SGLang send ids when asked (`return_token_ids`); other servers send one
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ from typing import Any
 
 MOST_IDS = 1_000_000
 """Ids of one reply, or of its prompt, that are kept; more are no ids of a real one."""
+
+KEPT_LOGPROBS = 16
+"""Log-probabilities that are kept, of the last tokens: what is compared at a seam."""
+
+_MOST_PENDING = 256
+"""Log-probabilities in memory: those, and of tokens whose text is still to come."""
 
 _MOST_ID = (1 << 31) - 1
 _LONGEST_EVENT = (1 << 16) - 1
@@ -23,7 +30,8 @@ class SoFar:
 
     ids: of the tokens that say this, all of them; None where the server did not state them. prompt_ids: likewise.
     lengths: characters of each event's text, in order; the last one is `_LONGEST_EVENT` where an event is longer.
-    n_events: token events. server_model, request_id: as in `Reply`.
+    n_events: token events. server_model, request_id: as in `Reply`. logprobs: of the last of `ids`, in order, at most
+    `KEPT_LOGPROBS`; empty where the server did not state them.
     """
 
     text: str | None
@@ -34,12 +42,13 @@ class SoFar:
     n_events: int
     server_model: str | None
     request_id: str | None = None
+    logprobs: tuple[float, ...] = ()
 
 
 class Written:
     """Told of each event of one reply; see the module. What a server sends in place of ids makes them unknown."""
 
-    __slots__ = ("_ids", "_known", "_sure", "lengths", "prompt_ids")
+    __slots__ = ("_ids", "_known", "_logprobs", "_sure", "lengths", "prompt_ids")
 
     def __init__(self) -> None:
         self.prompt_ids: array[int] | None = None
@@ -47,12 +56,19 @@ class Written:
         self._ids = array("i")
         self._known = True
         self._sure = 0
+        self._logprobs: list[float] = []  # of the last of `_ids`, without a gap
 
     @property
     def ids(self) -> array[int] | None:
         """Of the tokens whose text has come. A token without a text (a swallowed tag, half a character) belongs to the
         text after it."""
         return self._ids[: self._sure] if self._known and self._sure else None
+
+    @property
+    def logprobs(self) -> tuple[float, ...]:
+        """See `SoFar`."""
+        end = len(self._logprobs) - (len(self._ids) - self._sure) if self._known else 0
+        return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : max(0, end)])
 
     def prompt(self, value: Any) -> None:
         """The server states the prompt's ids."""
@@ -67,6 +83,7 @@ class Written:
                 self.event(length, None if ids is None else ids[n])
             return
         self.lengths.extend(lengths)
+        self._logprobs.clear()
         if ids is None or not self._known:
             self._known = False
             return
@@ -77,16 +94,27 @@ class Written:
         self._known = self._known and len(self._ids) <= MOST_IDS
         self._sure = len(self._ids)
 
-    def event(self, n_chars: int, ids: Any) -> None:
-        """An event brought so many characters, and (or None) these ids."""
+    def event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
+        """An event brought so many characters, and (or None) these ids, and log-probabilities."""
         if ids is not None and self._known:
             self._known = _are_ids(ids) and len(self._ids) + len(ids) <= MOST_IDS
             if self._known:
                 self._ids.extend(ids)
+                if logprobs or self._logprobs:
+                    self._likely(len(ids), logprobs)
         if n_chars:
             self._known = self._known and ids is not None
             self._sure = len(self._ids)
             self.lengths.append(min(n_chars, _LONGEST_EVENT))
+
+    def _likely(self, n_ids: int, logprobs: Sequence[object]) -> None:
+        numbers = [one for one in logprobs if isinstance(one, int | float) and math.isfinite(one)]
+        if len(numbers) != n_ids or len(logprobs) != n_ids:
+            self._logprobs.clear()
+            return
+        self._logprobs.extend(numbers)
+        if len(self._logprobs) > 2 * _MOST_PENDING:
+            del self._logprobs[:-_MOST_PENDING]
 
 
 def _are_ids(value: Any) -> bool:

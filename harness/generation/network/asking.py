@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -17,10 +18,12 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
 from harness.client.fast.event_loop import current_lag
 from harness.client.interface import Arriving, Transport
+from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.checksums import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
+from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, places
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
 from harness.generation.network.keeping import GOES_ON, Keeper
 from harness.generation.plan import Task
@@ -54,6 +57,7 @@ class Worker:
         self._planned_at = clock()
         self._keeper = keeper
         self._on_event = on_event
+        self._unlike: dict[Task, str] = {}  # what became of a beginning that another model seems to have written
         self._templates = {name: settings.template(name) for name in settings.benchmarks}
 
     async def ask(
@@ -78,6 +82,8 @@ class Worker:
             self._begin(task, arriving, None, request)
             reply = await self._send(task, endpoint, template.path, body, arriving)
             seams = ()
+        if note := self._unlike.pop(task, ""):
+            reply = replace(reply, notes=(*reply.notes, note))
         lag = current_lag()
         sample = Sample(
             benchmark=task.benchmark,
@@ -128,9 +134,14 @@ class Worker:
             going_on = await asyncio.to_thread(
                 continuation, begun, question, template, salvage, tokens, max_tokens=bound, seed=seed
             )
+            going_on = await self._compared(going_on, endpoint, template)
+            if going_on.seam.compared and not going_on.seam.exact:
+                self._unlike[task] = UNLIKE["near"]
             self._begin(task, arriving, going_on, request)
             reply = whole(going_on, await self._send(task, endpoint, going_on.path, going_on.body, arriving))
         except (WrittenAnew, ServerError) as why:
+            if isinstance(why, Unlike):
+                self._unlike[task] = UNLIKE["exact"]
             self._anew(task, begun, str(why))
         except RequestFailed as failure:
             if failure.kind in GOES_ON:
@@ -139,6 +150,24 @@ class Worker:
         else:
             return reply, (*begun.seams, going_on.seam)
         return None
+
+    async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
+        """`going_on` with what the server says of the tokens before its seam, where it says that."""
+        settings, salvage = self._settings, self._settings.salvage
+        asked = places(going_on, salvage)
+        found = []
+        for place, body in zip(asked, bodies(asked, going_on.prompt or (), template, salvage), strict=True):
+            try:
+                reply = await self._transport.complete(
+                    endpoint, going_on.path, body, settings.deadlines, settings.max_body_bytes
+                )
+            except RequestFailed as failure:
+                if failure.kind in GOES_ON:
+                    raise
+                break  # it does not list so many, or knows no such request
+            if (one := difference(place, reply.likeliest)) is not None:
+                found.append(one)
+        return compared(going_on, found, salvage.mode)
 
     def _anew(self, task: Task, begun: Partial, why: str) -> None:
         """What had been written of `task` is of no use."""
