@@ -51,12 +51,13 @@ class _Standing:
 
     def rewards(self, texts: Sequence[str], references: Sequence[Any]) -> list[float | None]:
         """1 for right, 0 for wrong, none or undecided, None where there is no reference."""
-        questions: dict[str, Question | None] = {}
-        for reference in references:
-            key = repr(reference)
+        questions: dict[str, Question | None] = {"": None}
+        asked = []
+        for reference, text in zip(references, texts, strict=True):
+            key = _key(reference)
             if key not in questions:
                 questions[key] = _question(reference, key)
-        asked = [(questions[repr(reference)], text) for reference, text in zip(references, texts, strict=True)]
+            asked.append((questions[key], text))
         with self._lock:
             said = iter(outcomes(self._ready(), [(q, text) for q, text in asked if q is not None]))
         return [None if question is None else _REWARD[next(said)] for question, _ in asked]
@@ -217,6 +218,9 @@ def _contents(completions: Sequence[Completion]) -> Iterator[str]:
             yield completion
             continue
         content = completion[-1].get("content") if completion else ""
+        if isinstance(content, list):  # parts, as models that see have them
+            texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+            content = "".join(text for text in texts if isinstance(text, str))
         yield content if isinstance(content, str) else ""
 
 
@@ -227,6 +231,14 @@ def _as_many(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequ
             f"expected a list of {len(completions)}, one for each completion; found {found}", field="solution"
         )
     return solution
+
+
+def _key(reference: Any) -> str:
+    """What tells references apart; empty for one that nobody can write down, an integer of thousands of digits."""
+    try:
+        return repr(reference)
+    except ValueError:
+        return ""
 
 
 def _question(reference: Any, key: str) -> Question | None:

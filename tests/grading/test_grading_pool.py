@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
-from harness.grading.processes.pool import _Worker, grade_all
+from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on
 from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
@@ -98,6 +99,32 @@ def test_worker_cannot_write_files(tmp_path: Path) -> None:
     target = tmp_path / "written"
     graded([f"write {target}", "right"], MISBEHAVES)
     assert not target.exists() or target.stat().st_size == 0
+
+
+def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:
+    """As the kernel does where memory runs out."""
+    question = question_on("1+x")
+    asked = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
+    with Pool(1, 2.0) as pool:
+        assert outcomes(pool, asked) == ["correct", "wrong"]
+        (worker,) = pool.workers
+        os.kill(worker.process.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+        assert outcomes(pool, asked) == ["correct", "wrong"]
+        assert pool.workers != [worker]
+
+
+def test_a_worker_that_is_killed_when_it_is_asked_costs_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = question_on("1+x")
+    asked = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
+    with Pool(1, 2.0) as pool:
+        assert outcomes(pool, asked) == ["correct", "wrong"]
+        (worker,) = pool.workers
+        os.kill(worker.process.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+        monkeypatch.setattr(worker.process, "poll", lambda: None)  # it ended between the look and the question
+        assert outcomes(pool, asked) == ["undecided", "wrong"]
+        assert outcomes(pool, asked) == ["correct", "wrong"]
 
 
 def test_no_process_is_left_running() -> None:
@@ -196,7 +223,7 @@ def test_sympy_settles_what_numbers_cannot() -> None:
 
 def test_worker_ends_with_its_parent() -> None:
     source = (
-        "from harness.grading.processes.pool import _Worker, grade_all\n"
+        "from harness.grading.processes.pool import Pool, _Worker, grade_all, outcomes, question_on\n"
         "from tests.grading.given import question, sample\n"
         "import os, psutil\n"
         "grades = grade_all({'q': question('5')}, (sample('5', index=i) for i in range(10**6)))\n"

@@ -75,6 +75,18 @@ def test_a_hostile_batch_costs_itself_its_reward_and_the_next_is_graded() -> Non
         rewards.configure(deadline_s=2.0)
 
 
+def test_a_reference_of_any_kind_is_a_number_or_none() -> None:
+    odd = [float("nan"), None, {"a": 1}, b"2", [[["2"]]], 10**5000, True, [], object()]
+    found = rewards.accuracy_reward([r"\boxed{2}"] * (len(odd) + 1), [*odd, "2"])
+    assert found[-1] == 1.0
+    assert not any(found[:-1])
+
+
+def test_parts_of_a_message_are_one_text() -> None:
+    parts = [{"type": "text", "text": r"so \boxed"}, {"type": "image"}, {"type": "text", "text": "{2}"}]
+    assert rewards.accuracy_reward([[{"role": "assistant", "content": parts}]], ["2"]) == [1.0]
+
+
 def test_workers_live_on_and_many_threads_may_ask() -> None:
     rewards.accuracy_reward([r"\boxed{2}"], ["2"])
     before = {child.pid for child in psutil.Process().children()}

@@ -312,7 +312,8 @@ class _Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what was not written yet
+            self.stdin.close()
         self.stdout.close()
         if self._schedstat is not None:
             os.close(self._schedstat)
@@ -378,6 +379,8 @@ class Pool:
 
     # --- sending ---
     def dispatch(self) -> None:
+        for worker in [one for one in self.workers if not one.owed and one.process.poll() is not None]:
+            self.replace(worker, None)  # ended by someone else while it had nothing to do: no answer is to blame
         while self.queue:
             idle = next((worker for worker in self.workers if not worker.owed), None)
             if idle is None:
