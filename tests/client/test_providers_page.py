@@ -58,6 +58,11 @@ def section(provider: Provider) -> list[str]:
         fields += f" on {prefill.engine}" if prefill.engine else ""
         echoed = ", and repeated in the reply" if prefill.echoes else ""
         lines.append(f"- {mark(prefill, f'a begun message of the assistant is continued{fields}{echoed}')}")
+    if (batches := provider.batches) is not None:
+        most = (
+            f"{batches.most_requests:,} requests and {batches.most_bytes // 10**6} MB a file, within {batches.window}"
+        )
+        lines.append(f"- `--batch`: {mark(batches, most)}")
     lines += [f"- {mark(note, note.text)}" for note in provider.notes]
     lines += [f"- Pages: {', '.join(f'[{name}]({url})' for name, url in provider.pages.items())}", ""]
     return lines

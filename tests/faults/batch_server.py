@@ -112,7 +112,7 @@ class BatchProvider:
 
     def _reply(self, request: Request) -> bytes:
         parts = urlsplit(request.path)
-        where = parts.path.removeprefix("/v1").strip("/").split("/")
+        where = parts.path.removeprefix("/openai").removeprefix("/v1").strip("/").split("/")
         match request.method, where:
             case "GET", ["models"]:
                 return http(200, {"object": "list", "data": [{"id": name} for name in ("m", "other")]})

@@ -173,6 +173,28 @@ def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monk
     assert [batch["request_counts"]["total"] for batch in provider.batches.values()] == [4, 2]
 
 
+@pytest.mark.parametrize(
+    ("name", "variable", "header", "path"),
+    [
+        ("azure", "AZURE_OPENAI_API_KEY", ("api-key", "k"), "/chat/completions"),
+        ("groq", "GROQ_API_KEY", ("authorization", "Bearer k"), "/v1/chat/completions"),
+    ],
+)
+def test_batches_of_a_known_provider_are_spelt_as_it_wants_them(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, name: str, variable: str, header: tuple[str, str], path: str
+) -> None:
+    monkeypatch.setenv(variable, "k")
+    provider = BatchProvider(pending=1)
+    with FaultServer(provider.answer) as server:
+        address = server.base_url.removesuffix("/v1")
+        assert harness.run(base_url=address, provider=name, **asked).complete
+    handed = [request for request in server.requests if request.method == "POST"]
+    assert [request.path for request in handed] == ["/openai/v1/files", "/openai/v1/batches"]
+    assert {request.headers[header[0]] for request in handed} == {header[1]}
+    assert {line["url"] for line in provider.asked()} == {handed[1].json["endpoint"]} == {path}
+    assert set(texts(asked["out"])) == KEYS
+
+
 def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words(asked: dict[str, Any]) -> None:
     ways = iter([Outcome("failed", words="Enqueued token limit reached")])
     provider = BatchProvider(lambda lines, number: next(ways, None) or all_answered(lines, number))
