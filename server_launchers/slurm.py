@@ -1,7 +1,8 @@
 """Servers on many nodes of a Slurm cluster: one job array, whose members register where clients find them.
 
 The script is plain text that may be read, changed and submitted by hand (`script`); `submit` hands it to sbatch. A
-member that is requeued starts again and registers anew, in the file that is its own.
+member that is requeued starts again and registers anew, in the file that is its own. A member of several nodes is one
+server: a job step runs the command on each node, with the node's rank, and ends on all of them where it ends on one.
 """
 
 from __future__ import annotations
@@ -22,11 +23,26 @@ SUBMIT_S = 60.0
 
 _INDEX = '"$SLURM_ARRAY_TASK_ID"'
 
+_RANKED = ('--node-rank "$SLURM_NODEID"', '--head-address "$head_address"', '--head-port "$head_port"')
+"""Options of a command that runs on several nodes, each set by Slurm or by the script."""
 
-def script(command: Sequence[str], members: int, folder: Path, directives: Sequence[str] = ()) -> str:
+_FREE_PORT = 'import socket; print(socket.create_server(("", 0)).getsockname()[1])'
+
+
+def script(
+    command: Sequence[str],
+    members: int,
+    folder: Path,
+    directives: Sequence[str] = (),
+    *,
+    nodes: int = 1,
+    head_port: int | None = None,
+) -> str:
     """The script of `members` servers, each started by `command` (argv) and registered in `folder`.
 
-    directives: further lines of sbatch, such as `--partition=gpu`. Raises SpecError.
+    directives: further lines of sbatch, such as `--partition=gpu`. nodes: of each server; every one of them runs
+    `command` with its rank, and the address and port at which the first one gathers them. head_port: that port; None
+    takes one that is free on the first node. Raises SpecError.
     """
     if not 1 <= members <= MOST_MEMBERS:
         raise SpecError("slurm", f"expected 1 to {MOST_MEMBERS} servers")
@@ -38,18 +54,27 @@ def script(command: Sequence[str], members: int, folder: Path, directives: Seque
     place = folder.absolute()
     end = command.index("--") if "--" in command else len(command)
     register = f"--register {shlex.quote(str(place))}/{_INDEX}.url"
-    started = " ".join(one for one in (shlex.join(command[:end]), register, shlex.join(command[end:])) if one)
+    own = [register, *(_RANKED if nodes > 1 else ())]
+    started = " ".join(one for one in (shlex.join(command[:end]), *own, shlex.join(command[end:])) if one)
     head = [
         "#!/bin/bash",
         "#SBATCH --job-name=harness-serve",
         f"#SBATCH --array=0-{members - 1}",
-        "#SBATCH --nodes=1 --ntasks=1 --requeue",
+        f"#SBATCH --nodes={nodes} --ntasks-per-node=1 --requeue",
         f"#SBATCH --output={str(place).replace('%', '%%')}/slurm-%A_%a.log",
         "#SBATCH --signal=B:TERM@60",
         *(f"#SBATCH {line}" for line in directives),
     ]
-    body = [
-        f"mkdir -p {shlex.quote(str(place))}",
+    body = [f"mkdir -p {shlex.quote(str(place))}"]
+    if nodes > 1:
+        free = f"$({shlex.join([command[0], '-c', _FREE_PORT])})"
+        body += [
+            "# This script runs on the first node, which has rank 0.",
+            'export head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
+            f"export head_port={free if head_port is None else head_port}",
+        ]
+        started = f"srun --kill-on-bad-exit=1 --label bash -c {shlex.quote(f'exec {started}')}"
+    body += [
         "# bash acts on a signal only between commands, so the server runs beside it.",
         'trap \'kill -TERM "$server"; wait "$server"; exit 143\' TERM',
         f"{started} &",

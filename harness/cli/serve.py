@@ -145,8 +145,13 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
                 raise UsageError("--slurm goes without --detach, --dry-run, --register and --on")
             flags.setdefault("server_host", None)
             flags["server_host"] = flags["server_host"] or EVERYWHERE
+            nodes, head_port = flags.get("server_nodes") or 1, None
+            if nodes > 1:
+                servers.over_nodes(engine, model, "--slurm", **server_fields(flags), extra_flags=extra_flags)
+                # Where nodes share a state folder, one name would meet itself.
+                name, head_port = None, flags.pop("server_head_port", None)
             words = words_of(engine, model, flags, extra_flags, name)
-            _on_slurm(words, slurm, endpoints_folder, sbatch, print_only)
+            _on_slurm(words, (slurm, nodes, head_port), endpoints_folder, sbatch, print_only)
             return
         if sbatch or print_only:
             raise UsageError(f"{'--sbatch' if sbatch else '--print'} goes with --slurm N")
@@ -156,7 +161,12 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         if on is not None:
             if dry_run or register is not None:
                 raise UsageError("--on goes without --dry-run and --register")
-            spec = servers.described(engine, model, **fields)
+            many = (flags.get("server_nodes") or 1) > 1
+            spec = (
+                servers.over_nodes(engine, model, "--on", **fields)
+                if many
+                else servers.described(engine, model, **fields)
+            )
             host = flags.pop("server_host", None)
             if host is not None:
                 _check_reached(spec)
@@ -182,7 +192,9 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
             with server, registering.registered(register, urls) if register is not None else nullcontext():
                 click.echo("Ctrl-C stops it.", err=True)
                 server.wait()
-                click.echo(f"harness: the server {server.name} ended by itself; its log is {server.log}", err=True)
+                click.echo(
+                    f"harness: the server {server.name} ended by itself: {visible(server.ended or '')}", err=True
+                )
                 sys.exit(2)
 
     return start
@@ -240,11 +252,15 @@ def _on_ray(
 
     name = spec.name or stem_of(spec)
     end = words.index("--") if "--" in words else len(words)
-    own = ("--host", serving.HOST, "--register", serving.FILE, "--until-eof")
+    own = ["--host", serving.HOST, "--register", serving.FILE, "--until-eof"]
+    if spec.nodes > 1:
+        own += ["--node-rank", serving.RANK, "--head-address", serving.HEAD, "--node-address", serving.NODE]
+        own += [] if "--head-port" in words[:end] else ["--head-port", serving.PORT]
     wanted = serving.Replicas(
         name=name,
         words=(*words[:end], *own, *words[end:]),
         count=size[0],
+        nodes=spec.nodes,
         resources=serving.resources_of(spec, size[1]),
         host=host,
         folder=folder,
@@ -261,12 +277,20 @@ def _on_ray(
         served.hold()
 
 
-def _on_slurm(words: list[str], members: int, folder: Path, directives: tuple[str, ...], print_only: bool) -> None:
-    """Print the script of the job array, or submit it."""
+def _on_slurm(
+    words: list[str],
+    size: tuple[int, int, int | None],
+    folder: Path,
+    directives: tuple[str, ...],
+    print_only: bool,
+) -> None:
+    """Print the script of the job array, or submit it. size: members, the nodes of each, and their port if given."""
     from server_launchers import slurm
 
+    members, nodes, head_port = size
+    command = [sys.executable, "-m", "harness", "serve", *words]
     try:
-        text = slurm.script([sys.executable, "-m", "harness", "serve", *words], members, folder, directives)
+        text = slurm.script(command, members, folder, directives, nodes=nodes, head_port=head_port)
     except SpecError as error:
         raise UsageError(error.sentence, field=error.field) from error
     if print_only:

@@ -385,6 +385,29 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         raise UsageError(f"{option(f'server.{error.field}')}: {error.sentence}") from error
 
 
+def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
+    """One server over several nodes, where `by` (an option) runs one command on each and tells it its rank.
+
+    Raises `UsageError` for what each node is told, and for what is no such server.
+    """
+    for name in ("node_rank", "head_address", "node_address"):
+        if name in fields:
+            raise UsageError(f"{by} finds it for each node: leave it out", field=f"server.{name}", value=fields[name])
+    spec = described(engine, model, **fields, head_address="node-0")
+    if spec.restarts:
+        raise UsageError("a part of a model is not started again alone", field="server.restarts", value=spec.restarts)
+    if engine == "sglang_router" or (spec.dp > 1 and spec.dp_mode != "engine"):
+        raise UsageError(
+            f"replicas of several nodes each are servers of their own: {by} says how many; "
+            f"{option('server.dp_mode', 'engine')} spreads them inside the engine",
+            field="server.dp",
+            value=spec.dp,
+        )
+    if (devices := spec.tp * spec.pp * spec.dp) % spec.nodes:
+        raise UsageError(f"{devices} devices cannot be spread evenly", field="server.nodes", value=spec.nodes)
+    return spec
+
+
 def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
     """(file, served name): a known model's name becomes its file, and stays the name that clients use."""
     from server_launchers.embedded import weights

@@ -33,7 +33,11 @@ def advertised(spec: ServerSpec, base_urls: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def registered(file: Path, urls: Sequence[str]) -> Iterator[None]:
-    """The addresses stand in `file`, one a line, for the length of the block. Raises LaunchError."""
+    """The addresses stand in `file`, one a line, for the length of the block; nothing of a server that has none, such
+    as a node that only lends its devices to the first. Raises LaunchError."""
+    if not urls:
+        yield
+        return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")

@@ -17,7 +17,7 @@ import pytest
 
 from harness.core.about import __version__
 from harness.core.errors import UsageError
-from harness.experiments.on_ray.serving import FILE, HOST, Replica, resources_of
+from harness.experiments.on_ray.serving import FILE, HOST, Replica, Replicas, resources_of
 from server_launchers.spec import ServerSpec
 from tests.system.command import argv, environment, harness
 
@@ -36,11 +36,11 @@ def replica(place: Path) -> Iterator[Callable[..., Replica]]:
     begun = []
 
     def begin(*habits: str, version: str = __version__) -> Replica:
-        begun.append(
-            Replica(
-                "small-1", words(place, HOST, FILE, *habits), "0.0.0.0", str(place / "endpoints"), str(place), version
-            )
-        )
+        wanted = Replicas(
+            name="small", words=tuple(words(place, HOST, FILE, *habits)), count=1, nodes=1, resources={"CPU": 1},
+            host="0.0.0.0", folder=place / "endpoints",
+        )  # fmt: skip
+        begun.append(Replica("small-1", wanted, str(wanted.folder), str(place), version))
         return begun[-1]
 
     yield begin
@@ -125,6 +125,12 @@ def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
         ({"engine": "llama_cpp", "model": "m.gguf"}, None, {"CPU": 1}),
         ({"engine": "command", "extra_flags": ("x",)}, None, {"CPU": 1}),
         ({"engine": "command", "extra_flags": ("x",)}, 2, {"CPU": 1, "GPU": 2}),
+        (
+            {"engine": "vllm", "model": "m", "tp": 8, "pp": 2, "nodes": 2, "head_address": "n"},
+            None,
+            {"CPU": 1, "GPU": 8},
+        ),
+        ({"engine": "sglang", "model": "m", "tp": 4, "nodes": 2, "head_address": "n"}, 2, {"CPU": 1, "GPU": 1}),
     ],
 )
 def test_what_ray_holds_follows_from_the_parallel_sizes(fields: dict[str, object], gpus: float, wanted: object) -> None:
@@ -135,11 +141,10 @@ def test_what_ray_holds_follows_from_the_parallel_sizes(fields: dict[str, object
     "fields",
     [
         {"engine": "external", "model": "http://n:1"},
-        {"engine": "vllm", "model": "m", "nodes": 2, "head_address": "n"},
         {"engine": "vllm", "model": "m", "devices": "0,1"},
     ],
 )
-def test_what_has_no_one_node_or_names_its_devices_is_refused(fields: dict[str, object]) -> None:
+def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, object]) -> None:
     if "devices" in fields:
         fields = fields | {"devices": ("0", "1")}
     with pytest.raises(UsageError):
@@ -156,6 +161,21 @@ def test_what_has_no_one_node_or_names_its_devices_is_refused(fields: dict[str, 
         (("--on", "ray", "--devices", "0"), "give --gpus-per-replica instead"),
         (("--replicas", "2"), "--replicas goes with --on ray"),
         (("--gpus-per-replica", "2"), "--gpus-per-replica goes with --on ray"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--node-rank", "1"),
+            "--node-rank 1: --on finds it for each node",
+        ),
+        (("--on", "ray", "--nodes", "2", "--head-address", "a"), "--head-address a: --on finds it for each node"),
+        (("--on", "ray", "--nodes", "2", "--tp", "3"), "--nodes 2: 3 devices cannot be spread evenly"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--dp", "2"),
+            "--dp 2: replicas of several nodes each are servers",
+        ),
+        (("--on", "ray", "--nodes", "2", "--tp", "2", "--restarts", "1"), "--restarts 1: a part of a model is not"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--gpus-per-replica", "3"),
+            "--gpus-per-replica 3: cannot be spread evenly over --nodes 2",
+        ),
         (("--until-eof", "--detach"), "--until-eof goes without --detach"),
     ],
 )

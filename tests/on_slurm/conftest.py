@@ -1,4 +1,7 @@
-"""A Slurm of one node: the one that runs, or one started from Debian's packages where the tests are root."""
+"""A Slurm of two nodes: the one that runs, or one started from Debian's packages where the tests are root.
+
+The second node is a second daemon on this machine, in a partition that is not the default one.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 StateSaveLocation={place}/state
-SlurmdSpoolDir={place}/spool
+SlurmdSpoolDir={place}/spool-%n
 SlurmctldPidFile={place}/slurmctld.pid
-SlurmdPidFile={place}/slurmd.pid
+SlurmdPidFile={place}/slurmd-%n.pid
 SlurmctldLogFile={place}/slurmctld.log
-SlurmdLogFile={place}/slurmd.log
+SlurmdLogFile={place}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -32,8 +35,10 @@ JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 ReturnToService=2
 KillWait=20
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
-PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
+NodeName={host} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[0]} CPUs={cpus} State=UNKNOWN
+NodeName=second NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cpus} State=UNKNOWN
+PartitionName=one Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=two Nodes={host},second MaxTime=INFINITE State=UP
 """
 
 
@@ -47,9 +52,11 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if missing or os.geteuid() != 0:
         pytest.skip(f"no Slurm answers, and none can be started: {', '.join(missing) or 'not root'}")
     place = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
-        (place / name).mkdir()
-    text = CONFIGURATION.format(host=socket.gethostname(), place=place, cpus=os.cpu_count())
+    (place / "state").mkdir()
+    host = socket.gethostname()
+    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
+        ports = [first.getsockname()[1], second.getsockname()[1]]
+    text = CONFIGURATION.format(host=host, place=place, cpus=os.cpu_count(), ports=ports)
     (place / "slurm.conf").write_text(text)
     (place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
     with pytest.MonkeyPatch.context() as patch:
@@ -58,11 +65,13 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             Path("/run/munge").mkdir(exist_ok=True)
             shutil.chown("/run/munge", "munge", "munge")
             subprocess.run(["runuser", "-u", "munge", "--", "munged"], check=True)
-        daemons = [subprocess.Popen([name, "-D"]) for name in ("slurmctld", "slurmd")]
+        line = (["slurmctld", "-D"], ["slurmd", "-D", "-N", host], ["slurmd", "-D", "-N", "second"])
+        daemons = [subprocess.Popen(one) for one in line]
         try:
-            while "idle" not in _says("sinfo", "--noheader"):
+            while "2 idle" not in " ".join(_says("sinfo", "--noheader", "--format=%D %t %P").split()):
                 if any(one.poll() is not None for one in daemons):
-                    pytest.skip("Slurm's daemons do not run here: " + (place / "slurmd.log").read_text()[-500:])
+                    told = (place / f"slurmd-{host}.log").read_text()[-500:]
+                    pytest.skip(f"Slurm's daemons do not run here: {told}")
                 time.sleep(0.2)
             yield
         finally:

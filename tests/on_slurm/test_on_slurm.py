@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer, Request
+from tests.on_ray import engines
 from tests.system.command import Result, harness
 
 pytestmark = pytest.mark.usefixtures("slurm")
@@ -79,6 +83,50 @@ def test_members_register_serve_come_back_and_leave_nothing(tmp_path: Path) -> N
     servers = [int(path.name) for path in (tmp_path / "pids").iterdir()]
     assert len(servers) == 3
     until(lambda: not any(psutil.pid_exists(pid) for pid in servers))
+
+
+def submitted_over(folder: Path, engine: str, nodes: int) -> str:
+    """The number of a job whose one member is a model over so many nodes."""
+    words = engines.words(folder, engine, nodes)
+    started = harness(folder, "serve", *words, "--slurm", "1", "--sbatch=--partition=two")
+    assert started.code == 0, started.err
+    (job,) = re.findall(r"job (\d+): 1 servers", started.out + started.err)
+    return str(job)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_one_model_over_two_nodes_serves_as_one_and_ends_as_one(tmp_path: Path, engine: str) -> None:
+    job = submitted_over(tmp_path, engine, 2)
+    try:
+        until(lambda: addresses(tmp_path) != set())
+        ranks = engines.alive(tmp_path)
+        assert engines.whole(ranks, 2)
+        nodes = slurm_says("scontrol", "show", "hostnames", slurm_says("squeue", "-h", "-j", job, "-o", "%N").strip())
+        assert ranks[0].address.partition(":")[0] == nodes.split()[0]
+        assert len(nodes.split()) == 2
+        (url,) = addresses(tmp_path)
+        port = url.rpartition(":")[2].partition("/")[0]
+        assert httpx.get(f"http://127.0.0.1:{port}/v1/models").json() == {"data": [{"id": "small"}]}
+        if engine == "vllm":
+            slurm_says("scancel", job)
+        else:
+            os.kill(ranks[1].pid, signal.SIGKILL)
+        until(lambda: ended(job))
+    finally:
+        subprocess.run(["scancel", job], check=False)
+    until(lambda: not engines.alive(tmp_path))
+    assert engines.started(tmp_path) == ranks
+    assert not list((tmp_path / "endpoints").glob("*.url")) or engine == "sglang", "a killed step removes nothing"
+
+
+def test_more_nodes_than_there_are_wait_and_say_so(tmp_path: Path) -> None:
+    job = submitted_over(tmp_path, "vllm", 3)
+    try:
+        until(lambda: "PartitionConfig" in slurm_says("squeue", "--noheader", "--job", job, "--format=%T %r"))
+        assert engines.started(tmp_path) == []
+    finally:
+        slurm_says("scancel", job)
+    until(lambda: ended(job))
 
 
 def test_the_job_of_the_guide_ends_in_order_at_its_signal_and_goes_on(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 Ray begins an actor again whose worker or node was lost, wherever its group finds room. The command that an actor runs
 ends with the actor's end of a pipe, and its guard then ends the engine: also where a worker is killed.
+
+A server over several nodes has a group with one part a node. Its actor is on the node of rank 0 and has an actor of its
+own on each other node, which ends with it. Where one of them is lost or its process ends, it ends all and begins anew.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ import contextlib
 import importlib
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +41,10 @@ NAMESPACE = "harness-serve"
 HOST, FILE = "@host@", "@file@"
 """Words of a command, in whose place each node puts the address to listen on and the file to register in."""
 
+RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
+"""Likewise for a server over several nodes: a node's rank, the address of the first node and a port that was free on
+it, and the node's own address."""
+
 STOP_SECONDS = 60.0
 """How long an actor may take to end its server before Ray ends it."""
 
@@ -49,35 +58,42 @@ Stand = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
 
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
-    """What is to be started. words: after `harness serve`, with HOST and FILE; resources: of Ray, for each replica;
-    host: where it was given, the address to listen on, else the node's own; folder: where they register, and where
-    their logs are."""
+    """What is to be started. words: after `harness serve`, with HOST and FILE and, for several nodes, RANK, HEAD, PORT
+    and NODE; nodes: of each replica; resources: of Ray, on each of them; host: where it was given, the address to
+    listen on, else the node's own; folder: where they register, and where their logs are."""
 
     name: str
     words: tuple[str, ...]
     count: int
+    nodes: int
     resources: Mapping[str, float]
     host: str | None
     folder: Path
 
 
 def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-    """What Ray is to hold for one server of `spec`. gpus: None: as many devices as its parallel sizes need.
+    """What Ray is to hold on each node of a server of `spec`. gpus: for the whole server; None: as many devices as its
+    parallel sizes need.
 
-    Raises `UsageError` for a server that is not one process group on one node, or that names its devices itself.
+    Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
     """
     from server_launchers.engines import accelerators, table
 
-    if spec.engine == "external" or spec.nodes > 1:
-        what = "a server that runs elsewhere" if spec.engine == "external" else "one model over several machines"
-        raise UsageError(f"{option('on')} starts servers of one node each, not {what}")
+    if spec.engine == "external":
+        raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")
     if spec.devices is not None:
         raise UsageError(f"Ray says which: give {option('gpus_per_replica')} instead", field="server.devices")
     if gpus is None:
         uses = table.LAUNCHERS[spec.engine].uses_devices and spec.device != "cpu"
         gpus = spec.tp * spec.pp * spec.dp if uses else 0
+    if spec.nodes > 1 and gpus % spec.nodes:
+        raise UsageError(
+            f"cannot be spread evenly over {option('server.nodes', spec.nodes)}",
+            field="gpus_per_replica",
+            value=f"{gpus:g}",
+        )
     kind = "NPU" if accelerators.kind_of(spec) == "ascend" else "GPU"
-    return {"CPU": 1.0} | ({kind: gpus} if gpus else {})
+    return {"CPU": 1.0} | ({kind: gpus / spec.nodes} if gpus else {})
 
 
 class Served:
@@ -129,32 +145,28 @@ class Served:
                 f"{option('name')}"
             )
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        needed = self._wanted.resources
-        if not any(all(node.get(kind, 0) >= amount for kind, amount in needed.items()) for node in nodes):
+        needed, many = self._wanted.resources, self._wanted.nodes
+        able = sum(all(node.get(kind, 0) >= amount for kind, amount in needed.items()) for node in nodes)
+        if able < many:
             listed = ", ".join(f"{amount:g} {kind}" for kind, amount in needed.items())
-            raise UsageError(
-                f"no node of the cluster has what a replica needs ({listed}); see {option('gpus_per_replica')}"
-            )
+            what = f"a replica needs {many} nodes ({listed} on each), and {able} of the cluster have that"
+            if many == 1:
+                what = f"no node of the cluster has what a replica needs ({listed})"
+            raise UsageError(f"{what}; see {option('gpus_per_replica')}")
 
     def _begun(self, name: str) -> Any:
-        strategies = importlib.import_module("ray.util.scheduling_strategies")
         life = "detached" if self._detach else None
         wanted = self._wanted
-        group = self._ray.util.placement_group([dict(wanted.resources)], name=f"{NAMESPACE}/{name}", lifetime=life)
-        rest = {kind: amount for kind, amount in wanted.resources.items() if kind not in ("CPU", "GPU")}
-        actor = self._ray.remote(Replica).options(
-            num_cpus=wanted.resources["CPU"],
-            num_gpus=wanted.resources.get("GPU", 0),
-            resources=rest or None,
-            scheduling_strategy=strategies.PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0),
-            name=name,
-            namespace=NAMESPACE,
+        group = self._ray.util.placement_group(
+            [dict(wanted.resources)] * wanted.nodes,
+            strategy="STRICT_SPREAD",
+            name=f"{NAMESPACE}/{name}",
             lifetime=life,
-            max_restarts=-1,
         )
-        return actor.remote(
-            name, wanted.words, wanted.host, str(wanted.folder.absolute()), str(Path.cwd()), __version__
+        actor = self._ray.remote(Replica).options(
+            **_placing(group, 0, wanted.resources), name=name, namespace=NAMESPACE, lifetime=life, max_restarts=-1
         )
+        return actor.remote(name, wanted, str(wanted.folder.absolute()), str(Path.cwd()), __version__)
 
     def _look(self) -> None:
         """Ask each replica that has answered how it stands now, and say what has changed."""
@@ -245,15 +257,72 @@ def _end(ray: Any, names: Sequence[str]) -> None:
         ray.util.remove_placement_group(group)
 
 
+def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str, Any]:
+    """Options of an actor in that part of the group, with all that it holds."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    rest = {kind: amount for kind, amount in resources.items() if kind not in ("CPU", "GPU")}
+    return {
+        "num_cpus": resources["CPU"],
+        "num_gpus": resources.get("GPU", 0),
+        "resources": rest or None,
+        "scheduling_strategy": strategies.PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=part),
+    }
+
+
+class Member:
+    """On a node: the process of a server there. It ends with `stop`, and with the worker."""
+
+    def __init__(self, here: str, version: str) -> None:
+        self._here, self._version = here, version
+        self._ending = threading.Event()
+
+    def address(self) -> str:
+        """By which Ray knows this node."""
+        return str(importlib.import_module("ray.util").get_node_ip_address())
+
+    def run(self, words: Sequence[str], told: Mapping[str, str], log: str) -> str:
+        """Run the server's command until it ends; why it ended, with its log.
+
+        told: what stands for which words; the node itself adds HOST, where it is not told, and NODE.
+        """
+        if self._version != __version__:
+            return f"the node has version {__version__} of this package, the caller {self._version}"
+        own = self.address() if HOST not in told or NODE in words else ""
+        told = {HOST: _listening(own), NODE: own, **told}
+        argv = [sys.executable, "-m", "harness", "serve", *(told.get(word, word) for word in words)]
+        # Ray sets it to the processors of the actor; an engine counts for itself.
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        try:
+            with Path(log).open("wb") as said:
+                process = subprocess.Popen(
+                    argv, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=self._here
+                )
+            assert process.stdin is not None
+            while process.poll() is None and not self._ending.wait(0.2):
+                pass
+            process.stdin.close()
+            process.wait()
+            return f"{_cause(Path(log))}; its log is {log}"
+        except OSError as error:
+            return str(error)
+
+    def stop(self) -> None:
+        """Let the command end."""
+        self._ending.set()
+
+
 class Replica:
-    """On a node: runs the server's command, again where its server ends after it was ready, until `stop`.
+    """On the node of rank 0: keeps a server, again where a process of it ends after it was ready, until `stop`.
 
     Each life registers in a file of its own: one that ends late takes no other's address away.
     """
 
-    def __init__(self, name: str, words: Sequence[str], host: str | None, folder: str, here: str, version: str) -> None:
-        self._name, self._words, self._host, self._folder = name, list(words), host, Path(folder)
+    def __init__(self, name: str, wanted: Replicas, folder: str, here: str, version: str) -> None:
+        self._name, self._wanted, self._folder = name, wanted, Path(folder)
         self._here, self._version = here, version
+        if wanted.nodes > 1:
+            self._ray: Any = importlib.import_module("ray")
+            self._group = self._ray.util.get_current_placement_group()
         self._stand: tuple[Stand, str] = ("starting", "")
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -270,49 +339,99 @@ class Replica:
 
     def _keep(self) -> None:
         try:
-            if self._version != __version__:
-                raise UsageError(f"the node has version {__version__} of this package, the caller {self._version}")
             while not self._ending.is_set() and self._lived():
                 self._stand = ("lost", "")
-        except (UsageError, OSError) as error:
+        except OSError as error:
             self._stand = ("failed", str(error))
 
     def _lived(self) -> bool:
-        """One life of the server. Returns whether it was ready."""
+        """One life of the server, on all its nodes. Returns whether another is to follow."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._unregister()
+        others = [self._other(rank) for rank in range(1, self._wanted.nodes)]
+        try:
+            there = [one.address.remote().future() for one in others]  # they wait for room
+            while not self._ending.is_set() and wait(there, LOOK_SECONDS).not_done:
+                pass
+            if self._ending.is_set() or any(map(_lost, there)):
+                self._ending.wait(LOOK_SECONDS)
+                return True
+            return self._served(others)
+        finally:
+            self._unregister()
+            for one in others:
+                self._ray.kill(one)
+
+    def _served(self, others: Sequence[Any]) -> bool:
+        """The rest of a life, whose nodes are all there."""
+        wanted, own = self._wanted, Member(self._here, self._version)
         file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
-        log = self._folder / f"{self._name}.log"
-        told = {HOST: self._host or _address(), FILE: str(file)}
-        argv = [sys.executable, "-m", "harness", "serve", *(told.get(word, word) for word in self._words)]
-        # Ray sets it to the processors of the actor; an engine counts for itself.
-        environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-        with log.open("wb") as said:
-            process = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=self._here
-            )
-        assert process.stdin is not None
+        told = {FILE: str(file)} | ({} if wanted.host is None else {HOST: wanted.host})
+        if others:
+            told |= {HEAD: own.address(), PORT: str(_free_port())}
+        runs = [_beside(own.run, wanted.words, told | {RANK: "0"}, str(self._folder / f"{self._name}.log"))]
+        for rank, one in enumerate(others, 1):
+            log = str(self._folder / f"{self._name}.rank-{rank}.log")
+            runs.append(one.run.remote(wanted.words, told | {RANK: str(rank)}, log).future())
         ready = False
-        while process.poll() is None and not self._ending.wait(0.2):
+        while not self._ending.is_set() and not wait(runs, 0.2, FIRST_COMPLETED).done:
             if not ready and file.exists():
                 ready = True
                 self._stand = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
-        process.stdin.close()
-        process.wait()
-        self._unregister()
-        if not ready:
-            self._stand = ("failed", f"{_cause(log)}; its log is {log}")
-        return ready
+        first = next((rank for rank, run in enumerate(runs) if run.done()), None)
+        own.stop()
+        for one in others:
+            one.stop.remote()
+        runs[0].result()
+        late = wait(runs, STOP_SECONDS).not_done
+        if ready or first is None or late or any(map(_lost, runs)):
+            return True
+        error = runs[first].exception()
+        where = f"rank {first}: " if others else ""
+        self._stand = ("failed", where + (str(runs[first].result()) if error is None else visible(str(error), 500)))
+        return False
+
+    def _other(self, rank: int) -> Any:
+        """An actor for the node of that rank, where its part of the group is."""
+        placed = _placing(self._group, rank, self._wanted.resources)
+        # It ends with this one; the second thread is for `stop`.
+        return self._ray.remote(Member).options(**placed, max_concurrency=2).remote(self._here, self._version)
 
     def _unregister(self) -> None:
         for left in self._folder.glob(f"{self._name}@*.url"):
             left.unlink(missing_ok=True)
 
 
-def _address() -> str:
-    """Where this node listens: the address by which Ray knows it."""
-    host = str(importlib.import_module("ray.util").get_node_ip_address())
-    return EVERYWHERE if host.startswith("127.") or host in ("localhost", "::1") else host
+def _beside(work: Callable[..., str], *given: object) -> Future[str]:
+    """What `work` comes to in a thread that holds up no process's end."""
+    future = Future[str]()
+
+    def run() -> None:
+        try:
+            future.set_result(work(*given))
+        except BaseException as error:  # noqa: BLE001  whoever waits is to hear of it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def _lost(run: Future[str]) -> bool:
+    """Whether the worker or the node went away, with nobody to say why; not where it refuses to begin."""
+    error = run.exception() if run.done() else None
+    actor_error = importlib.import_module("ray.exceptions").RayActorError if error is not None else ()
+    return isinstance(error, actor_error) and not error.actor_init_failed
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def _listening(address: str) -> str:
+    """Where a node listens that Ray knows by `address`."""
+    loopback = address.startswith("127.") or address in ("localhost", "::1")
+    return EVERYWHERE if loopback else address
 
 
 def _cause(log: Path) -> str:
