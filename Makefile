@@ -158,7 +158,7 @@ test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
 .PHONY: test-slurm
-## test-slurm: servers and a run as jobs of a Slurm of one node; needs Debian's slurmctld, slurmd and munge, and root
+## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
 

@@ -96,7 +96,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         "--gpus-per-replica",
         type=click.FloatRange(0),
         metavar="N",
-        help="With --on: what Ray holds for each. Default: as the parallel sizes need.",
+        help="With --on: what Ray holds for each, over all its nodes. Default: as the parallel sizes need.",
     )
     @click.option(
         "--slurm-folder",

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from server_launchers import slurm
+from server_launchers.engines import replicas, table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping.registering import advertised, check, registered
 from server_launchers.spec import ServerSpec
@@ -65,6 +67,54 @@ def test_a_member_registers_and_signs_off_when_slurm_ends_it(tmp_path: Path) -> 
     assert not file.exists()
 
 
+def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -> None:
+    """The printed script as Slurm runs it on the first node, with programs in the place of srun and scontrol."""
+    key = "a 'b' \"c\" $HOME"
+    words = ["--tp", "4", "--nodes", "2", "--slurm", "3", "--slurm-folder", "o'places", "--env", f"A={key}", "--print"]
+    done = harness(tmp_path, "serve", "vllm", "m", *words, "--", "--enforce-eager")
+    assert done.code == 0, done.err
+    checked = subprocess.run(["bash", "-n"], input=done.out, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    assert "#SBATCH --nodes=2 --ntasks-per-node=1 --requeue" in done.out.splitlines()
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "scontrol").write_text('#!/bin/sh\n[ "$*" = "show hostnames n[7-8]" ] && printf "n7\\nn8\\n"\n')
+    srun = (
+        'while [ "${1#-}" != "$1" ]; do shift; done\nfor i in 0 1; do SLURM_NODEID=$i "$@" > "$PLACE/$i" & done\nwait\n'
+    )
+    (place / "srun").write_text(f"#!/bin/bash\n{srun}")
+    (place / "python").write_text(
+        f'#!/bin/bash\n[ "$1" = -c ] && exec {shlex.quote(sys.executable)} "$@"\nprintf "%s\\0" "$@"\n'
+    )
+    for program in place.iterdir():
+        program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}", "PLACE": str(tmp_path)}
+    environment |= {"SLURM_ARRAY_TASK_ID": "2", "SLURM_JOB_NODELIST": "n[7-8]"}
+    script = done.out.replace(sys.executable, str(place / "python"))
+    ran = subprocess.run(["bash", "-s"], input=script, env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = [(tmp_path / str(rank)).read_text().split("\0")[:-1] for rank in (0, 1)]
+    for rank, one in enumerate(told):
+        assert one[one.index("--node-rank") + 1] == str(rank)
+        assert one[one.index("--head-address") + 1] == "n7"
+        assert one[one.index("--register") + 1] == f"{tmp_path}/o'places/2.url"
+        assert one[one.index("--env") + 1] == f"A={key}"
+        assert one[-2:] == ["--", "--enforce-eager"]
+        one[one.index("--node-rank") + 1] = ""
+    assert told[0] == told[1], "one port, and all else the same"
+    assert 0 < int(told[0][told[0].index("--head-port") + 1]) < 65536
+    fixed = harness(tmp_path, "serve", "vllm", "m", *words[:6], "--head-port", "29501", "--print")
+    assert "export head_port=29501\n" in fixed.out
+
+
+@pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
+def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
+    spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
+    urls = replicas.deploy(spec, [8000], table.recorded_facts(spec)).base_urls
+    with registered(tmp_path / "place" / "0.url", advertised(spec, urls)):
+        assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -92,6 +142,17 @@ def test_a_key_that_would_stand_in_a_script_or_on_other_nodes_is_refused(
     assert (done.code, "x-canary" in done.out + done.err) == (2, False)
     assert "set a variable that the engine reads, in the environment" in done.err
     assert given[0] != "--env" or "--env HF_TOKEN: its value would stand" in done.err
+
+
+def test_what_the_nodes_are_told_cannot_be_given(tmp_path: Path) -> None:
+    for given, said in (
+        (["--node-rank", "1"], "--node-rank 1: --slurm finds it for each node: leave it out"),
+        (["--tp", "3"], "--nodes 2: 3 devices cannot be spread evenly"),
+        (["--tp", "2", "--dp", "2"], "--dp 2: replicas of several nodes each are servers of their own"),
+    ):
+        done = harness(tmp_path, "serve", "vllm", "m", "--nodes", "2", *given, "--slurm", "1", "--print")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert said in done.err
 
 
 def test_a_job_is_handed_to_sbatch(tmp_path: Path) -> None:
