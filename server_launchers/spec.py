@@ -96,7 +96,9 @@ class ServerSpec:
     ] = None
     """As the engine's visible-devices variable names them; None asks the system."""
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Asked("Kind of device. Default: the engine's own.")] = None
-    nodes: Annotated[int, Asked("Machines that share one model; --on and --slurm start all of them.", least=1)] = 1
+    nodes: Annotated[
+        int, Asked("Machines that share one model; `serve` with --on or --slurm starts all of them.", least=1)
+    ] = 1
     node_rank: Annotated[int, Asked("Which of them this one is, from 0.", least=0)] = 0
     head_address: Annotated[str | None, Asked("Address of node 0 that the others can reach.")] = None
     head_port: Annotated[int, Asked("Port on node 0 for the nodes' own traffic.", least=1, most=65535)] = 29500
