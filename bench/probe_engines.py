@@ -1,16 +1,23 @@
 """vLLM beside transformers: what `harness probe --reference FOLDER` says of one model, and of copies that are not it.
 
     python bench/probe_engines.py --vllm PYTHON --transformers PYTHON --model FOLDER [--copies FOLDER] [--repeats 3]
+    python bench/probe_engines.py … --passages questions.jsonl --repeats 50
 
 --model: a folder of safetensors with its chat template. Each copy of bench/copies.py is served by vLLM on the CPU and
 held against what transformers makes of the model itself, and against what was kept of the same weights on vLLM.
+
+--passages: a file of JSON lines with a question each, of 24 words and more (GSM8K's will do). Then the check of weights
+alone is made --repeats times, each time on 16 passages of that file that no other repeat has.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import statistics
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from harness.experiments.options import WhichServer
@@ -20,9 +27,13 @@ from harness.experiments.probing.connecting import askers
 from harness.experiments.probing.counterparts import Kept, OfFolder
 from harness.experiments.probing.findings import Report
 from harness.experiments.probing.probe import examine
+from harness.experiments.probing.subject import Subject
 from harness.experiments.watching import Watcher
 from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
+
+EACH = len(reference.PASSAGES)
+"""Passages of a repeat: as many as a probe has."""
 
 COPIES = ("the same weights", "8bit", "4bit", "rope", "template", "sibling")
 
@@ -36,6 +47,7 @@ def main() -> None:
     parser.add_argument("--copies", type=Path, help="folder that keeps the copies")
     parser.add_argument("--only", nargs="+", choices=COPIES, default=COPIES)
     parser.add_argument("--repeats", type=int, default=3, help="probes of each server, with other seeds")
+    parser.add_argument("--passages", type=Path, help="JSON lines: weights alone, on other passages in each repeat")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="copies-") as made:
         copies = given.copies or Path(made)
@@ -43,12 +55,17 @@ def main() -> None:
         subprocess.run([given.transformers, script, given.model, copies], check=True)
         true = OfFolder(given.model, python=str(given.transformers))
         kept: Kept | None = None
+        if given.passages is not None:
+            reference.PASSAGES = passages(given.passages, given.repeats)
         for name in given.only:
             folder = given.model if name == COPIES[0] else copies / name
             with supervisor.launch(spec(given.vllm, folder)) as server:
+                if given.passages is not None:
+                    repeated(name, asked(server), true, given.repeats)
+                    continue
                 for seed in range(given.repeats):
                     if name == COPIES[0] and kept is None:
-                        kept = Kept.of(asked(server), server.base_urls[0])
+                        kept = Kept.of(reference.Served(asked(server), server.base_urls[0]))
                     # Checks against a reference keep what they saw: each probe has its own.
                     own = (template.against(template.Template.of(given.model)), *reference.against(true))
                     said(name, examine(asked(server), own, seed=1000 * (seed + 1)))
@@ -61,6 +78,34 @@ def asked(server: supervisor.RunningServer) -> HttpAsker:
     """The server, as a probe asks it."""
     (asker,) = askers(WhichServer.of(base_url=server.base_urls[0]), Watcher())
     return asker
+
+
+def passages(path: Path, repeats: int) -> tuple[str, ...]:
+    """Of each question of so many words, these words: as many as the repeats need."""
+    words = reference.FIRST_WORD + reference.STEP * reference.PLACES
+    read = (json.loads(line)["question"].split() for line in path.read_text("utf-8").splitlines())
+    found = [" ".join(one[:words]) for one in read if len(one) >= words][: EACH * repeats]
+    if len(found) < EACH * repeats:
+        raise SystemExit(f"{path} has {len(found)} questions of {words} words; {EACH * repeats} are needed")
+    return tuple(found)
+
+
+def repeated(name: str, asker: HttpAsker, true: reference.Reference, repeats: int) -> None:
+    """Print how often each outcome came, with the yardstick and without, and how many times rounding it was."""
+    found = reference.places(Subject(asker, 1), true)
+    own = [[one for one in found if one.passage // EACH == i] for i in range(repeats)]
+    outcomes = [reference.weighed(one, true.named)[0] for one in own]
+    blind = [reference.weighed([replace(place, rounding=None) for place in one], true.named)[0] for one in own]
+    times = sorted(one[0] for one in map(reference.times_rounding, own) if one is not None)
+    mean = statistics.fmean(one.divergence for one in found)
+    for label, judged in (("", outcomes), (" without the yardstick", blind)):
+        counts = {kind: judged.count(kind) for kind in ("sound", "warns", "spoils")}
+        print(f"{name}{label}: {counts}", flush=True)
+    print(
+        f"{name}: divergence {mean:.4f}; times rounding {statistics.median(times):.2f}, {times[0]:.2f} to "
+        f"{times[-1]:.2f}; {asker.n_tokens / repeats:,.0f} tokens a repeat",
+        flush=True,
+    )
 
 
 def said(name: str, report: Report) -> None:

@@ -35,7 +35,7 @@ SHOWN_CHARS = 400
 @click.option(
     "--save-reference",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write what --reference compares, for a later probe without this server.",
+    help="Write what a later --reference compares: of the weights that --reference names, else of this server.",
 )
 @click.option("--matrix", is_flag=True, help="Several servers of one model: a column each.")
 @click.option("--checks", metavar="NAME[,NAME...]", help="Only these checks, or groups of them. Default: all.")

@@ -22,7 +22,7 @@ from harness.core.records import Message
 from harness.experiments.options import WhichServer
 from harness.experiments.probing import load, probe, reference, template
 from harness.experiments.probing.asking import CHAT
-from harness.experiments.probing.counterparts import Kept, checks_against
+from harness.experiments.probing.counterparts import Kept, OfFolder, beside
 from harness.experiments.probing.findings import Check, Finding
 from harness.experiments.probing.template import Template
 from harness.experiments.watching import Watcher
@@ -138,6 +138,44 @@ def test_other_weights_are_told_by_how_far_they_are_off(spread: float, outcome: 
     assert weights(Toy("b", spread))["weights"].outcome == outcome
 
 
+@dataclass
+class Rounded(reference.Served):
+    """A reference that knows what rounding does to its model: noise of so much in its logits."""
+
+    noise: float = 0.05
+
+    def rounding(self) -> Sequence[float]:
+        exact, rounded = (reference.Served(ToyAsker(Toy(noise=noise)), "").likely() for noise in (0.0, self.noise))
+        return [reference.divergence(one, other) for one, other in zip(rounded, exact, strict=True)]
+
+
+def by_yardstick(server: Toy) -> Finding:
+    return examined(ToyAsker(server), *reference.against(Rounded(ToyAsker(Toy()), "the reference")))["weights"]
+
+
+@pytest.mark.parametrize(
+    ("server", "outcome"),
+    [
+        (Toy(), "sound"),
+        (Toy(noise=0.05, chance=random.Random(5)), "sound"),
+        (Toy("b", 0.05, noise=0.05, chance=random.Random(5)), "warns"),
+        (Toy("b", 0.3, noise=0.05, chance=random.Random(5)), "spoils"),
+    ],
+)
+def test_a_server_is_measured_by_what_rounding_does_to_the_model(server: Toy, outcome: str) -> None:
+    found = by_yardstick(server)
+    assert found.outcome == outcome, found.came
+    assert "times what rounding does" in found.came
+    assert ("more than rounding does" in found.came) == (outcome == "warns")
+
+
+def test_without_the_yardstick_rounding_is_no_more_than_a_warning_that_says_so() -> None:
+    found = weights(Toy(noise=0.05, chance=random.Random(5)), noise=0.0)["weights"]
+    assert found.outcome == "warns"
+    assert "two engines differ by as much through rounding" in found.came
+    assert "times what" not in found.came
+
+
 def test_draws_that_are_not_the_references_are_found_whatever_the_server_says_of_them() -> None:
     assert weights(Toy())["draws"].outcome == "sound"
     assert weights(Toy(), Temperature())["draws"].outcome == "spoils"
@@ -167,19 +205,56 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
 
 def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "true.json"
-    path.write_bytes(codec.pretty(Kept.of(ToyAsker(Toy(noise=0.003)), "http://h")))
+    path.write_bytes(codec.pretty(Kept.of(reference.Served(ToyAsker(Toy(noise=0.003)), "http://h"))))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 0.3), "spoils")):
-        with checks_against(str(path), WhichServer(), Watcher()) as checks:
-            found = examined(ToyAsker(toy), *checks)
+        with beside(str(path), WhichServer(), Watcher()) as held:
+            found = examined(ToyAsker(toy), *held.checks)
         assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
     path.write_text(path.read_text().replace(reference.VERSION, "0" * 12))
-    with pytest.raises(UsageError, match="keep it anew"), checks_against(str(path), WhichServer(), Watcher()):
+    with pytest.raises(UsageError, match="keep it anew"), beside(str(path), WhichServer(), Watcher()):
         pass
+
+
+def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> None:
+    """A stand-in for the interpreter that has transformers answers as it would."""
+    exact, rounded = (reference.Served(ToyAsker(Toy(noise=noise)), "") for noise in (0.0, 0.05))
+    told = {"likely": exact.likely(), "rounded": rounded.likely(), "beginnings": exact.beginnings()}
+    (tmp_path / "told.json").write_bytes(codec.encode(told))
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path / 'told.json'}'\n")
+    python.chmod(0o755)
+    folder = OfFolder(tmp_path, python=str(python))
+    path = tmp_path / "kept.json"
+    path.write_bytes(codec.pretty(Kept.of(folder)))
+    kept = Kept.read(path)
+    assert (kept.model, kept.engine) == (tmp_path.name, "transformers")
+    assert list(kept.rounding()) == list(folder.rounding())
+    assert min(kept.rounding()) > 0
+    server = Toy(noise=0.05, chance=random.Random(5))
+    for true in (folder, kept):
+        found = examined(ToyAsker(server), *reference.against(true))["weights"]
+        assert found.outcome == "sound", found.came
+        assert "times what rounding does" in found.came
+    for wrong in (kept.rounded[1:], [-1.0, *kept.rounded[1:]]):
+        path.write_bytes(codec.pretty(msgspec.structs.replace(kept, rounded=wrong)))
+        with pytest.raises(UsageError, match=r"keep it anew|no kept reference"):
+            Kept.read(path)
+
+
+def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy("b", 1.0), Fault())) as true:
+        asked = ("probe", server.base_url, "--checks", "length", "--quiet", "--save-reference")
+        harness(tmp_path, *asked, "own.json")
+        harness(tmp_path, *asked, "true.json", "--reference", true.base_url)
+    own, other = (Kept.read(tmp_path / name) for name in ("own.json", "true.json"))
+    assert own.address == server.base_url
+    assert other.address == true.base_url
+    assert own.told != other.told
 
 
 def test_a_file_that_is_not_there_is_no_address() -> None:
     for name in ("none.gguf", "none.json"):
-        with pytest.raises(UsageError, match="no such file"), checks_against(name, WhichServer(), Watcher()):
+        with pytest.raises(UsageError, match="no such file"), beside(name, WhichServer(), Watcher()):
             pass
 
 
@@ -190,8 +265,8 @@ def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
-        with checks_against(str(tmp_path), WhichServer(), Watcher()) as (check,):
-            assert examined(ToyAsker(toy), check)["greedy replies"].outcome == expected
+        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+            assert examined(ToyAsker(toy), *found.checks)["greedy replies"].outcome == expected
 
 
 @dataclass
@@ -227,17 +302,17 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
         record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
         both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})
         both.save(RunFolder(tmp_path))
-        with checks_against(str(tmp_path), WhichServer(), Watcher()) as (check,):
-            assert examined(Switched(Toy()), check)["greedy replies"].outcome == expected
+        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+            assert examined(Switched(Toy()), *found.checks)["greedy replies"].outcome == expected
 
 
 def test_a_models_folder_stands_for_its_template_and_its_weights_where_they_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text(OWN)
-    with checks_against(str(tmp_path), WhichServer(), Watcher()) as checks:
-        assert [check.name for check in checks] == ["chat template"]
+    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+        assert [check.name for check in held.checks] == ["chat template"]
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with checks_against(str(tmp_path), WhichServer(), Watcher()) as checks:
-        found = examined(Rendering(Toy()), *checks)
+    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+        found = examined(Rendering(Toy()), *held.checks)
     assert found.keys() == {"chat template", "weights", "draws", "greedy replies"}
     assert found["weights"].outcome == "untested"
     assert "transformers" in found["weights"].came

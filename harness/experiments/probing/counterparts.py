@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -28,10 +28,10 @@ from harness.core.inert import quoted, visible
 from harness.experiments import servers
 from harness.experiments.options import WhichServer
 from harness.experiments.probing import reference, template
-from harness.experiments.probing.asking import Asker, Refused
+from harness.experiments.probing.asking import Refused
 from harness.experiments.probing.connecting import askers
 from harness.experiments.probing.findings import Check
-from harness.experiments.probing.reference import Likely, Served
+from harness.experiments.probing.reference import Likely, Reference, Served
 from harness.experiments.probing.subject import TOP
 from harness.experiments.watching import Watcher
 from harness.generation import fingerprint
@@ -50,9 +50,10 @@ FILES = (GGUF, ".json", ".jinja")
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was kept of a server for later probes, as it stands in a file. See `reference.Reference`.
+    """What was kept of a reference for later probes, as it stands in a file. See `reference.Reference`.
 
-    version: of the texts that were asked. told: of each place, the likeliest tokens; begun: beginnings of replies.
+    version: of the texts that were asked. told: of each place, the likeliest tokens; begun: beginnings of replies;
+    rounded: of each place, what rounding does to the model, in nats, or nothing.
     """
 
     kind: Literal["reference of a probe"] = "reference of a probe"
@@ -63,19 +64,20 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     harness: str
     told: list[dict[str, float]]
     begun: list[str]
+    rounded: list[Annotated[float, msgspec.Meta(ge=0)]] = []
 
     @classmethod
-    def of(cls, asker: Asker, address: str) -> Kept:
-        """Ask a server for all of it. Raises `Refused`."""
-        served = Served(asker, address)
+    def of(cls, true: Reference) -> Kept:
+        """Ask it for all of it. Raises `Refused`."""
         return cls(
             version=reference.VERSION,
-            model=asker.model,
-            engine=asker.engine,
-            address=address,
+            model=true.model,
+            engine=true.engine,
+            address=true.named,
             harness=__version__,
-            told=[dict(one) for one in served.likely()],
-            begun=list(served.beginnings()),
+            told=[dict(one) for one in true.likely()],
+            begun=list(true.beginnings()),
+            rounded=list(true.rounding()),
         )
 
     @classmethod
@@ -85,7 +87,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             kept = codec.decode(template.read_bounded(path, MOST_BYTES), cls)
         except (OSError, codec.DecodeError) as error:
             raise UsageError(f"no kept reference can be read there: {error}", field="reference", value=path) from error
-        if kept.version != reference.VERSION or len(kept.told) != len(reference.texts()):
+        n = len(reference.texts())
+        if kept.version != reference.VERSION or len(kept.told) != n or len(kept.rounded) not in (0, n):
             raise UsageError(
                 f"harness {visible(kept.harness, 40)} kept it, with other texts than this one asks: keep it anew",
                 field="reference",
@@ -107,6 +110,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         """See `Reference`."""
         return self.told
 
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`."""
+        return self.rounded
+
     def beginnings(self) -> Sequence[str]:
         """See `Reference`."""
         return self.begun
@@ -114,18 +121,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class OfRun:
-    """The fingerprint that a run keeps: beginnings of replies alone. See `reference.Reference`."""
+    """The fingerprint that a run keeps: beginnings of replies alone. See `reference.Begun`."""
 
     named: str
     begun: Sequence[str]
-    n_tokens: int = 0
-
-    def likely(self) -> Sequence[Likely]:
-        """See `Reference`."""
-        raise Refused(0, "a run keeps no log-probabilities")
 
     def beginnings(self) -> Sequence[str]:
-        """See `Reference`."""
+        """See `Begun`."""
         return self.begun
 
 
@@ -139,15 +141,28 @@ class OfFolder:
     path: Path
     python: str = sys.executable
     n_tokens: int = 0
+    engine: str | None = "transformers"
+
+    @property
+    def model(self) -> str:
+        """See `Reference`."""
+        return self.path.absolute().name
 
     @property
     def named(self) -> str:
         """See `Reference`."""
-        return f"{quoted(self.path.name)} in transformers"
+        return f"{quoted(self.model)} in transformers"
 
     def likely(self) -> Sequence[Likely]:
         """See `Reference`."""
         return self._said.likely
+
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`."""
+        said = self._said
+        if not said.rounded:
+            return ()
+        return [reference.divergence(one, other) for one, other in zip(said.rounded, said.likely, strict=True)]
 
     def beginnings(self) -> Sequence[str]:
         """See `Reference`."""
@@ -181,48 +196,62 @@ class OfFolder:
 
 
 class _Said(msgspec.Struct):
-    """What the child writes."""
+    """What the child writes. rounded: as likely, of the model in 16 bits; empty where likely is."""
 
     likely: list[dict[str, float]] = []
+    rounded: list[dict[str, float]] = []
     beginnings: list[str] = []
     failure: str = ""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What a server is examined beside. true: whose weights it is held against, if any are."""
+
+    checks: tuple[Check, ...] = ()
+    true: Reference | None = None
+
+    @classmethod
+    def weights(cls, true: Reference, *further: Check) -> Beside:
+        """The checks of weights, after further ones."""
+        return cls((*further, *reference.against(true)), true)
+
+
 @contextmanager
-def checks_against(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[tuple[Check, ...]]:
+def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Beside]:
     """The checks against what `named` names, which is there for the length of the block; none for None.
 
     Raises `UsageError`, `ServerError`, `LaunchError`.
     """
     path = Path(named) if named is not None else None
     if named is None or path is None:
-        yield ()
+        yield Beside()
     elif path.is_file() and path.suffix == GGUF:
         spec = servers.spec("llama_cpp", str(path.absolute()), watcher)
         with servers.launched(spec, watcher) as server:
-            yield _beside(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher)
+            yield _server(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher)
     elif path.exists():
         yield _of_path(path)
     elif path.suffix in FILES:
         raise UsageError("there is no such file", field="reference", value=named)
     else:
-        yield _beside(WhichServer.of(base_url=named, ca_file=who.ca_file, api_key_env=who.api_key_env), None, watcher)
+        yield _server(WhichServer.of(base_url=named, ca_file=who.ca_file, api_key_env=who.api_key_env), None, watcher)
 
 
-def _beside(who: WhichServer, name: str | None, watcher: Watcher) -> tuple[Check, ...]:
+def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Beside:
     (asker, *_) = askers(who, watcher)
-    return reference.against(Served(asker, name or asker.endpoint.base_url))
+    return Beside.weights(Served(asker, name or asker.endpoint.base_url))
 
 
-def _of_path(path: Path) -> tuple[Check, ...]:
+def _of_path(path: Path) -> Beside:
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
-        return (reference.begun_alike(*_of_run(run)),)
+        return Beside((reference.begun_alike(*_of_run(run)),))
     if path.suffix == ".json" and _is_kept(path):
-        return reference.against(Kept.read(path))
+        return Beside.weights(Kept.read(path))
     own = template.against(template.Template.of(path))
     if path.is_dir() and any(path.glob("*.safetensors")):
-        return (own, *reference.against(OfFolder(path)))
-    return (own,)
+        return Beside.weights(OfFolder(path), own)
+    return Beside((own,))
 
 
 def _of_run(run: RunFolder) -> tuple[OfRun, Spelling]:

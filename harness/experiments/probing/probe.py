@@ -19,6 +19,7 @@ from harness.experiments.probing import context, counterparts, exact, load, prot
 from harness.experiments.probing.asking import Asker, HttpAsker, Refused
 from harness.experiments.probing.connecting import askers
 from harness.experiments.probing.findings import FALSE_ALARM, Check, Finding, Outcome, Report, Seen, untested
+from harness.experiments.probing.reference import Served
 from harness.experiments.probing.subject import Subject
 from harness.experiments.watching import Watcher
 
@@ -123,18 +124,19 @@ def probe(
     watcher: Watcher | None = None,
 ) -> Report:
     """Examine the one server that `who` names. reference: what it is to be equal to (see `counterparts`).
-    save_reference: where what a later probe compares is written. Raises `UsageError`, `ServerError` where it cannot be
-    asked at all."""
+    save_reference: where what a later probe compares is written, of the reference where it has weights, else of the
+    server. Raises `UsageError`, `ServerError` where it cannot be asked at all."""
     watcher = watcher or Watcher()
     found = askers(who, watcher)
     if len(found) > 1:
         raise UsageError(f"a probe is of one server; {option('base_url')} names {len(found)}", field="base_url")
     asker = found[0]
     address = asker.endpoint.base_url
-    if save_reference is not None:  # first: a server that cannot be kept is said before minutes are spent
-        write_atomically(save_reference.absolute(), codec.pretty(counterparts.Kept.of(asker, address)))
-    with counterparts.checks_against(reference, who, watcher) as further:
-        wanted = chosen(checks, quick=quick, checks=(*CHECKS, *further))
+    with counterparts.beside(reference, who, watcher) as beside:
+        wanted = chosen(checks, quick=quick, checks=(*CHECKS, *beside.checks))
+        if save_reference is not None:  # first: what cannot be kept is said before minutes are spent
+            kept = counterparts.Kept.of(beside.true or Served(asker, address))
+            write_atomically(save_reference.absolute(), codec.pretty(kept))
         return examine(asker, wanted, address=address, seed=seed, watcher=watcher)
 
 

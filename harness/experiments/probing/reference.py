@@ -4,6 +4,10 @@ reference's, and the beginnings of greedy replies.
 Plain text goes to the completions API of both, so that templates play no part. In each place both distributions are
 coarsened to the tokens that both list and one event for the rest; a Kullback-Leibler divergence of coarsened
 distributions is never larger than the true one, so it accuses nobody wrongly. Places of one passage are one cluster.
+
+Two engines that compute in 16 bits differ by rounding, in one model by more than 8 bits a weight do in another. So
+where the reference is a model of this machine, it is computed in 32 bits, and once more in its own 16: what these two
+differ by is the yardstick for the server, place by place.
 """
 
 from __future__ import annotations
@@ -19,12 +23,12 @@ from harness.core import codec
 from harness.core.checksums import digest
 from harness.core.inert import quoted
 from harness.experiments.probing.asking import COMPLETIONS, Answer, Asker, Choice, Refused
-from harness.experiments.probing.findings import Check, Seen, sound, spoils, untested, warns
+from harness.experiments.probing.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.experiments.probing.subject import Subject, drawn, logprob_fields
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor
 
-PASSAGES = (
+PASSAGES: tuple[str, ...] = (
     "The old bridge was closed because the river had risen overnight, and nobody in the village could reach "
     "the market before the water fell again in the afternoon",
     "A prime number has exactly two divisors, one and itself, which is why the number one is not counted among "
@@ -68,6 +72,12 @@ SLIGHT, GRAVE = 0.0005, 0.004
 """Nats a token. Of Watt-Tool 8B the divergence from the unquantised weights is 0.0047 at 5 bits (Q5_K_M) and 0.051 at 3
 (Q3_K_M), by llama.cpp's own tool: scores in huggingface.co/eaddario/Watt-Tool-8B-GGUF."""
 
+MORE = 1.25
+"""Times what rounding does to the reference's model: no engine that computes the same weights in 16 bits diverges by
+more. Measured ratios are in docs/probe.md."""
+
+LEAST = 1e-7
+"""Nats: of less, nothing can be told."""
 
 MOST_ODD = 1
 """Greedy beginnings that are the reference's, of the eight, up to which no batch and no other kernel explains the rest:
@@ -91,11 +101,25 @@ PLAIN = Spelling(stream=False)
 """Chat prompts with nothing beside them."""
 
 
-class Reference(Protocol):
-    """What a server is held against. named: how a report calls it; n_tokens: what it was asked for so far."""
+class Begun(Protocol):
+    """Whose greedy replies a server's are held against. named: how a report calls it."""
 
     @property
     def named(self) -> str: ...
+
+    def beginnings(self) -> Sequence[str]:
+        """Of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
+        ...
+
+
+class Reference(Begun, Protocol):
+    """What a server is held against. n_tokens: what it was asked for so far."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def engine(self) -> str | None: ...
 
     @property
     def n_tokens(self) -> int: ...
@@ -104,8 +128,9 @@ class Reference(Protocol):
         """Of each place of `texts`. Raises `Refused` where it gives no log-probabilities."""
         ...
 
-    def beginnings(self) -> Sequence[str]:
-        """Of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
+    def rounding(self) -> Sequence[float]:
+        """Of each place of `texts`, by how many nats this model diverges from itself where it is computed in 16 bits;
+        empty where that is not known. Raises `Refused`."""
         ...
 
 
@@ -117,6 +142,16 @@ class Served:
     named: str
 
     @property
+    def model(self) -> str:
+        """See `Reference`."""
+        return self.asker.model
+
+    @property
+    def engine(self) -> str | None:
+        """See `Reference`."""
+        return self.asker.engine
+
+    @property
     def n_tokens(self) -> int:
         """See `Reference`."""
         return self.asker.n_tokens
@@ -124,6 +159,10 @@ class Served:
     def likely(self) -> Sequence[Likely]:
         """See `Reference`."""
         return [_top(answer) for answer in _next_tokens(self.asker, len(texts()))]
+
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`: a server computes in one type."""
+        return ()
 
     def beginnings(self) -> Sequence[str]:
         """See `Reference`."""
@@ -134,7 +173,8 @@ class Served:
 class Place:
     """One next token under both. divergence: of the server from the reference, in nats. ratio: the logarithm of the
     server's over the reference's probability of the server's own draw. surprise: −log of the reference's; expected and
-    variance: of it, were the draw the reference's. same: whether the likeliest token is."""
+    variance: of it, were the draw the reference's. same: whether the likeliest token is. rounding: the divergence of
+    the reference's own model in 16 bits, where it is known."""
 
     passage: int
     divergence: float
@@ -143,9 +183,10 @@ class Place:
     expected: float
     variance: float
     same: bool
+    rounding: float | None = None
 
 
-def compared(passage: int, token: str, server: dict[str, float], reference: dict[str, float]) -> Place:
+def compared(passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None) -> Place:
     """From the listed log-probabilities of both, and the token that the server drew."""
     events = [name for name in server if name in reference]
     p, q = _coarse(events, server), _coarse(events, reference)
@@ -154,16 +195,27 @@ def compared(passage: int, token: str, server: dict[str, float], reference: dict
     expected = -sum(one * log for one, log in zip(q, logs, strict=True))
     return Place(
         passage=passage,
-        divergence=sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)),
+        divergence=_divergence(p, q),
         ratio=math.log(p[at] / q[at]),
         surprise=-logs[at],
         expected=expected,
         variance=sum(one * log * log for one, log in zip(q, logs, strict=True)) - expected**2,
         same=max(server, key=server.__getitem__) == max(reference, key=reference.__getitem__),
+        rounding=rounding,
     )
 
 
-def _coarse(events: list[str], logprobs: dict[str, float]) -> list[float]:
+def divergence(one: Likely, other: Likely) -> float:
+    """Of the first from the second, in nats, of what both list and the rest."""
+    events = [name for name in one if name in other]
+    return _divergence(_coarse(events, one), _coarse(events, other))
+
+
+def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
+    return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
+
+
+def _coarse(events: list[str], logprobs: Likely) -> list[float]:
     """Probabilities of the events and of the rest, none of them 0."""
     found = [max(math.exp(logprobs[name]), 1e-9) for name in events]
     found.append(max(1 - sum(found), 1e-6))
@@ -184,16 +236,47 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
     return centre, centre - half, centre + half
 
 
+def times_rounding(found: Sequence[Place]) -> tuple[float, float, float] | None:
+    """How many times what rounding does to the reference's model the server diverges by, and its 95 % interval; None
+    where that is not known. The geometric mean over places: what is hard to round is so for both, and the mean is not
+    that of a few places."""
+    known = [
+        (one.passage, math.log((one.divergence + LEAST) / (one.rounding + LEAST)))
+        for one in found
+        if one.rounding is not None
+    ]
+    if not known:
+        return None
+    mean, low, high = map(math.exp, interval(known))
+    return mean, low, high
+
+
+def weighed(found: Sequence[Place], named: str) -> tuple[Outcome, str]:
+    """What the divergences come to, and the sentence of it."""
+    mean, low, high = interval([(one.passage, one.divergence) for one in found])
+    times = times_rounding(found)
+    said = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    if times is None:
+        odd, why = low > SLIGHT, "two engines differ by as much through rounding, and 8 bits a weight do"
+    else:
+        said += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
+        odd, why = times[1] > MORE, "more than rounding does to this model: 8 bits a weight, or another copy"
+    if not odd:
+        return "sound", said
+    return ("spoils", said) if low > GRAVE else ("warns", f"{said}: {why}")
+
+
 def places(subject: Subject, reference: Reference) -> list[Place]:
     """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
     where = texts()
     subject.seed += len(where)
     ours, theirs = _next_tokens(subject.asker, subject.seed), reference.likely()
+    rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     found = []
-    for (passage, _), answer, other in zip(where, ours, theirs, strict=True):
+    for (passage, _), answer, other, alone in zip(where, ours, theirs, rounding, strict=True):
         if (server := _top(answer)) and other:
             assert isinstance(answer, Answer)
-            found.append(compared(passage, drawn(answer.first), server, dict(other)))
+            found.append(compared(passage, drawn(answer.first), server, other, alone))
     if not found:
         raise Refused(0, "no log-probabilities came")
     return found
@@ -251,16 +334,14 @@ def against(reference: Reference) -> tuple[Check, ...]:
             found = seen(subject)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
-        mean, low, high = interval([(one.passage, one.divergence) for one in found])
+        outcome, said = weighed(found, reference.named)
         ratio, least, most = interval([(one.passage, one.ratio) for one in found])
         came = (
-            f"divergence from {reference.named} {mean:.4f} nats a token ({low:.4f} to {high:.4f}), likeliest token the "
-            f"same in {sum(one.same for one in found)} of {len(found)} places; mean log-ratio of its own draws "
+            f"{said}; likeliest token the same in {sum(one.same for one in found)} of {len(found)} places; mean "
+            f"log-ratio of its own draws "
             f"{ratio:+.4f} ({least:+.4f} to {most:+.4f}); {subject.asker.n_tokens + reference.n_tokens:,} tokens so far"
         )
-        if low > GRAVE:
-            return spoils(sent, came)
-        return warns(sent, came) if low > SLIGHT else sound(sent, came)
+        return Seen(outcome=outcome, sent=sent, came=came)
 
     def draws(subject: Subject) -> Seen:
         try:
@@ -285,7 +366,7 @@ def against(reference: Reference) -> tuple[Check, ...]:
     )
 
 
-def begun_alike(reference: Reference, spelling: Spelling = PLAIN) -> Check:
+def begun_alike(reference: Begun, spelling: Spelling = PLAIN) -> Check:
     """The check that replies, so template and weights together, begin as the reference's do. spelling: how its
     own were asked for."""
     kind = "chat" if spelling.api == "chat" else "raw"

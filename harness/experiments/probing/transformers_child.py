@@ -1,7 +1,10 @@
 """What a model on this machine says, as a process: JSON in, JSON out. Imports nothing of the harness.
 
-In: {"path", "texts", "prompts", "tokens", "top"}; out: {"likely": [{token: log-probability}], "beginnings": [text]}, or
-{"failure"}. Weights are read from safetensors alone, and no code of the model runs.
+In: {"path", "texts", "prompts", "tokens", "top"}; out: {"likely": [{token: log-probability}], "rounded": the same,
+"beginnings": [text]}, or {"failure"}. Weights are read from safetensors alone, and no code of the model runs.
+
+likely and beginnings are the model's in 32 bits, rounded is its in 16: the same weights, so what rounding does. A model
+that has no room in 32 bits, or is quantised, is computed as it is, and rounded stays empty.
 """
 
 from __future__ import annotations
@@ -27,19 +30,59 @@ def main() -> None:
 
 
 def _said(asked: dict[str, Any]) -> dict[str, Any]:
+    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(asked["path"], trust_remote_code=False)
     model = AutoModelForCausalLM.from_pretrained(
         asked["path"], trust_remote_code=False, use_safetensors=True, dtype="auto", device_map="auto"
     ).eval()
+    likely = _likely(model, tokenizer, asked)
+    rounded: list[dict[str, float]] = []
+    if _has_room(model):
+        own, first = model.dtype, likely
+        try:
+            _cast(model, torch.bfloat16 if own == torch.float32 else torch.float32)
+            other = _likely(model, tokenizer, asked)
+            likely, rounded = (first, other) if own == torch.float32 else (other, first)
+        except torch.OutOfMemoryError:
+            _cast(model, own)
+    beginnings = []
+    for prompt in asked["prompts"]:
+        inputs = tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
+        ).to(model.device)
+        made = model.generate(**inputs, do_sample=False, temperature=None, top_p=None, top_k=None,
+                              repetition_penalty=1.0, max_new_tokens=asked["tokens"])  # fmt: skip
+        beginnings.append(tokenizer.decode(made[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
+    return {"likely": likely, "rounded": rounded, "beginnings": beginnings}
+
+
+def _has_room(model: Any) -> bool:
+    """Whether the whole model is where it computes, as plain numbers, with room for 32 bits of each in plain memory."""
+    import psutil  # what places the model on devices needs it
+
+    if getattr(model.config, "quantization_config", None) or "meta" in {one.device.type for one in model.parameters()}:
+        return False
+    here = sum(one.numel() for one in model.parameters() if one.device.type == "cpu")
+    return bool(4 * here < psutil.virtual_memory().available)
+
+
+def _cast(model: Any, dtype: Any) -> None:
+    """The weights alone: tables of positions stay in 32 bits, as in a model that is loaded in 16."""
+    for weight in model.parameters():
+        weight.data = weight.data.to(dtype)
+
+
+def _likely(model: Any, tokenizer: Any, asked: dict[str, Any]) -> list[dict[str, float]]:
+    """Of each text, the likeliest next tokens."""
 
     def name(token: int) -> str:
         piece = tokenizer.convert_ids_to_tokens(token)
         text: str = tokenizer.decode([token])
         return f" {text}" if piece.startswith(WORD_START) and not text.startswith(" ") else text
 
-    likely: list[dict[str, float]] = []
+    found: list[dict[str, float]] = []
     ids: list[int] = []
     logits: Any = None
     # The longest first: a text that another begins with, token by token, is gone through with it.
@@ -49,16 +92,8 @@ def _said(asked: dict[str, Any]) -> dict[str, Any]:
         if ids[: len(own)] != own:
             ids, logits = own, model(**inputs, use_cache=False).logits[0].detach().float()
         best = logits[len(own) - 1].log_softmax(-1).topk(asked["top"])
-        likely.append({name(token): value for value, token in zip(*(one.tolist() for one in best), strict=True)})
-    beginnings = []
-    for prompt in asked["prompts"]:
-        inputs = tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
-        ).to(model.device)
-        made = model.generate(**inputs, do_sample=False, temperature=None, top_p=None, top_k=None,
-                              repetition_penalty=1.0, max_new_tokens=asked["tokens"])  # fmt: skip
-        beginnings.append(tokenizer.decode(made[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
-    return {"likely": likely[::-1], "beginnings": beginnings}
+        found.append({name(token): value for value, token in zip(*(one.tolist() for one in best), strict=True)})
+    return found[::-1]
 
 
 if __name__ == "__main__":
