@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 WORD_START = "\u2581"
@@ -30,7 +31,6 @@ def main() -> None:
 
 
 def _said(asked: dict[str, Any]) -> dict[str, Any]:
-    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(asked["path"], trust_remote_code=False)
@@ -41,12 +41,15 @@ def _said(asked: dict[str, Any]) -> dict[str, Any]:
     rounded: list[dict[str, float]] = []
     if _has_room(model):
         own, first = model.dtype, likely
+        narrow = own.itemsize < 4
         try:
-            _cast(model, torch.bfloat16 if own == torch.float32 else torch.float32)
+            _cast(model, lambda weight: weight.float() if narrow else weight.bfloat16())
             other = _likely(model, tokenizer, asked)
-            likely, rounded = (first, other) if own == torch.float32 else (other, first)
-        except torch.OutOfMemoryError:
-            _cast(model, own)
+            likely, rounded = (other, first) if narrow else (first, other)
+        except RuntimeError:  # no memory for it, or a model that fixes its own types
+            pass
+        if not (narrow and rounded):  # replies are of the 32 bits, or of the model as it is
+            _cast(model, lambda weight: weight.to(own))
     beginnings = []
     for prompt in asked["prompts"]:
         inputs = tokenizer.apply_chat_template(
@@ -68,10 +71,10 @@ def _has_room(model: Any) -> bool:
     return bool(4 * here < psutil.virtual_memory().available)
 
 
-def _cast(model: Any, dtype: Any) -> None:
+def _cast(model: Any, changed: Callable[[Any], Any]) -> None:
     """The weights alone: tables of positions stay in 32 bits, as in a model that is loaded in 16."""
     for weight in model.parameters():
-        weight.data = weight.data.to(dtype)
+        weight.data = changed(weight.data)
 
 
 def _likely(model: Any, tokenizer: Any, asked: dict[str, Any]) -> list[dict[str, float]]:
