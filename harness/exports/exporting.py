@@ -93,7 +93,7 @@ def export(
     manifest = Manifest.load(folder)
     benchmarks = [Chosen(folder, manifest, name, choice) for name in manifest.benchmarks]
     if not i_know:
-        _refuse(benchmarks, to, exporter)
+        _refuse(benchmarks, to, exporter, chosen_to_learn=training or choice.take == "correct" or shortest is not None)
     for one in benchmarks:
         if (choice.take == "correct" or exporter.kind == "results") and not one.grades:
             raise not_scored(folder, one.name)
@@ -127,11 +127,14 @@ def _of_plugin(name: str, found: object) -> Exporter:
     return replace(made, write=written)
 
 
-def _refuse(benchmarks: Sequence[Chosen], to: str, exporter: Exporter) -> None:
-    """Raises `UsageError` for what nobody should learn from, or publish, by mistake."""
+def _refuse(benchmarks: Sequence[Chosen], to: str, exporter: Exporter, *, chosen_to_learn: bool) -> None:
+    """Raises `UsageError` for what nobody should learn from, or publish, by mistake.
+
+    chosen_to_learn: the format is of training data, or only right or short replies go along, as one would train on.
+    """
     for one in benchmarks:
         name = visible(one.name, 100)
-        if exporter.kind == "training" and catalogue.is_test_set(one.name, one.record.settings):
+        if chosen_to_learn and catalogue.is_test_set(one.name, one.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
                 f"Export a run of a training set (limo, or your own), or say that you know: {option('i_know', True)}"

@@ -136,7 +136,12 @@ def test_nobody_trains_on_a_test_by_mistake(tmp_path: Path, name: str) -> None:
             harness.export(run, to, out=tmp_path / to)
         assert not (tmp_path / to).exists()
         assert rows(run, to, tmp_path / to, i_know=True)
-    assert harness.export(run, "parquet", out=tmp_path / "table").files[0].n == 10
+    for to in ("parquet", "llmeval"):
+        assert harness.export(run, to, out=tmp_path / to).files[0].n == 10
+        for chosen in ({"take": "correct"}, {"shortest": 1}):
+            with pytest.raises(UsageError, match="can no longer be tested by them"):
+                harness.export(run, to, out=tmp_path / to, **chosen)
+            assert harness.export(run, to, out=tmp_path / to, i_know=True, **chosen).files
 
 
 def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
