@@ -13,6 +13,7 @@ _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac
 _ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _SPACES = re.compile(r"\s+")
+_LETTER_BEHIND = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
 _WORDY = re.compile(r"[A-Za-z\u3400-\u9fff\s.,;:!?'\"()\-]+")
 
 _GROUPS = (
@@ -46,6 +47,7 @@ def is_words(source: str) -> bool:
 
 
 def squeezed(source: str) -> str:
-    """The same signs without layout, case kept; spaces between digits stay."""
+    """The same signs without layout, case kept; spaces between digits stay, and what ends a command."""
     text = _LAYOUT.sub(lambda m: m.group() if m.group() in "{}" else " ", plain_latex(source)).strip().rstrip(".")
+    text = _LETTER_BEHIND.sub(r"\1{}", text)  # `\sin hx` is not `\sinh x`
     return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", text)

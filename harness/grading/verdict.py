@@ -26,7 +26,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import Statement, statements
 
-VERSION = "5"
+VERSION = "6"
 GRADER = f"rules/{VERSION}"
 
 NEAR_MISSES: dict[NearMiss, str] = {

@@ -1,6 +1,17 @@
 r"""Responses to multiple choice with the letter that each gives as its answer; None: no single letter is given."""
 
 CHOICES: list[tuple[str, str | None]] = [
+    ("The answer must be C.", "C"),
+    ("The answer cannot be C.", None),
+    ("The answer can't be C.", None),
+    ("Not A but C is right.", "C"),
+    ("Everything but C is right.", None),
+    ("All options except C are correct.", None),
+    ("It follows that **C**.", "C"),
+    ("It is not clear; (C) is the trap.", None),
+    ("Final answer: C? No, B.", None),
+    ("Final answer: <s>C</s> D", "D"),
+    ("Final answer: ~~C~~ D", "D"),
     ("It can't be B, so C? No, A contradicts. Final: D", "D"),
     ("Could it be B? Answer: C", "C"),
     ("C is the only choice that works.", "C"),

@@ -1,6 +1,20 @@
 r"""Responses by category: (reference, response, correct). What is found in them follows from docs/grading.md."""
 
 RESPONSES: dict[str, list[tuple[str, str, bool]]] = {
+    "refused_in_prose": [
+        ("5", "After all this we see 5.", True),
+        ("5", "5 is not the answer.", False),
+        ("5", "There is no answer; 5 does not work.", False),
+        ("5", "There are not enough, so we need 5.", True),
+        ("5", "The answer can not be 5.", False),
+        ("5", "The answer is 5? No, it is 6.", False),
+        ("6", "The answer is 5? No, it is 6.", True),
+        ("5", "The answer is 5?", True),
+        ("5", "Final answer: ~~5~~ 6", False),
+        ("6", "Final answer: ~~5~~ 6", True),
+        ("6", "Final answer: <s>5</s> 6", True),
+        ("5", "Final answer: <del>5</del> 6", False),
+    ],
     "several_boxes": [
         ("7", r"\boxed{3} is a first guess. Finally \boxed{7}.", True),
         ("3", r"\boxed{3} is a first guess. Finally \boxed{7}.", False),

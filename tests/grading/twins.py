@@ -1,6 +1,26 @@
 r"""Right answers and their wrong twins, by the class of notation once misjudged: (reference, answer, equal)."""
 
 TWINS: dict[str, list[tuple[str, str, bool]]] = {
+    "values of one name": [
+        (r"x=1 \text{ or } x=2", r"x=2 \text{ or } x=1", True),
+        (r"x=1 \text{ or } x=2", r"\{1, 2\}", True),
+        (r"x=1 \text{ or } x=2", "(1, 2)", False),
+        ("(1, 2)", "x=1, x=2", False),
+        ("(1, 2)", "x=1, y=2", True),
+    ],
+    "degree sign on a multiple of pi": [
+        (r"\frac{\pi}{4}", r"45^\circ", True),
+        (r"\frac{\pi}{4}", r"\frac{\pi}{4}^\circ", False),
+        (r"2\pi", r"360^\circ", True),
+        (r"2\pi", r"2\pi^\circ", False),
+    ],
+    "what ends a command": [
+        (r"\sinh x", r"\sinh  x", True),
+        (r"\sinh x", r"\sin hx", False),
+        (r"\sin hx", r"\sin{hx}", True),
+        (r"\cos hx", r"\cosh x", False),
+        (r"\pi r^2", r"\pi  r^{2}", True),
+    ],
     "names": [
         ("p=2, q=7", "p=2, q=7", True),
         ("p=2, q=7", "q=7, p=2", True),

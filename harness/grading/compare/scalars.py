@@ -122,7 +122,7 @@ def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[t
     sign_first = reference.op == "deg"
     signed, bare = (reference, answer) if sign_first else (answer, reference)
     values = []
-    if allows(rules, "degrees_dropped"):
+    if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is no angle in degrees
         values.append(signed.args[0])
     if allows(rules, "degrees_radians") and any(here == PI or _gives_angle(here) for here in walk(bare)):
         values.append(Node("div", (Node("mul", (signed.args[0], PI)), num(180))))

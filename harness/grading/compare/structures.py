@@ -194,6 +194,8 @@ def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool)
     if other.op == "bracket" and len(other.args) != 2:  # of two ends it is a closed interval
         return _in_any_order(listed.args, other.args, rules, "list")
     if other.op == "tuple" and allows(rules, "list_as_tuple"):
+        if _values_of_one_name(listed):
+            return Answer(False, "tuple")  # `x = 1 or x = 2` is no point
         return _in_order(listed.args, other.args, rules, "tuple")
     if other.op == "rel" and is_equation(other):  # (x, y) = (3, 4) against x = 3, y = 4
         parts = statement(other)
@@ -202,6 +204,13 @@ def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool)
     if other.op == "matrix" and (entries := _vector(other)) is not None:
         return _in_order(listed.args, entries, rules, "vector")
     return None
+
+
+def _values_of_one_name(listed: Node) -> bool:
+    """`x = 1, x = 2`: each item is a value of the same name."""
+    said = [statement(item) if is_equation(item) else None for item in listed.args]
+    names = {parts.labels[-1] if parts is not None and parts.labels else None for parts in said}
+    return len(said) > 1 and len(names) == 1 and None not in names
 
 
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:

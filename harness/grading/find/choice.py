@@ -50,7 +50,10 @@ _CALLED_RIGHT = re.compile(
 )
 _CALLED_RIGHT_IN_CHINESE = re.compile(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
 _WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
-_DENIED_BEFORE = re.compile(r"(?i)\b(?:incorrect|wrong|false|not|isn't|never|other|eliminated|rejected)\s+(?:\w+\s+)?$")
+_DENIED_BEFORE = re.compile(
+    r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected)"
+    r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
+)
 _DENIED_BEHIND = re.compile(
     r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
     r"|impossible|a\s+distractor|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)|[)\s]*\?)"
@@ -63,6 +66,11 @@ _MARKED = re.compile(
     r"|[(（]([A-Z])[)）]",
     re.ASCII,
 )
+_TALKED_OF = re.compile(
+    r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b"
+)
+"""Behind a marked letter: a sentence on that option, which says nothing of the choice."""
+
 _AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
 _LISTED = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
 _LABELLED = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
@@ -144,7 +152,7 @@ def _marked_choice(text: str, last: str) -> Stated | None:
         return Stated(letter, at, at + 1)
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
-        marks = [(letter, match) for letter, match in marks if letter <= last]
+        marks = [(letter, m) for letter, m in marks if letter <= last and not _TALKED_OF.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:
             letter, match = marks[-1]
             return Stated(letter, match.start(match.lastindex or 0), match.end(match.lastindex or 0))

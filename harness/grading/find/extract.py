@@ -67,6 +67,16 @@ _DENIED = re.compile(
 )
 """What takes back the box that it follows."""
 
+_REFUSED_BEFORE = re.compile(
+    r"(?i)(?:\b(?:not|never|cannot|neither|nor|except|excluding)|n['’]t)\s+(?:be\s+|equal\s+(?:to\s+)?)?[$(*]*\Z"
+)
+_REFUSED_BEHIND = re.compile(
+    r"(?i)[$)*\s]*(?:(?:is|are|was|does|do|did|can|could|will|would|should)(?:\s*n['’]t|\s*not|\s+never)\b"
+    r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake)\b|fails\b)"
+)
+"""Words beside a number which say that it is not the answer."""
+
+_STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|~~[^~\n]{1,400}~~")
 _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
 """Words before a formula that is no answer: "for all real $x$", "larger than $1$"."""
 
@@ -179,7 +189,10 @@ def extract_from(
 
 
 def _without_html(tail: str) -> str:
-    """Tags that only set text become spaces or line breaks, as many as they have characters; `a<b>c` stays."""
+    """Tags that only set text become spaces or line breaks, as many as they have characters, and so does
+    what is struck out; `a<b>c` stays."""
+    if "~~" in tail or "</" in tail:
+        tail = _STRUCK_OUT.sub(lambda struck: " " * len(struck.group()), tail)
     if "</" not in tail and "<br" not in tail and "<BR" not in tail:
         return tail
     return _HTML.sub(lambda tag: ("\n" if _HTML_BREAK.match(tag.group()) else " ") + " " * (len(tag.group()) - 1), tail)
@@ -260,11 +273,17 @@ def _after_phrase(tail: str, kind: str) -> Found | None:
         return in_json
     found = None
     for match in _PHRASE.finditer(tail):
-        if tail[match.end() : match.end() + 1].strip():
+        if tail[match.end() : match.end() + 1].strip() and not _asks(tail, match.end()):
             found = match
     if found is None:
         return None
     return _statement(tail, found.end(), "phrase", kind)
+
+
+def _asks(tail: str, start: int) -> bool:
+    """ "The answer is 5? No, 6.": a question is no answer, where something is said behind it."""
+    stop = _SENTENCE_END.search(tail, start)
+    return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None:
@@ -361,6 +380,8 @@ def _last_number(tail: str, several: bool = False) -> Found | None:
     if not numbers:
         return None
     start, end = _first_of_chain(numbers, tail).start() if several else numbers[-1].start(), numbers[-1].end()
+    if _REFUSED_BEHIND.match(tail, end) or _REFUSED_BEFORE.search(tail, max(0, start - 60), start):
+        return None
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
             start, end = point.span()
