@@ -1,6 +1,4 @@
-# The client: it samples, scores and reports; a server with a GPU runs elsewhere.
-#   docker build -t reasoning-harness .
-#   docker run --rm --read-only --tmpfs /tmp -v "$PWD/results:/data/results" reasoning-harness run demo --base-url URL
+# The client: it samples, scores and reports; a server with a GPU runs elsewhere. Use: docs/howto/container.md.
 ARG PYTHON=3.12
 FROM python:${PYTHON}-slim AS build
 WORKDIR /source
@@ -9,13 +7,15 @@ COPY harness harness
 COPY server_launchers server_launchers
 COPY datasets datasets
 COPY results/published results/published
-ARG EXTRAS=
+# Without a value neither changes what pip does.
+ARG EXTRAS
+ARG PIP_INDEX_URL
 RUN python -m venv /opt/harness && /opt/harness/bin/pip install --no-cache-dir ".${EXTRAS}"
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/harness /opt/harness
-# Nothing is written but results, state and what is fetched; all of it below /data.
-RUN useradd --uid 10001 --create-home harness && install -d -o harness /data /data/results
+# Nothing is written but results, state and what is fetched; all of it below /data, where a folder of the host may stand.
+RUN useradd --uid 10001 --create-home harness && install -d -o harness /data
 ENV PATH=/opt/harness/bin:$PATH HARNESS_CACHE=/data/cache HARNESS_STATE=/data/state HF_HOME=/data/hub \
     PYTHONDONTWRITEBYTECODE=1
 USER harness
