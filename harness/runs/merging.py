@@ -310,6 +310,11 @@ def _together(name: str, sources: Sequence[_Source]) -> Sequence[Question]:
         if name in one.manifest.benchmarks and one.folder.benchmark(name).questions.exists():
             theirs = questions.read(one.folder.benchmark(name))
             asked = theirs if not asked else _merged(asked, theirs, one, name)
+            if not questions.as_sealed(one.manifest.benchmarks[name], theirs):
+                raise StoreError(
+                    f"{one.folder.benchmark(name).questions} was changed after the run wrote it. Remove the file and "
+                    "give the run's command again to have it rebuilt."
+                )
     if not asked:
         raise StoreError(f"none of the folders holds the questions of {quoted(name)}; give each run's command again.")
     return asked
@@ -336,7 +341,7 @@ def _with_digests(manifest: Manifest, kept: Mapping[str, Sequence[Question]]) ->
     records = {
         name: msgspec.structs.replace(
             manifest.benchmarks[name],
-            settings={**manifest.benchmarks[name].settings, questions.DIGEST: questions.digest_of(asked)},
+            settings={**manifest.benchmarks[name].settings, questions.DIGEST: questions.seal(asked)},
         )
         for name, asked in kept.items()
     }

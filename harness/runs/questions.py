@@ -20,7 +20,9 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.manifest import BenchmarkRecord
 
 DIGEST = "questions_digest"
-"""The setting of a benchmark's record that holds `digest_of` its file."""
+"""The setting of a benchmark's record that holds the `seal` of its file; older ones hold `digest_of` it."""
+
+_SEAL = "seal-1:"
 
 MADE = "questions_made"
 """The setting that holds the note `harness.benchmarks.made.Made`, where the file holds one selection in order."""
@@ -104,9 +106,7 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     chosen = record.plan.question_ids
     places = {} if chosen is None else {question.question_id: place for place, question in enumerate(stored)}
     lost = [question_id for question_id in chosen or () if question_id not in places]
-    known = record.settings.get(DIGEST)
-    same = known is None or noted is not None or known == digest_of(stored)
-    if lost or not same:
+    if lost or (noted is None and not as_sealed(record, stored)):
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
     return stored if chosen is None else Packed(Question, (stored[places[question_id]] for question_id in chosen))
@@ -131,7 +131,7 @@ def to_note(
     Raises `StoreError` as `merged` does.
     """
     together = merged(folder, questions)
-    said: dict[str, object] = {DIGEST: digest_of(together)}
+    said: dict[str, object] = {DIGEST: seal(together)}
     if together is questions:
         hashed = sha256()
         for question in questions:
@@ -168,7 +168,27 @@ def _as_made(folder: BenchmarkFolder, made: Made | None) -> Sequence[Question] |
     return filed if len(filed) > packed.PLAIN_RECORDS else Packed(Question, filed)
 
 
+def seal(questions: Iterable[Question]) -> str:
+    """A digest of all in a file that a score hangs on, in any order: what was asked, what counts as right, and by which
+    rules."""
+    known = sorted((q.question_id, codec.encode([*_told(q), q.kind, q.rules])) for q in questions)
+    return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in known)
+
+
+def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
+    """Whether they are those of which the record holds a digest, or it holds none, as in older versions."""
+    known: object = record.settings.get(DIGEST)
+    if known is None:
+        return True
+    found = seal(questions) if str(known).startswith(_SEAL) else digest_of(questions)
+    return found == known
+
+
 def digest_of(questions: Iterable[Question]) -> str:
     """Digest of what was asked and what counts as right, in any order."""
-    known = sorted((q.question_id, codec.encode([q.prompt_digest, q.references, q.choices])) for q in questions)
+    known = sorted((q.question_id, codec.encode(_told(q))) for q in questions)
     return digest_of_each([name, *codec.decode(rest)] for name, rest in known)
+
+
+def _told(question: Question) -> list[object]:
+    return [question.prompt_digest, question.references, question.choices]

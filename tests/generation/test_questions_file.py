@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -50,14 +51,37 @@ def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(
     assert score_run(folder, Grading())[0].n_questions == 20
 
 
-def test_an_edited_reference_is_refused(settings: RunSettings) -> None:
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"references": ["2"]},
+        {"rules": {"absolute_tolerance": 5.0}},
+        {"rules": {"grader": "os:getcwd"}},
+        {"kind": "text"},
+        {"choices": ["1", "2"]},
+    ],
+)
+def test_an_edited_reference_or_rule_is_refused(settings: RunSettings, edit: dict[str, Any]) -> None:
     path = RunFolder(settings.out).benchmark("sums").questions
     first, *rest = path.read_bytes().splitlines(keepends=True)
     question = json.loads(first)
-    question["references"] = ["2"]
+    question |= edit
     path.write_bytes(json.dumps(question).encode() + b"\n" + b"".join(rest))
     with pytest.raises(StoreError, match="changed after the run wrote it"):
         score_run(RunFolder(settings.out), Grading())
+
+
+def test_a_digest_of_an_older_version_is_compared(settings: RunSettings) -> None:
+    folder = RunFolder(settings.out)
+    manifest = Manifest.load(folder)
+    record = manifest.benchmarks["sums"]
+    older = {**record.settings, questions.DIGEST: questions.digest_of(questions.read(folder.benchmark("sums")))}
+    assert older != record.settings
+    older.pop(questions.MADE, None)
+    changed = msgspec.structs.replace(record, settings=older)
+    msgspec.structs.replace(manifest, benchmarks={"sums": changed}).save(folder)
+    assert score_run(folder, Grading())[0].n_questions == 20
+    test_an_edited_reference_or_rule_is_refused(settings, {"references": ["2"]})
 
 
 def test_a_run_of_an_older_version_says_no_digest_and_is_scored(settings: RunSettings) -> None:

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import Key
+from harness.core.records import GradeRules, Key
 from harness.core.server_facts import ServerFacts
-from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.runs.lock import RunLock
 from harness.runs.merging import merge
 from tests.runs.parts import IDENTITY, NAME, sampled, write
@@ -135,6 +136,25 @@ def test_another_model_of_the_server_can_be_accepted(quick_path: Path) -> None:
     ]
     merge(parts, RunFolder(quick_path / "all"), accept_server_change=True)
     assert len(Manifest.load(RunFolder(quick_path / "all")).provenance.servers) == 2
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_file_of_questions_that_was_changed_is_not_joined(quick_path: Path, place: int) -> None:
+    parts = shards(quick_path, 2)
+    for one in parts:
+        listed = questions.read(one.benchmark(NAME))
+        manifest = Manifest.load(one)
+        record = manifest.benchmarks[NAME]
+        sealed = msgspec.structs.replace(record, settings={questions.DIGEST: questions.seal(listed)})
+        msgspec.structs.replace(manifest, benchmarks={NAME: sealed}).save(one)
+    changed = [
+        msgspec.structs.replace(one, rules=GradeRules(absolute_tolerance=5.0))
+        for one in questions.read(parts[place].benchmark(NAME))
+    ]
+    questions.forget(parts[place].benchmark(NAME))
+    questions.write(parts[place].benchmark(NAME), changed)
+    with pytest.raises(StoreError, match="was changed after the run wrote it"):
+        merge(parts, RunFolder(quick_path / "joined"))
 
 
 def test_another_question_under_a_known_id_is_refused(quick_path: Path) -> None:
