@@ -3,6 +3,12 @@ r"""Responses to multiple choice with the letter that each gives as its answer; 
 CHOICES: list[tuple[str, str | None]] = [
     ("The answer must be C.", "C"),
     ("The answer cannot be C.", None),
+    ("The answer is A. A common wrong answer is C.", "A"),
+    ("Wrong answer: C", None),
+    ("The worst option is C.", None),
+    ("It is unlikely to be C.", None),
+    ("Choosing C is a mistake.", None),
+    ("Choosing C is the best option.", "C"),
     ("The answer can't be C.", None),
     ("Not A but C is right.", "C"),
     ("Everything but C is right.", None),

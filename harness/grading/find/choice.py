@@ -51,12 +51,12 @@ _CALLED_RIGHT = re.compile(
 _CALLED_RIGHT_IN_CHINESE = re.compile(rf"{_LETTERS}\s*(?:选项)?\s*是?正确")
 _WEAKLY_STATED = re.compile(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
 _DENIED_BEFORE = re.compile(
-    r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected)"
+    r"(?i)\b(?:(?:incorrect|wrong|false|not|cannot|\w+n['’]t|never|other|eliminated|rejected|worst|unlikely|least\s+\w+)"
     r"|(?:all|any|every|each|none|no)(?:\s?\w+)?\s+(?:but|except(?:\s+for)?))\s+(?:\w+\s+)?$"
 )
 _DENIED_BEHIND = re.compile(
     r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
-    r"|impossible|a\s+distractor|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)|[)\s]*\?)"
+    r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)|[)\s]*\?)"
 )
 _CALCULATED = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
 _GOES_ON = re.compile(r"\s+(?P<word>[a-z]{2,})")

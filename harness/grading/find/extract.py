@@ -68,22 +68,34 @@ _DENIED = re.compile(
 """What takes back the box that it follows."""
 
 _REFUSED_BEFORE = re.compile(
-    r"(?i)(?:\b(?:not|never|cannot|neither|nor|except|excluding)|n['’]t)\s+(?:be\s+|equal\s+(?:to\s+)?)?[$(*]*\Z"
+    r"""(?xi) (?:
+        (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
+      | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bdiffers?(?:ent)?\s+from\s+ | \bexceeds?\s+
+      | \bbetween\s+[$\\({]*-?[\d.,]+[$\\)}]*\s+and\s+
+      | \b(?:squared?|cubed?|root|half|double|multiple|factor|digit|power)\s+(?:of\s+)? | \b(?:twice|divisible\s+by)\s+
+      | \b(?:figure|page|section|chapter|step|table|equation|lemma|theorem|footnote)\s+
+      | \b(?:wrong|incorrect)(?:\s+(?:answer|value|result|number))?(?:\s+(?:is|was|would\s+be))?\s*[:=]?\s*
+    ) [$(*]*\Z"""
 )
 _REFUSED_BEHIND = re.compile(
     r"(?i)[$)*\s]*(?:(?:is|are|was|does|do|did|can|could|will|would|should)(?:\s*n['’]t|\s*not|\s+never)\b"
-    r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake)\b|fails\b)"
+    r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake|too\s)\b|fails\b)"
 )
-"""Words beside a number which say that it is not the answer."""
+"""Words beside a number which say that it is not the answer, or only a part of it."""
 
+_NO_ANSWER_BEFORE = re.compile(r"(?i)\b(?:wrong|incorrect|false|mistaken|worst|least\s+\w+)\s+(?:final\s+)?\Z")
+"""Before "answer": the phrase states none."""
+
+_REFUSED_WHOLE = re.compile(r"(?i)(?:wrong|incorrect)\b")
 _STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|~~[^~\n]{1,400}~~")
+
 _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
 """Words before a formula that is no answer: "for all real $x$", "larger than $1$"."""
 
 _LINK = re.compile(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*")
 _TUPLE = re.compile(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
 _SAID = re.compile(
-    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b[^\n]*\Z|\b(?:is|are|was|be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
+    r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?!\s*(?:and|or|/)\b)[^\n]*\Z|\b(?:is|are|was|be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 
 _MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
@@ -273,17 +285,25 @@ def _after_phrase(tail: str, kind: str) -> Found | None:
         return in_json
     found = None
     for match in _PHRASE.finditer(tail):
-        if tail[match.end() : match.end() + 1].strip() and not _asks(tail, match.end()):
+        if tail[match.end() : match.end() + 1].strip() and not _is_no_statement(tail, match):
             found = match
     if found is None:
         return None
     return _statement(tail, found.end(), "phrase", kind)
 
 
-def _asks(tail: str, start: int) -> bool:
-    """ "The answer is 5? No, 6.": a question is no answer, where something is said behind it."""
-    stop = _SENTENCE_END.search(tail, start)
+def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
+    """ "The wrong answer is 5."; "The answer is 5? No, 6.": a question, where something is said behind it."""
+    if _NO_ANSWER_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start()):
+        return True
+    stop = _SENTENCE_END.search(tail, phrase.end())
     return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
+
+
+def _is_refused(tail: str, start: int, end: int) -> bool:
+    """The words beside tail[start:end] say that it is not the answer."""
+    behind = _REFUSED_BEHIND.match(tail, end) or _DENIED.match(tail, end)
+    return behind is not None or _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None:
@@ -315,9 +335,11 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None
         if number is not None:
             at = tail.rfind(number.answer, start, end)
             return Found(number.answer, at, at + len(number.answer), method)
+        if _REFUSED_BEFORE.search(answer, 0, inner[-1].start()):
+            return None
         return Found(inner[-1].group(), start + inner[-1].start(), start + inner[-1].end(), method)
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not _is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": one number in a sentence is what the sentence says
         at = tail.find(numbers[0].group(), start)
         return Found(numbers[0].group(), at, at + len(numbers[0].group()), method)
@@ -333,6 +355,8 @@ def _whole_line(tail: str, kind: str) -> Found | None:
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _TOTAL.sub("", answer)
+    if _REFUSED_WHOLE.match(answer):
+        return None
     if kind in ("integer", "number") and (number := _ending_number(answer)) is not None:
         answer = number
     if not answer or len(answer) > 200 or "\n" in answer or len(_WORD.findall(_COMMAND.sub("", answer))) > 2:
@@ -347,7 +371,7 @@ def _whole_line(tail: str, kind: str) -> Found | None:
 def _ending_number(line: str) -> str | None:
     """The number that a line of a few words ends with: "She earned 42"."""
     numbers = list(NUMBER.finditer(line))
-    if len(numbers) != 1 or line[numbers[0].end() :].strip(" ."):
+    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or _REFUSED_BEFORE.search(line, 0, numbers[0].start()):
         return None
     words = line[: numbers[0].start()].rstrip(" \\")
     plain = words.replace(" ", "").isalpha() and not changes_number(words)
@@ -365,6 +389,8 @@ def _last_formula(tail: str, several: bool) -> Found | None:
         return Found(tail[first.start() : found.end()], first.start(), found.end(), "formula")
     if (number := _last_number(tail[found.end() :])) is not None and re.search(r"\bis\b|=", tail[found.end() :]):
         return number._replace(start=found.end() + number.start, end=found.end() + number.end)
+    if _is_refused(tail, found.start(), found.end()):
+        return None
     return Found(found.group(), found.start(), found.end(), "formula")
 
 
@@ -380,7 +406,7 @@ def _last_number(tail: str, several: bool = False) -> Found | None:
     if not numbers:
         return None
     start, end = _first_of_chain(numbers, tail).start() if several else numbers[-1].start(), numbers[-1].end()
-    if _REFUSED_BEHIND.match(tail, end) or _REFUSED_BEFORE.search(tail, max(0, start - 60), start):
+    if _is_refused(tail, start, end):
         return None
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
