@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 import psutil
+from ray._private import services
 from ray.cluster_utils import Cluster
 
 
@@ -33,8 +35,22 @@ def _runs_a_task(process: psutil.Process) -> bool:
         return False
 
 
+def _patiently(node_of_cluster: Any) -> Any:
+    """Ray gives a node 30 s to come up, which on a busy machine are too few; a node that never comes hangs the test."""
+
+    def wait(*given: Any) -> Any:
+        while True:
+            try:
+                return node_of_cluster(*given)
+            except RuntimeError:  # it is not known yet
+                time.sleep(0.5)
+
+    return wait
+
+
 def main(n_nodes: int, client_port: int) -> None:
     """Until standard input ends. client_port: of the server for `ray://`."""
+    services.get_node = _patiently(services.get_node)
     head = {"num_cpus": 0, "include_dashboard": False, "ray_client_server_port": client_port}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]

@@ -36,9 +36,9 @@ MpiDefault=none
 ReturnToService=2
 KillWait=20
 NodeName={host} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[0]} CPUs={cpus} State=UNKNOWN
-NodeName=second NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cpus} State=UNKNOWN
+NodeName={host}-2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cpus} State=UNKNOWN
 PartitionName=one Nodes={host} Default=YES MaxTime=INFINITE State=UP
-PartitionName=two Nodes={host},second MaxTime=INFINITE State=UP
+PartitionName=two Nodes={host},{host}-2 MaxTime=INFINITE State=UP
 """
 
 
@@ -65,7 +65,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             Path("/run/munge").mkdir(exist_ok=True)
             shutil.chown("/run/munge", "munge", "munge")
             subprocess.run(["runuser", "-u", "munge", "--", "munged"], check=True)
-        line = (["slurmctld", "-D"], ["slurmd", "-D", "-N", host], ["slurmd", "-D", "-N", "second"])
+        line = (["slurmctld", "-D"], ["slurmd", "-D", "-N", host], ["slurmd", "-D", "-N", f"{host}-2"])
         daemons = [subprocess.Popen(one) for one in line]
         try:
             while "2 idle" not in " ".join(_says("sinfo", "--noheader", "--format=%D %t %P").split()):
