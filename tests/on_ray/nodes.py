@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from typing import Any
 
 import psutil
-from ray._private import services
 from ray.cluster_utils import Cluster
+
+TRIES = 5
+"""How often a node is begun."""
 
 
 def workers() -> list[psutil.Process]:
@@ -35,25 +36,21 @@ def _runs_a_task(process: psutil.Process) -> bool:
         return False
 
 
-def _patiently(node_of_cluster: Any) -> Any:
-    """Ray gives a node 30 s to come up, which on a busy machine are too few; a node that never comes hangs the test."""
-
-    def wait(*given: Any) -> Any:
-        while True:
-            try:
-                return node_of_cluster(*given)
-            except RuntimeError:  # it is not known yet
-                time.sleep(0.5)
-
-    return wait
+def _added(cluster: Any) -> Any:
+    """A node with one processor. One that is not up after 30 s has ended, and on a busy machine the next try may do."""
+    for _ in range(TRIES - 1):
+        try:
+            return cluster.add_node(num_cpus=1)
+        except Exception:  # noqa: BLE001  Ray raises no kind of its own
+            continue
+    return cluster.add_node(num_cpus=1)
 
 
 def main(n_nodes: int, client_port: int) -> None:
     """Until standard input ends. client_port: of the server for `ray://`."""
-    services.get_node = _patiently(services.get_node)
     head = {"num_cpus": 0, "include_dashboard": False, "ray_client_server_port": client_port}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]
+    nodes = [_added(cluster) for _ in range(n_nodes)]
     say(cluster.address)
     for line in sys.stdin:
         verb, _, number = line.strip().partition(" ")
@@ -63,7 +60,7 @@ def main(n_nodes: int, client_port: int) -> None:
         elif verb == "lose" and running:
             chosen = nodes.pop(int(number) % len(nodes))
             cluster.remove_node(chosen, allow_graceful=False)
-            nodes.append(cluster.add_node(num_cpus=1))
+            nodes.append(_added(cluster))
         say(str(len(running)))
     cluster.shutdown()
 
