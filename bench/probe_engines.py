@@ -7,33 +7,40 @@
 held against what transformers makes of the model itself, and against what was kept of the same weights on vLLM.
 
 --passages: a file of JSON lines with a question each, of 24 words and more (GSM8K's will do). Then the check of weights
-alone is made --repeats times, each time on 16 passages of that file that no other repeat has.
+alone is made --repeats times, each time in 96 places that no other repeat has: 16 passages serve three repeats, whose
+places are a word apart. vLLM says what it makes of all words of a passage in one request (echo), which is what it makes
+of the first n of them but for the batch.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import tempfile
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 from harness.experiments.options import WhichServer
 from harness.experiments.probing import reference, template
-from harness.experiments.probing.asking import HttpAsker
+from harness.experiments.probing.asking import COMPLETIONS, HttpAsker, Refused
 from harness.experiments.probing.connecting import askers
 from harness.experiments.probing.counterparts import Kept, OfFolder
 from harness.experiments.probing.findings import Report
 from harness.experiments.probing.probe import examine
-from harness.experiments.probing.subject import Subject
+from harness.experiments.probing.subject import logprob_fields
 from harness.experiments.watching import Watcher
 from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 
 EACH = len(reference.PASSAGES)
 """Passages of a repeat: as many as a probe has."""
+
+WORDS = range(reference.FIRST_WORD, reference.FIRST_WORD + reference.STEP * reference.PLACES)
+"""Numbers of the words before a place."""
 
 COPIES = ("the same weights", "8bit", "4bit", "rope", "template", "sibling")
 
@@ -56,12 +63,13 @@ def main() -> None:
         true = OfFolder(given.model, python=str(given.transformers))
         kept: Kept | None = None
         if given.passages is not None:
-            reference.PASSAGES = passages(given.passages, given.repeats)
+            held = [[" ".join(words[:n]) for n in WORDS] for words in passages(given.passages, given.repeats)]
+            true.texts = [text for texts in held for text in texts]
         for name in given.only:
             folder = given.model if name == COPIES[0] else copies / name
             with supervisor.launch(spec(given.vllm, folder)) as server:
                 if given.passages is not None:
-                    repeated(name, asked(server), true, given.repeats)
+                    repeated(name, asked(server), true, held)
                     continue
                 for seed in range(given.repeats):
                     if name == COPIES[0] and kept is None:
@@ -80,30 +88,45 @@ def asked(server: supervisor.RunningServer) -> HttpAsker:
     return asker
 
 
-def passages(path: Path, repeats: int) -> tuple[str, ...]:
-    """Of each question of so many words, these words: as many as the repeats need."""
-    words = reference.FIRST_WORD + reference.STEP * reference.PLACES
+def passages(path: Path, repeats: int) -> list[list[str]]:
+    """Words of each question that has enough, as many questions as the repeats need."""
     read = (json.loads(line)["question"].split() for line in path.read_text("utf-8").splitlines())
-    found = [" ".join(one[:words]) for one in read if len(one) >= words][: EACH * repeats]
-    if len(found) < EACH * repeats:
-        raise SystemExit(f"{path} has {len(found)} questions of {words} words; {EACH * repeats} are needed")
-    return tuple(found)
+    needed = EACH * math.ceil(repeats / reference.STEP)
+    found = [one[: WORDS.stop] for one in read if len(one) >= WORDS.stop][:needed]
+    if len(found) < needed:
+        raise SystemExit(f"{path} has {len(found)} questions of {WORDS.stop} words; {needed} are needed")
+    return found
 
 
-def repeated(name: str, asker: HttpAsker, true: reference.Reference, repeats: int) -> None:
-    """Print how often each outcome came, with the yardstick and without, and how many times rounding it was."""
-    found = reference.places(Subject(asker, 1), true)
-    own = [[one for one in found if one.passage // EACH == i] for i in range(repeats)]
-    outcomes = [reference.weighed(one, true.named)[0] for one in own]
-    blind = [reference.weighed([replace(place, rounding=None) for place in one], true.named)[0] for one in own]
-    times = sorted(one[0] for one in map(reference.times_rounding, own) if one is not None)
-    mean = statistics.fmean(one.divergence for one in found)
+def repeated(name: str, asker: HttpAsker, true: OfFolder, held: list[list[str]]) -> None:
+    """Print how often each outcome came, with the yardstick and without, and how many times rounding it was. held: of
+    each passage, the texts whose next token is looked at."""
+    common = {"max_tokens": 1, "temperature": 1.0, "seed": 1, "echo": True, **logprob_fields(COMPLETIONS)}
+    answers = asker.many([{"prompt": texts[-1], **common} for texts in held], COMPLETIONS)
+    likely, rounding = iter(true.likely()), iter(true.rounding())
+    own: dict[int, list[reference.Place]] = {}
+    for i, (texts, answer) in enumerate(zip(held, answers, strict=True)):
+        if isinstance(answer, Refused):
+            raise answer
+        after = dict(
+            zip(accumulate(token.token for token in answer.first.tokens), answer.first.tokens[1:], strict=False)
+        )
+        for j, text in enumerate(texts):
+            told, alone = next(likely), next(rounding)
+            if text in after:  # else a word ends within a token
+                repeat = i // EACH * reference.STEP + j % reference.STEP
+                place = reference.compared(i, after[text].token, after[text].top, told, alone)
+                own.setdefault(repeat, []).append(place)
+    outcomes = [reference.weighed(one, true.named)[0] for one in own.values()]
+    blind = [reference.weighed([replace(place, rounding=None) for place in one], "")[0] for one in own.values()]
+    times = sorted(one[0] for one in map(reference.times_rounding, own.values()) if one is not None)
     for label, judged in (("", outcomes), (" without the yardstick", blind)):
         counts = {kind: judged.count(kind) for kind in ("sound", "warns", "spoils")}
         print(f"{name}{label}: {counts}", flush=True)
     print(
-        f"{name}: divergence {mean:.4f}; times rounding {statistics.median(times):.2f}, {times[0]:.2f} to "
-        f"{times[-1]:.2f}; {asker.n_tokens / repeats:,.0f} tokens a repeat",
+        f"{name}: {statistics.fmean(map(len, own.values())):.1f} places a repeat, divergence "
+        f"{statistics.fmean(place.divergence for one in own.values() for place in one):.4f}; times rounding "
+        f"{statistics.median(times):.2f}, {times[0]:.2f} to {times[-1]:.2f}",
         flush=True,
     )
 

@@ -1,14 +1,17 @@
 """The embedded server beside itself and beside coarser copies of its weights: what `harness probe --reference` says.
 
-    python bench/probe_weights.py
+    python bench/probe_weights.py [--reference FILE]
 
 The copies are made by ggml's own quantisation, out of the library that serves them: the weights of the file's Q4_1
 tensors, as they are computed with, in 8, 5 and 4 bits a weight. The reference is the copy in 8 bits. A last copy has
-the 8-bit weights and another base of its rotary embedding.
+the 8-bit weights and another base of its rotary embedding. --reference: a kept reference of the same weights, made of
+a folder into which transformers has read the file; copies in bfloat16, float16, 8 and 5 bits are then held against it
+instead.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import struct
 import sys
@@ -37,6 +40,7 @@ BLOCK = 32
 
 BLOCK_BYTES = {2: 18, 3: 20, 6: 22, 8: 34}
 Q4_0, Q4_1, Q5_0, Q8_0 = BLOCK_BYTES
+F16, BF16 = 1, 30
 """ggml's numbers of the types (ggml.h)."""
 
 ROPE_BASE = b"llama.rope.freq_base"
@@ -112,6 +116,11 @@ class File:
         stored = np.frombuffer(self.content, np.uint8, n // BLOCK * BLOCK_BYTES[Q4_1], begun)
         values = np.empty(n, np.float32)
         ggml().dequantize_row_q4_1(stored.ctypes.data, values.ctypes.data, n)
+        if kind == F16:
+            return kind, values.astype(np.float16).tobytes()
+        if kind == BF16:  # the upper half, rounded to even
+            bits = values.view(np.uint32)
+            return kind, ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16).tobytes()
         made = np.empty(n // BLOCK * BLOCK_BYTES[kind], np.uint8)
         row = tensor.shape[0]
         written = ggml().ggml_quantize_chunk(kind, values.ctypes.data, made.ctypes.data, 0, n // row, row, None)
@@ -145,22 +154,36 @@ class File:
 
 def main() -> None:
     """Print the findings for each copy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reference", type=Path, help="a kept reference of these weights")
+    kept = parser.parse_args().reference
     file = File(Path(weights.fetch("smollm2-135m")).read_bytes())
     with tempfile.TemporaryDirectory() as folder:
         copies = {"q8": file.quantised(Q8_0), "q5": file.quantised(Q5_0), "q4": file.quantised(Q4_0)}
         copies["rope"] = file.quantised(Q8_0, rope=10_000.0)
+        if kept is not None:
+            copies |= {"bf16": file.quantised(BF16), "f16": file.quantised(F16)}
         places = {name: Path(folder) / f"{name}.gguf" for name in copies}
         for name, content in copies.items():
             places[name].write_bytes(content)
+        if kept is not None:
+            for copy in ("bf16", "f16", "q8", "q5"):
+                with supervisor.launch(spec(copy, places[copy], 4)) as server:
+                    said(f"{copy} beside {kept.stem}", server, str(kept))
+            return
         # The same copy again has other slots, so other batches.
         specs = [("q8", "q8 again", 2), ("q5", "q5", 4), ("q4", "q4", 4), ("rope", "q8, wrong rotary base", 4)]
         with supervisor.launch(spec("q8", places["q8"], 4)) as reference:
             for copy, label, slots in specs:
                 with supervisor.launch(spec(f"{copy}-{slots}", places[copy], slots)) as server:
-                    who = WhichServer(base_url=server.base_urls[0])
-                    report = probe(who, reference=reference.base_urls[0], checks=["reference"])
-                for one in report.findings:
-                    print(f"{label}: {one.check}: {one.outcome}: {one.came}", flush=True)
+                    said(label, server, reference.base_urls[0])
+
+
+def said(label: str, server: supervisor.RunningServer, reference: str) -> None:
+    """Print what is found beside that reference."""
+    report = probe(WhichServer.of(base_url=server.base_urls[0]), reference=reference, checks=["reference"])
+    for one in report.findings:
+        print(f"{label}: {one.check}: {one.outcome}: {one.came}", flush=True)
 
 
 def spec(name: str, path: Path, slots: int) -> ServerSpec:

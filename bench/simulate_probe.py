@@ -20,7 +20,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness.experiments.probing import probe, reference
-from tests.experiments.toy_model import FAULTS, Temperature, Toy, ToyAsker
+from harness.experiments.probing.subject import Subject
+from tests.experiments.toy_model import FAULTS, NoSeeds, Rounded, Temperature, Toy, ToyAsker
 
 NOISE = 0.003
 TESTED = ("temperature 1", "temperature 0.5", "whole distribution")
@@ -28,6 +29,10 @@ TESTED = ("temperature 1", "temperature 0.5", "whole distribution")
 
 FACTORS = (0.3, 0.6, 0.8, 0.9, 1.2)
 SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3)
+ROUNDING = 0.04
+"""Noise of logits: a divergence of some 0.0008 nats, as bfloat16 makes it of SmolLM2-135M."""
+EXCESS = (0.0, 0.1, 0.25, 0.5, 1.0)
+"""Of the divergence over what rounding makes of it."""
 
 
 def toy(n: int, *, noise: bool) -> Toy:
@@ -62,11 +67,27 @@ def weighed(spread: float, n: int) -> tuple[str, float]:
     """What is said of a server whose logits are off by so much, and its divergence from the reference."""
     base = Toy(weights="a", spread=0.0, noise=NOISE, chance=random.Random(f"reference {n}"))
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))
-    subject = probe.Subject(server, 10_000 * n)
+    subject = Subject(server, 10_000 * n)
     beside = reference.Served(ToyAsker(base), "the reference")
     mean, *_ = reference.interval([(one.passage, one.divergence) for one in reference.places(subject, beside)])
     report = probe.examine(server, reference.against(beside), seed=10_000 * n)
     return next(one.outcome for one in report.findings if one.check == "weights"), mean
+
+
+def measured(excess: float, n: int) -> tuple[str, float]:
+    """What is said beside a reference with its yardstick of a server that rounds as much, and whose weights add so many
+    times as much; and how many times rounding it diverges by."""
+
+    def rounding(name: str, spread: float, which: str) -> ToyAsker:
+        chance = random.Random(f"{which} {n}")
+        return ToyAsker(Toy(weights=name, spread=spread, noise=ROUNDING, chance=chance), NoSeeds())
+
+    true = Rounded(ToyAsker(Toy()), "the reference", rounding("a", 0.0, "yardstick"))
+    server = rounding(str(n), ROUNDING * math.sqrt(excess), "server")
+    found = reference.places(Subject(server, 1), true)
+    times = reference.times_rounding(found)
+    assert times is not None
+    return reference.weighed(found, true.named)[0], times[0]
 
 
 def share(k: int, n: int) -> str:
@@ -100,6 +121,11 @@ def main() -> None:
             counts = {kind: sum(outcome == kind for outcome, _ in said) for kind in ("sound", "warns", "spoils")}
             mean = sum(value for _, value in said) / n
             print(f"weights off by {mean:.4f} nats a token  {counts}", flush=True)
+        for excess in EXCESS:
+            said = list(pool.map(partial(measured, excess), range(n), chunksize=10))
+            counts = {kind: sum(outcome == kind for outcome, _ in said) for kind in ("sound", "warns", "spoils")}
+            centre = math.exp(sum(math.log(value) for _, value in said) / n)
+            print(f"weights off by {centre:.2f} times rounding  {counts}", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Fingerprint
 from server_launchers.keeping.supervisor import RunningServer
-from tests.experiments.toy_model import Fault, SaysStop, Temperature, Toy, ToyAsker, answering
+from tests.experiments.toy_model import Fault, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
 from tests.faults.server import FaultServer
 from tests.system.command import harness
 
@@ -138,19 +138,9 @@ def test_other_weights_are_told_by_how_far_they_are_off(spread: float, outcome: 
     assert weights(Toy("b", spread))["weights"].outcome == outcome
 
 
-@dataclass
-class Rounded(reference.Served):
-    """A reference that knows what rounding does to its model: noise of so much in its logits."""
-
-    noise: float = 0.05
-
-    def rounding(self) -> Sequence[float]:
-        exact, rounded = (reference.Served(ToyAsker(Toy(noise=noise)), "").likely() for noise in (0.0, self.noise))
-        return [reference.divergence(one, other) for one, other in zip(rounded, exact, strict=True)]
-
-
 def by_yardstick(server: Toy) -> Finding:
-    return examined(ToyAsker(server), *reference.against(Rounded(ToyAsker(Toy()), "the reference")))["weights"]
+    true = Rounded(ToyAsker(Toy()), "the reference", ToyAsker(Toy(noise=0.05)))
+    return examined(ToyAsker(server), *reference.against(true))["weights"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ import numpy as np
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
+from harness.experiments.probing import reference
 from harness.experiments.probing.asking import CHAT, Answer, Refused
 from harness.experiments.probing.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
@@ -347,6 +348,17 @@ class ToyAsker:
 
     def rendered(self, messages: object, kwargs: object) -> None:
         return None
+
+
+@dataclass
+class Rounded(reference.Served):
+    """A reference that knows what rounding does to its model. rounded: the model with that."""
+
+    rounded: ToyAsker
+
+    def rounding(self) -> Sequence[float]:
+        both = zip(reference.Served(self.rounded, "").likely(), self.likely(), strict=True)
+        return [reference.divergence(one, other) for one, other in both]
 
 
 def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -135,11 +135,13 @@ class OfRun:
 class OfFolder:
     """A model's weights on this machine, by transformers in a process of its own. See `reference.Reference`.
 
-    Only safetensors are read, and no code of the model runs. python: that has torch and transformers.
+    Only safetensors are read, and no code of the model runs. python: that has torch and transformers. texts: after
+    which it says the next token.
     """
 
     path: Path
     python: str = sys.executable
+    texts: Sequence[str] = field(default_factory=lambda: [text for _, text in reference.texts()])
     n_tokens: int = 0
     engine: str | None = "transformers"
 
@@ -172,7 +174,7 @@ class OfFolder:
     def _said(self) -> _Said:
         asked = {
             "path": str(self.path.absolute()),
-            "texts": [text for _, text in reference.texts()],
+            "texts": list(self.texts),
             "prompts": list(fingerprint.PROMPTS),
             "tokens": fingerprint.TOKENS,
             "top": TOP,
