@@ -219,11 +219,11 @@ class Swept:
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a cell: its point, its numbers as fractions, and why it is lost."""
-        return [dict(row) for row in table.records(self.ended.results)]
+        return [msgspec.to_builtins(row) for row in table.records(self.ended.results)]
 
     def means(self) -> list[dict[str, Any]]:
         """The same for the mean of a suite's benchmarks."""
-        return [dict(row) for row in table.mean_records(self.ended.results)]
+        return [msgspec.to_builtins(row) for row in table.mean_records(self.ended.results)]
 
     def to_frame(self) -> pd.DataFrame:
         """`records` as a pandas table."""

@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import harness
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
+from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.experiments.options import RunOptions
@@ -216,6 +217,34 @@ def sweep() -> str:
     return text
 
 
+def json_output() -> str:
+    """What every command prints with `--json`, from the types that it prints."""
+    shapes, records = schemas({name: option.prints() for name, option in printing().items()})
+    text = "# What `--json` prints\n\n" + NOTE
+    text += (
+        "`harness schema COMMAND` prints the JSON schema of a command's output. Every field below is always there, but "
+        "for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
+    )
+    rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
+    text += table(("command", "what it prints"), rows)
+    for name, record in records.items():
+        text += f"## {name}\n\n{cell(record.get('description', ''))}\n\n"
+        if "properties" in record:
+            required = record["required"]
+            fields = [
+                (f"`{field}`{'' if field in required else '?'}", cell(_schema_type(value) + _or_null(value)))
+                for field, value in record["properties"].items()
+            ]
+            text += table(("field", "value"), fields)
+        else:
+            text += f"A {_schema_type(record)}.\n\n"
+    return text
+
+
+def _or_null(value: dict[str, Any]) -> str:
+    return " or null" if {"type": "null"} in value.get("anyOf", ()) else ""
+
+
 def _rows(known: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
     """Keys of a schema with their values and meanings; helps: what flags of these names say."""
     return [
@@ -248,6 +277,8 @@ def _schema_type(value: dict[str, Any]) -> str:
             word = f"[{name}](#{name.lower()})"
         elif "enum" in one:
             word = ", ".join(f"`{choice}`" for choice in one["enum"])
+        elif "prefixItems" in one:
+            word = f"list of {len(one['prefixItems'])}: {', '.join(map(_schema_type, one['prefixItems']))}"
         elif one.get("type") == "array":
             word = f"list of {_schema_type(one['items'])}" if one.get("items") else "list"
         elif one.get("type") == "object":
@@ -326,6 +357,7 @@ def _prose(text: str) -> str:
 PAGES = {
     "commands.md": commands,
     "run-folder.md": run_folder,
+    "json.md": json_output,
     "environment.md": environment,
     "names.md": names,
     "sweep.md": sweep,

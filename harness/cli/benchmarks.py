@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from harness.cli import completing, terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Group
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 
 SHOWN_PROMPTS = 3
 
 
+def _prints() -> Any:
+    from harness.cli.printed.lists import CardRow
+
+    return list[CardRow]
+
+
 @click.group("benchmarks", cls=Group, invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON (docs/json.md).")
+@json_option(_prints, "the list")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Benchmark cards: what is asked, where the data come from, how it is graded."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=as_json)
+    elif as_json:
+        raise UsageError("--json goes behind the word of what it lists: harness benchmarks list --json")
 
 
 @command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON (docs/json.md).")
+@json_option(_prints, "the list")
 def list_(as_json: bool) -> None:
     """All cards: questions, default samples, licence, and whether the data are here."""
     from harness.benchmarks import catalogue, data
+    from harness.cli.printed.lists import CardRow
 
+    listed = [
+        CardRow(
+            benchmark=card.name,
+            title=card.title,
+            questions=card.questions,
+            samples=card.samples,
+            licence=card.licence,
+            data=data.status(card),
+        )
+        for card in catalogue.cards()
+    ]
     if as_json:
-        from harness.core import codec
-
-        listed = [
-            {
-                "benchmark": card.name,
-                "title": card.title,
-                "questions": card.questions,
-                "samples": card.samples,
-                "licence": card.licence,
-                "data": data.status(card),
-            }
-            for card in catalogue.cards()
-        ]
-        click.echo(codec.pretty(listed).decode(), nl=False)
+        say(listed)
         return
     rows = [
-        (card.name, card.title, str(card.questions or "?"), str(card.samples), card.licence, data.status(card))
-        for card in catalogue.cards()
+        (one.benchmark, one.title, str(one.questions or "?"), str(one.samples), one.licence, one.data) for one in listed
     ]
     terminal.table(("benchmark", "title", "questions", "samples", "licence", "data"), rows)
 

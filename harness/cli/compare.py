@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli import terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.errors import StoppedByRule
 from harness.core.inert import visible
@@ -21,6 +22,12 @@ SHOWN_QUESTIONS = 5
 """Questions that fell most, and that rose most."""
 
 
+def _prints() -> Any:
+    from harness.scoring.deciding import Decision
+
+    return list[Decision]
+
+
 @click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--baseline", type=click.Path(path_type=Path), help="The run that the others are compared with.")
@@ -30,7 +37,7 @@ SHOWN_QUESTIONS = 5
     metavar="POINTS",
     help="Exit with 4 if a run is found worse than the baseline, by so many points at least.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the decisions as a JSON list (docs/json.md).")
+@json_option(_prints, "a list of the decisions")
 def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, as_json: bool) -> None:
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
@@ -48,9 +55,7 @@ def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float 
 
     found = compare([open_scored(path) for path in runs], open_scored(baseline) if baseline else None)
     if as_json:
-        from harness.core import codec
-
-        click.echo(codec.pretty([one.decision for one in found]).decode(), nl=False)
+        say([one.decision for one in found])
     else:
         for one in found:
             _print(one)

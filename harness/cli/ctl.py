@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
 VERBS = ("status", "concurrency", "pause", "resume", "drain", "cancel", "reload")
 
 
+def _prints() -> Any:
+    from harness.generation.network.control import Answer
+
+    return Answer
+
+
 @click.command("ctl", cls=Command)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("verb", type=click.Choice(VERBS))
 @click.argument("value", default="")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option(_prints, "the answer")
 def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     """Tell the run that is going on in the folder RUN what to do. Every command is noted in its log.jsonl.
 
@@ -34,13 +41,14 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     harness ctl results/qwq-32b cancel aime-7:3  not in this session; without :3 all samples of the question
     harness ctl results/qwq-32b reload           read the file of --endpoints again
     """
-    from harness.core import codec
+    import msgspec
+
     from harness.generation.network.control import Command, send
     from harness.runs import RunFolder
 
     answer = send(RunFolder.open(run), Command(verb=verb, value=value))
     if as_json:
-        click.echo(codec.pretty(answer).decode(), nl=False)
+        say(msgspec.structs.replace(answer, said=_said(answer)))
     elif answer.refused:
         raise UsageError(_said(answer))
     else:
@@ -58,10 +66,7 @@ def _said(answer: Answer) -> str:
 def _show(answer: Answer) -> None:
     click.echo(visible(_said(answer), 500))
     if answer.facts:
-        import msgspec
-
         from harness.cli.status import progress_lines
-        from harness.generation.progress import Progress
 
-        for line in progress_lines(msgspec.convert(answer.facts, Progress)):
+        for line in progress_lines(answer.facts):
             click.echo(f"  {line}")

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from harness.cli import completing, terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.run_options import run_options
 from harness.cli.server_options import with_server
 from harness.cli.spelling import Command
@@ -57,16 +58,26 @@ _SOURCE = click.argument(
 _REAL = click.option(
     "--real", is_flag=True, help="Sample every repeat, with seeds of its own; takes the flags of `harness run`."
 )
-_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print a JSON list, one result of each benchmark (docs/json.md)."
-)
+_WHAT = "a list, one result of each benchmark,"
+
+
+def _prints_repeats() -> Any:
+    from harness.scoring.resampling import Repeats
+
+    return list[Repeats]
+
+
+def _prints_sizes() -> Any:
+    from harness.scoring.resampling import SampleSizes
+
+    return list[SampleSizes]
 
 
 @command.command("repeats", cls=Command, first=("runs", "samples", "real", "out", "as_json"))
 @_SOURCE
 @click.option("--runs", type=click.IntRange(2, 10_000), default=30, show_default=True, help="Repeats.")
 @_REAL
-@_JSON
+@json_option(_prints_repeats, _WHAT)
 @run_options
 @server_options(shown=())
 def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: Any) -> None:
@@ -90,7 +101,7 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
         folder, out = _run_folder(source, given)
         found = experiments.repeats_of(folder, runs, given["samples"], given["seed"] or 0)
     if as_json:
-        _print_json(found)
+        say(found)
     else:
         for one in found:
             _say_repeats(one)
@@ -107,7 +118,7 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
     "--runs", type=click.IntRange(1, 10_000), help="Repeats of each number. Default: 200 draws; with --real one."
 )
 @_REAL
-@_JSON
+@json_option(_prints_sizes, _WHAT)
 @run_options
 @server_options(shown=())
 def samples(
@@ -140,7 +151,7 @@ def samples(
         folder, out = _run_folder(source, given)
         found = experiments.sizes_of(folder, n, runs or experiments.DRAWS, given["seed"] or 0)
     if as_json:
-        _print_json(found)
+        say(found)
     else:
         for one in found:
             _say_sizes(one)
@@ -257,12 +268,6 @@ def _percent(fraction: float) -> str:
 
 def _points(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
-
-
-def _print_json(found: Sequence[Repeats] | Sequence[SampleSizes]) -> None:
-    from harness.core import codec
-
-    click.echo(codec.pretty(found).decode(), nl=False)
 
 
 def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:

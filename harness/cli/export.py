@@ -9,8 +9,15 @@ import click
 
 from harness.cli import completing
 from harness.cli.completing import names
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.inert import visible
+
+
+def _prints() -> Any:
+    from harness.cli.printed.ends import Exported
+
+    return Exported
 
 
 @click.command("export", cls=Command)
@@ -60,7 +67,7 @@ from harness.core.inert import visible
     is_flag=True,
     help="Also training data of a benchmark that tests, and questions whose authors ask not to publish them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@json_option(_prints, "what was written")
 def command(run: Path, to: str, as_json: bool, finish_reasons: tuple[str, ...], **given: Any) -> None:
     """Write RUN in the format of another tool: a folder with a file a benchmark.
 
@@ -69,15 +76,16 @@ def command(run: Path, to: str, as_json: bool, finish_reasons: tuple[str, ...], 
     harness export results/limo --to trl --shortest 1
     harness export results/qwq-32b --to parquet --out tables
     """
-    from harness.core import codec
     from harness.exports import export
     from harness.runs import RunFolder
 
     wanted = None if not finish_reasons else () if "any" in finish_reasons else finish_reasons
     written = export(RunFolder.open(run), to, given.pop("out"), finish_reasons=wanted, **given)
     if as_json:
-        files = [{"path": str(file.path), "records": file.n} for file in written.files]
-        click.echo(codec.pretty({"folder": str(written.folder), "files": files}).decode(), nl=False)
+        from harness.cli.printed.ends import Exported, ExportedFile
+
+        files = [ExportedFile(path=str(file.path), records=file.n) for file in written.files]
+        say(Exported(folder=str(written.folder), files=files))
         return
     for file in written.files:
         count = "" if file.n is None else f": {file.n}"

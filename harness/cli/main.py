@@ -45,6 +45,7 @@ COMMANDS = {
     "models": "List the small models for the embedded server, or fetch one.",
     "probe": "Examine a server: what would spoil a score from it.",
     "doctor": "Check the grader on every card, or the journal of a run.",
+    "schema": "Print the JSON schema of what a command prints with --json.",
     "plugins": "List what other installed packages add.",
     "completion": "Print what makes bash, zsh or fish complete commands and names.",
     "grade": "Grade one response against one reference answer, and say why.",

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.inert import visible
+
+
+def _prints() -> Any:
+    from harness.experiments.planning import Needed
+
+    return list[Needed]
 
 
 @click.command("plan", cls=Command)
@@ -16,7 +24,7 @@ from harness.core.inert import visible
 @click.option("--versus", type=click.IntRange(1), help="Samples a question in what this run is compared with.")
 @click.option("--price-in", type=click.FloatRange(0), help="USD per million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="USD per million completion tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one plan of each benchmark (docs/json.md).")
+@json_option(_prints, "a list, one plan of each benchmark,")
 def command(
     run: Path, detect: float, versus: int | None, price_in: float | None, price_out: float | None, as_json: bool
 ) -> None:
@@ -39,9 +47,7 @@ def command(
     if not run.exists():
         click.echo(f"from {visible(planned[0].run, 200)}:", err=as_json)
     if as_json:
-        from harness.core import codec
-
-        click.echo(codec.pretty(planned).decode(), nl=False)
+        say(planned)
         return
     for one in planned:
         name = visible(one.benchmark, 80)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
     from harness.core.plugins import Kind
 
 
+def _prints() -> Any:
+    from harness.cli.printed.lists import PluginRow
+
+    return list[PluginRow]
+
+
 @click.command("plugins", cls=Command)
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@json_option(_prints, "the list")
 def command(as_json: bool) -> None:
     """List the plug-ins of installed packages: graders, prompts, sources, launchers, exporters, providers,
     trackers.
@@ -24,21 +31,21 @@ def command(as_json: bool) -> None:
     Each is imported, and one that cannot be is told in a sentence; exit code 2 where there is one.
     """
     from harness.cli import terminal
-    from harness.core import codec
+    from harness.cli.printed.lists import PluginRow
     from harness.core.plugins import listed
 
-    rows = [{**one._asdict(), "problem": _problem(one.kind, one.name)} for one in listed()]
+    rows = [PluginRow(**one._asdict(), problem=_problem(one.kind, one.name)) for one in listed()]
     if as_json:
-        click.echo(codec.pretty(rows).decode(), nl=False)
+        say(rows)
     elif not rows:
         click.echo("no plug-in is installed; docs/plugins.md says how one is made")
     else:
         columns = ("kind", "name", "package", "value")
-        terminal.table(columns, [tuple(visible(str(row[name]), 100) for name in columns) for row in rows])
+        terminal.table(columns, [tuple(visible(getattr(row, name), 100) for name in columns) for row in rows])
         for row in rows:
-            if row["problem"]:
-                terminal.warn(row["problem"])
-    if any(row["problem"] for row in rows):
+            if row.problem is not None:
+                terminal.warn(row.problem)
+    if any(row.problem is not None for row in rows):
         sys.exit(UsageError.exit_code)
 
 

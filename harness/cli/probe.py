@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import completing, terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command, spelt
 from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -21,6 +22,12 @@ SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "â€
 
 SHOWN_CHARS = 400
 """Of what came, in the table; the page and the JSON hold all of it."""
+
+
+def _prints() -> Any:
+    from harness.experiments.probing.findings import Report
+
+    return list[Report]
 
 
 @click.command("probe", cls=Command)
@@ -41,7 +48,7 @@ SHOWN_CHARS = 400
 @click.option("--checks", metavar="NAME[,NAME...]", help="Only these checks, or groups of them. Default: all.")
 @click.option("--quick", is_flag=True, help="Only the checks that take a few short requests.")
 @click.option("--seed", type=int, help="Of the probe's own draws, to repeat one. Default: a new one each time.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one report of each server (docs/json.md).")
+@json_option(_prints, "a list, one report of each server,")
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
@@ -76,7 +83,6 @@ def command(
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
     """
-    from harness.core import codec
     from harness.core.files import write_atomically
     from harness.experiments.options import WhichServer
     from harness.experiments.probing.page import html
@@ -103,7 +109,7 @@ def command(
     if not reports:
         raise HarnessError("none of the servers can be asked")
     if as_json:
-        click.echo(codec.pretty(reports).decode(), nl=False)
+        say(reports)
     elif matrix:
         _matrix(reports)
     else:

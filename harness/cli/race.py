@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import completing
+from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_options
 from harness.cli.server_options import with_server
 from harness.cli.spelling import Command
@@ -19,8 +20,15 @@ from harness.core.inert import quoted, visible
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
+    from harness.cli.printed.ends import RaceEnd
     from harness.experiments.race import Raced
     from harness.scoring.race import Standing
+
+
+def _prints() -> Any:
+    from harness.cli.printed.ends import RaceEnd
+
+    return RaceEnd
 
 
 @click.command("race", cls=Command, first=("candidates", "margin", "step", "as_json", *FIRST))
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--margin", type=click.FloatRange(0, 50), default=0.0, help="Points below which two count as equal.")
 @click.option("--step", type=click.IntRange(1, 1000), help="Rounds between two looks. Default: 2.")
-@click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON (docs/json.md).")
+@json_option(_prints, "how it ended")
 @run_options
 @server_options(shown=())
 def command(
@@ -75,7 +83,7 @@ def command(
         raced = race(entrants, margin=margin / 100, step=step or STEP, watcher=watcher, on_look=_look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
-        _print_json(raced, code)
+        say(_told(raced, code))
     else:
         _closing(raced)
     if raced.owed:
@@ -116,18 +124,17 @@ def _said(one: Standing) -> str:
     return f"{100 * one.difference:+.1f} points after {one.rounds} rounds, between {between}: {one.verdict}"
 
 
-def _print_json(raced: Raced, code: int) -> None:
-    from harness.core import codec
+def _told(raced: Raced, code: int) -> RaceEnd:
+    from harness.cli.printed.ends import RaceEnd, RaceStanding
 
-    told = {
-        "baseline": raced.baseline,
-        "exit_code": code,
-        "decided": raced.decided,
-        "standings": {name: one._asdict() for name, one in raced.standings.items()},
-        "samples": dict(raced.n_rounds),
-        "folders": {name: str(path) for name, path in raced.folders.items()},
-    }
-    click.echo(codec.pretty(told).decode(), nl=False)
+    return RaceEnd(
+        baseline=raced.baseline,
+        exit_code=code,
+        decided=raced.decided,
+        standings={name: RaceStanding(**one._asdict()) for name, one in raced.standings.items()},
+        samples=dict(raced.n_rounds),
+        folders={name: str(path) for name, path in raced.folders.items()},
+    )
 
 
 def _closing(raced: Raced) -> None:

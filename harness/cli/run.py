@@ -11,6 +11,7 @@ import click
 
 from harness.cli import completing, from_environment, terminal
 from harness.cli.help import under
+from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_options
 from harness.cli.server_options import with_server
 from harness.cli.spelling import Command, spelt
@@ -18,6 +19,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageEr
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
+    from harness.cli.printed.ends import SessionEnd
     from harness.experiments.options import RunOptions
     from harness.experiments.session import Sampled
     from harness.generation.outcome import Outcome
@@ -35,9 +37,16 @@ on_ray_options = under(
     click.option("--shards", type=click.IntRange(1), metavar="N", help="With --on: how many. Default: one a node."),
 )
 
+
+def _prints() -> Any:
+    from harness.cli.printed.ends import SessionEnd
+
+    return SessionEnd
+
+
 (as_json_option,) = under(
     "Output",
-    click.option("--json", "as_json", is_flag=True, help="Print how the session ended as JSON (docs/json.md)."),
+    json_option(_prints, "how the session ended"),
 )
 
 
@@ -112,7 +121,7 @@ def command(
             settings = prepared.settings
             code = _closing(sampled, settings.out, settings.prices)
             if as_json:
-                _print_json(sampled, settings.out, settings.model, code)
+                say(_told(sampled, settings.out, settings.model, code))
             sys.exit(code)
         from harness.cli.pilot import lines
         from harness.experiments.pilot import pilot as take_pilot
@@ -139,7 +148,7 @@ def _on_ray(on: str, options: RunOptions, shards: int | None, *, as_json: bool) 
     prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
     code = _ending(outcome, folder.path, prices)
     if as_json:
-        _print_json(Sampled(outcome=outcome), folder.path, model, code)
+        say(_told(Sampled(outcome=outcome), folder.path, model, code))
     return code
 
 
@@ -169,35 +178,31 @@ def _closing(sampled: Sampled, out: Path, prices: Prices | None) -> int:
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _print_json(sampled: Sampled, out: Path, model: str, code: int) -> None:
-    from harness.core import codec
+def _told(sampled: Sampled, out: Path, model: str, code: int) -> SessionEnd:
+    from harness.cli.printed.ends import CauseCount, SampleCounts, SessionEnd
 
-    click.echo(codec.pretty(_plain(sampled, out, model, code)).decode(), nl=False)
-
-
-def _plain(sampled: Sampled, out: Path, model: str, code: int) -> dict[str, Any]:
     outcome = sampled.outcome
-    return {
-        "run": str(out),
-        "model": model,
-        "exit_code": code,
-        "complete": outcome.complete,
-        "samples": {
-            "expected": outcome.n_expected,
-            "done": outcome.n_done,
-            "owed": outcome.n_owed,
-            "accepted_as_missing": outcome.n_missing,
-            "this_session": outcome.n_session,
-            "truncated_this_session": outcome.n_truncated,
-        },
-        "new_tokens": outcome.tokens,
-        "seconds": outcome.elapsed_s,
-        "causes": [{"kind": one.kind, "count": one.count, "example": one.example} for one in outcome.causes],
-        "warnings": [spelt(one) for one in outcome.warnings],
-        "stopped": spelt(outcome.stopped),
-        "target_reached": sampled.reached,
-        "target_missed": spelt(sampled.missed) if sampled.missed else "",
-    }
+    return SessionEnd(
+        run=str(out),
+        model=model,
+        exit_code=code,
+        complete=outcome.complete,
+        samples=SampleCounts(
+            expected=outcome.n_expected,
+            done=outcome.n_done,
+            owed=outcome.n_owed,
+            accepted_as_missing=outcome.n_missing,
+            this_session=outcome.n_session,
+            truncated_this_session=outcome.n_truncated,
+        ),
+        new_tokens=outcome.tokens,
+        seconds=outcome.elapsed_s,
+        causes=[CauseCount(kind=one.kind, count=one.count, example=one.example) for one in outcome.causes],
+        warnings=[spelt(one) for one in outcome.warnings],
+        stopped=spelt(outcome.stopped),
+        target_reached=sampled.reached,
+        target_missed=spelt(sampled.missed) if sampled.missed else "",
+    )
 
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:

@@ -13,6 +13,7 @@ import click
 
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.shared_options import any_k
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
@@ -20,6 +21,7 @@ from harness.core.inert import visible
 from harness.core.wording import option
 
 if TYPE_CHECKING:
+    from harness.cli.printed.scores import RunScore
     from harness.experiments.judging import Judged, JudgeSettings
     from harness.experiments.options import JudgeOptions
     from harness.experiments.outputs import ScoredFile
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
 _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "written_by", "repeats", "out")
 """Flags about a file of outputs."""
+
+
+def _prints() -> Any:
+    from harness.cli.printed.scores import RunScore
+
+    return list[RunScore]
 
 
 @click.command("score", cls=Command, first=_FIRST)
@@ -67,9 +75,7 @@ _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "ben
     type=click.Path(path_type=Path),
     help="Write the grades of FILE here, too, one JSON line a sample. Of shards: where they are joined.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the scores as a JSON list, one of each benchmark (docs/json.md)."
-)
+@json_option(_prints, "a list of the scores, one of each benchmark,")
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
 @click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
 @click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
@@ -184,7 +190,7 @@ def command(
     ]
     named = _labelled(scored)
     if as_json:
-        _print_json(named)
+        say(_told(named))
     else:
         _print_tables(named, k)
     for label, one in named:
@@ -344,13 +350,12 @@ def _show_agreement(benchmark: str, found: Agreement, name: str, *, stderr: bool
         click.echo(line, err=stderr)
 
 
-def _print_json(named: list[tuple[str, _Scored]]) -> None:
+def _told(named: list[tuple[str, _Scored]]) -> list[RunScore]:
     import msgspec
 
-    from harness.core import codec
+    from harness.cli.printed.scores import RunScore
 
-    listed = [{"run": label, **msgspec.structs.asdict(score)} for label, one in named for score in one.scores]
-    click.echo(codec.pretty(listed).decode(), nl=False)
+    return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, one in named for score in one.scores]
 
 
 def _print_tables(scored: list[tuple[str, _Scored]], ks: tuple[int, ...]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import completing, terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.server_options import server_fields
 from harness.cli.spelling import Command
 from harness.core import plugins
@@ -303,29 +304,34 @@ def _on_slurm(
     )
 
 
+def _prints_servers() -> Any:
+    from harness.cli.printed.lists import Servers
+
+    return Servers
+
+
 @command.command("status")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON (docs/json.md).")
+@json_option(_prints_servers, "the list")
 def status(as_json: bool) -> None:
     """List the servers that run, and those that ended without being asked to."""
     from server_launchers.keeping import servers
 
     if as_json:
-        from harness.core import codec
+        from harness.cli.printed.lists import ServerRow, Servers
 
         listed = [
-            {
-                "name": one.name,
-                "engine": one.engine,
-                "model": one.model,
-                "status": one.status,
-                "base_urls": one.base_urls,
-                "log": str(one.log),
-                "versions": one.versions,
-            }
+            ServerRow(
+                name=one.name,
+                engine=one.engine,
+                model=one.model,
+                status=one.status,
+                base_urls=one.base_urls,
+                log=str(one.log),
+                versions=one.versions,
+            )
             for one in servers.status()
         ]
-        unreadable = [str(path) for path in servers.unreadable()]
-        click.echo(codec.pretty({"servers": listed, "unreadable": unreadable}).decode(), nl=False)
+        say(Servers(servers=listed, unreadable=[str(path) for path in servers.unreadable()]))
         return
     rows = [
         (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.errors import StoreError
 from harness.core.inert import visible
@@ -19,6 +20,7 @@ from harness.core.inert import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.cli.printed.lists import RunStatus
     from harness.experiments.showing.running_score import RunningScore
     from harness.generation.progress import Progress
     from harness.runs.going import OnDisk
@@ -32,14 +34,15 @@ ALL_COLUMNS = 1000
 """Of a status: it is not redrawn, so it may be longer than the terminal, and wider where there is none."""
 
 
+def _prints() -> Any:
+    from harness.cli.printed.lists import RunStatus
+
+    return list[RunStatus]
+
+
 @click.command("status", cls=Command)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print a JSON list, one of each run; with --watch one object a line at each look (docs/json.md).",
-)
+@json_option(_prints, "a list, one of each run, or with --watch one object a line at each look,")
 @click.option("--watch", is_flag=True, help="Go on until the run has ended.")
 def command(run: Path | None, as_json: bool, watch: bool) -> None:
     """What the run in the folder RUN is doing. Default: the runs of results/ that go on, else the latest one.
@@ -49,7 +52,6 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
     harness status results/qwq-32b --watch
     harness status results/qwq-32b --json
     """
-    from harness.core import codec
     from harness.runs.layout import RunFolder
 
     folders = [RunFolder.open(run)] if run is not None else _under_way(Path("results"))
@@ -58,7 +60,7 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
         return
     found = [look(folder) for folder in folders]
     if as_json:
-        click.echo(codec.pretty([_plain(status) for status in found]).decode(), nl=False)
+        say([_plain(status) for status in found])
         return
     for number, status in enumerate(found):
         if number:
@@ -112,14 +114,11 @@ def _shard(folder: RunFolder) -> str | None:
 
 def progress_of(folder: RunFolder) -> Progress | None:
     """What the run says of itself; None where none answers."""
-    import msgspec
-
     from harness.generation.network.control import Command, send
-    from harness.generation.progress import Progress
 
     try:
-        return msgspec.convert(send(folder, Command(verb="status")).facts, Progress)
-    except (StoreError, msgspec.ValidationError):  # none goes on, or one of another version
+        return send(folder, Command(verb="status")).facts
+    except StoreError:  # none goes on, or one of another version
         return None
 
 
@@ -196,15 +195,17 @@ def _ago(event: dict[str, Any]) -> str:
     return f", {duration(max(0.0, seconds))} ago"
 
 
-def _plain(status: Status) -> dict[str, Any]:
-    return {
-        "run": str(status.folder.path),
-        "shard": status.shard,
-        "state": status.state,
-        "progress": status.progress,
-        "files": status.files,
-        "scores": status.scores,
-    }
+def _plain(status: Status) -> RunStatus:
+    from harness.cli.printed.lists import RunStatus
+
+    return RunStatus(
+        run=str(status.folder.path),
+        shard=status.shard,
+        state=status.state,
+        progress=status.progress,
+        files=status.files,
+        scores=status.scores,
+    )
 
 
 # ---- for as long as it goes on

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_options
 from harness.cli.server_options import with_server
 from harness.cli.spelling import Command
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 _SHOWN = ("schema", "list_suites", "verify", "as_json", *FIRST, "judge_model", "judge_base_url")
 
 
+def _prints() -> Any:
+    from harness.cli.printed.ends import SweepEnd
+
+    return SweepEnd
+
+
 @click.command("sweep", cls=Command, first=_SHOWN)
 @click.argument("file", metavar="FILE|SUITE", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
@@ -34,7 +41,7 @@ _SHOWN = ("schema", "list_suites", "verify", "as_json", *FIRST, "judge_model", "
 @click.option(
     "--verify", is_flag=True, help="Exit with 4 where a score does not agree with what is published of its model."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the cells as JSON instead of the tables (docs/json.md).")
+@json_option(_prints, "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Of a sweep's own processes: the server whose cells are run.")
 @click.option("--lane-devices", hidden=True, help="Of a sweep's own processes: its accelerators.")
 @run_options
@@ -72,6 +79,9 @@ def command(
     from harness.experiments.sweeps import file as files
     from harness.experiments.sweeps.schema import json_schema
 
+    without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
+    if as_json and (not_run := [name for name, given in without_cells.items() if given]):
+        raise UsageError(f"--json says how a sweep ended: it goes without {not_run[0]}")
     if schema:
         from harness.core import codec
 
@@ -100,7 +110,6 @@ def _run(planned: Sweep, *, progress: bool, verify: bool, as_json: bool) -> int:
     """Carry the sweep out. Returns the exit code."""
     from harness.cli.sweep_processes import Lanes, score
     from harness.cli.watching import Terminal
-    from harness.core import codec
     from harness.experiments.sweeps import table
     from harness.experiments.sweeps.whole import carry_out
 
@@ -108,15 +117,18 @@ def _run(planned: Sweep, *, progress: bool, verify: bool, as_json: bool) -> int:
         found = carry_out(planned, score, watcher, _ended, Lanes(planned).run)
     code = _code(found, verify=verify)
     if as_json:
-        told = {
-            "sweep": planned.name,
-            "folder": str(planned.out),
-            "exit_code": code,
-            "complete": not found.lost,
-            "cells": table.records(found.results),
-            "means": table.mean_records(found.results),
-        }
-        click.echo(codec.pretty(told).decode(), nl=False)
+        from harness.cli.printed.ends import SweepEnd
+
+        say(
+            SweepEnd(
+                sweep=planned.name,
+                folder=str(planned.out),
+                exit_code=code,
+                complete=not found.lost,
+                cells=table.records(found.results),
+                means=table.mean_records(found.results),
+            )
+        )
     _say(found, verify=verify, as_json=as_json)
     return code
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.experiments.comparing import Verified
     from harness.scoring import PublishedComparison
 
 _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
+
+
+def _prints() -> Any:
+    from harness.experiments.comparing import Verified
+
+    return list[Verified]
 
 
 @click.command("verify", cls=Command)
@@ -28,7 +34,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
     help="Compare with the scores of this file (YAML, or JSON of Every Eval Ever), or of those in this folder, and not "
     "with those that are shipped.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one of each benchmark (docs/json.md).")
+@json_option(_prints, "a list, one of each benchmark,")
 def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
     """Say whether the scores of RUN agree with those published of its model, and which settings differ. RUN is a run
     folder, or another tool's outputs that `harness score` has graded.
@@ -42,14 +48,12 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
     harness verify results/mine --published expected.yaml --model org/name
     harness verify aime24.jsonl --model org/name
     """
-    from harness.core import codec
     from harness.experiments.comparing import verify
     from harness.experiments.outputs import open_scored
 
     found = verify(open_scored(run), model, published)
     if as_json:
-        listed = [{"benchmark": one.benchmark, "standing": one.standing, "comparisons": _plain(one)} for one in found]
-        click.echo(codec.pretty(listed).decode(), nl=False)
+        say(found)
     else:
         for one in found:
             click.echo(f"{visible(one.benchmark)}: {one.standing}")
@@ -57,12 +61,6 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
                 for line in _lines(comparison):
                     click.echo(f"  {line}")
     sys.exit(max((_CODES[one.standing] for one in found), default=EXIT_COMPLETE))
-
-
-def _plain(found: Verified) -> list[dict[str, object]]:
-    import msgspec
-
-    return [msgspec.to_builtins(one) for one in found.comparisons]
 
 
 def _lines(found: PublishedComparison) -> list[str]:

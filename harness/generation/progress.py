@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from harness.generation.eta import TimeLeft
@@ -17,6 +17,9 @@ class Continued(NamedTuple):
 
     samples: int = 0
     tokens: int = 0
+
+
+NOTHING_CONTINUED = Continued()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,6 @@ class Progress:
     concurrency: int = 0
     paused: bool = False
     stopping: bool = False
-    continued: Continued = field(default_factory=Continued)
+    continued: Continued = NOTHING_CONTINUED
     why: str = ""
     grace_s: float | None = None

@@ -54,9 +54,3 @@ def commands(page: Path) -> list[Typed]:
                 words = words[: next((n for n, word in enumerate(words) if word in ("||", "&&", "|", ";", "&")), None)]
                 found.append(Typed(f"{page.relative_to(ROOT)}:{block.line}", tuple(words[1:])))
     return found
-
-
-def promised(heading: str) -> set[str]:
-    """Names in the first column of the table under a heading of docs/json.md."""
-    table = (DOCS / "json.md").read_text("utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    return {name for cell in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", cell)}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import click
 import pytest
 
-from harness.cli.main import COMMANDS, LazyGroup
 from tests.docs.pages import DOCS, ROOT
 from tools.reference import PAGES, VARIABLES
 
@@ -27,29 +25,6 @@ def test_every_variable_of_ours_is_in_the_table() -> None:
     assert {"HARNESS_CACHE", "HARNESS_DATASETS"} <= read
     told = " ".join(VARIABLES)
     assert [name for name in read if name not in told] == []
-
-
-def test_every_command_that_prints_json_says_what() -> None:
-    top = LazyGroup("harness")
-    whole = {name: top.get_command(click.Context(top), name) for name in COMMANDS}
-    inner = {
-        f"{name} {key}": one
-        for name, group in whole.items()
-        if isinstance(group, click.Group)
-        for key, one in group.commands.items()
-    }
-    printing = {
-        name
-        for name, command in {**whole, **inner}.items()
-        if command is not None and any("--json" in one.opts for one in command.params)
-    }
-    assert {"run", "score", "serve status", "experiment repeats"} <= printing
-    table = (DOCS / "json.md").read_text("utf-8").partition("\n## ")[0]
-    rows = [line for line in table.splitlines() if line.startswith("| `")]
-    told = {
-        name for name in printing if any(f"harness {name} " in row or f"… {name.split()[-1]} " in row for row in rows)
-    }
-    assert printing - told == set()
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -304,13 +304,11 @@ def test_ctl_shows_status_as_words_and_as_json(
     place = EndpointProgress(
         base_url="http://a/v1\x1b[2J", state="paused", in_flight=3, limit=8, done=1, failed=0, why="HTTP 429"
     )
-    facts = msgspec.to_builtins(
-        Progress(
+    facts = Progress(
             elapsed_s=9.0, done=1, total=4, in_flight=3, waiting=0, given_up=0, failures=0, retries=0, finished=1,
             truncated=0, tokens=6000, arrived=7000, tokens_per_s=55.5, tokens_per_s_now=60.4,
             benchmarks=(BenchmarkProgress(name="sums", done=1, total=4, in_flight=3),), endpoints=(place,),
             eta=TimeLeft(12.0, 20.0, 40.0), concurrency=8,
-        )
     )  # fmt: skip
     monkeypatch.setattr(
         "harness.generation.network.control.send", lambda folder, command: Answer(said="running", facts=facts)
@@ -323,7 +321,7 @@ def test_ctl_shows_status_as_words_and_as_json(
     assert "12 to 40 s left, likely 20 s" in shown.out
     assert r"http://a/v1\x1b[2J paused: HTTP 429" in shown.out
     assert "\x1b" not in shown.out
-    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == json.loads(json.dumps(facts))
+    assert json.loads(harness("ctl", "run", "status", "--json").out)["facts"] == json.loads(msgspec.json.encode(facts))
     assert harness("ctl", "nowhere", "status").code == 3
     assert harness("ctl", "run", "explode").code == 2
 

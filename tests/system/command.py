@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.system.json_schemas import hold_to_schema
+
 TIMEOUT_SECONDS = 280
 
 
@@ -33,7 +35,7 @@ def argv(*words: str) -> list[str]:
 
 
 def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
-    """Run `harness WORDS` in `folder` to its end."""
+    """Run `harness WORDS` in `folder` to its end. What it prints with `--json` is held to the command's schema."""
     done = subprocess.run(
         argv(*words),
         cwd=folder,
@@ -44,6 +46,8 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
+    if "--json" in words:
+        hold_to_schema(words, done.stdout, done.returncode)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

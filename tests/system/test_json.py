@@ -1,27 +1,264 @@
-"""What `--json` prints is JSON alone, and what docs/json.md promises."""
+"""What `--json` prints: JSON alone, of the schema that `harness schema` prints, and of the shape that the page says."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.docs.pages import DOCS, promised
+from harness.cli.json_output import printing, schema
+from harness.cli.main import main
+from tests.docs.pages import DOCS
 from tests.embedded import RunningServer
+from tests.faults.able import able, sums
+from tests.faults.holding import Holding, going, until
+from tests.faults.server import FaultServer
 from tests.reports.run_folders import write_run
-from tests.system.command import harness
+from tests.system.command import Result, harness
+from tests.system.json_schemas import strict, valid
 
 PAGE = (DOCS / "json.md").read_text("utf-8")
 ROWS = re.findall(r"^\| (`harness .*?--json`.*?) \| (.*?) \|", PAGE, re.MULTILINE)
-"""Commands and shape, of each row of the page's first table."""
+"""Commands and shape, of each row of the page's table."""
+
+SUMS = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary")
+PRINTED = {
+    "run": ("run", *SUMS, "--base-url", "{url}", "--out", "run", "--samples", "2"),
+    "score": ("score", "run", "--workers", "1", "--cut-text"),
+    "compare": ("compare", "a", "b"),
+    "verify": ("verify", "a", "--published", "published.yaml"),
+    "race": (
+        "race", *SUMS, "--out", "raced", "--samples", "2", "--candidate", "one base_url={url}",
+        "--candidate", "other base_url={url}",
+    ),
+    "plan": ("plan", "a", "--detect", "20"),
+    "sweep": ("sweep", "sweep.yaml", "--base-url", "{url}"),
+    "experiment repeats": ("experiment", "repeats", "a", "--runs", "2"),
+    "experiment samples": ("experiment", "samples", "a", "--n", "2,3", "--runs", "5"),
+    "status": ("status", "a"),
+    "probe": ("probe", "{url}", "--checks", "context"),
+    "export": ("export", "a", "--to", "every-eval-ever"),
+    "plugins": ("plugins",),
+    "benchmarks": ("benchmarks",),
+    "benchmarks list": ("benchmarks", "list"),
+    "serve status": ("serve", "status"),
+}  # fmt: skip
+"""Every command, as it prints something of each record where that is quick; `ctl` needs a run under way."""
+
+REFUSED = {
+    "run": ("run", "no-such-benchmark", "--base-url", "http://127.0.0.1:9"),
+    "score": ("score", "nowhere"),
+    "compare": ("compare", "nowhere", "nowhere-else"),
+    "verify": ("verify", "nowhere"),
+    "race": ("race", "demo", "--candidate", "alone"),
+    "plan": ("plan", "./nowhere", "--detect", "20"),
+    "sweep": ("sweep", "nowhere.yaml"),
+    "experiment repeats": ("experiment", "repeats", "nowhere"),
+    "experiment samples": ("experiment", "samples", "nowhere", "--n", "2,3"),
+    "status": ("status", "nowhere"),
+    "ctl": ("ctl", "nowhere", "status"),
+    "probe": ("probe", "--checks", "nothing", "http://127.0.0.1:9"),
+    "export": ("export", "nowhere", "--to", "parquet"),
+    "plugins": ("plugins", "more"),
+    "benchmarks": ("benchmarks", "--json", "show", "demo"),
+    "benchmarks list": ("benchmarks", "list", "more"),
+    "serve status": ("serve", "status", "more"),
+}
+PUBLISHED = """
+schema: 1
+source: {title: A wiki, url: "https://example.org", by: others}
+settings: {temperature: 0.6}
+questions: {demo: 4, other: 4}
+scores:
+  - {model: org/model-7b, benchmark: demo, metric: pass@1, percent: 50, samples: 64}
+  - {model: org/model-7b, benchmark: other, metric: pass@1, percent: 50, samples: 64}
+"""
+OF_EACH_BENCHMARK = {
+    ("compare",): ("a", "b"),
+    ("verify",): ("a", "--published", "published.yaml"),
+    ("plan",): ("a", "--detect", "20"),
+    ("experiment", "repeats"): ("a", "--runs", "2"),
+    ("score",): ("a", "--workers", "1"),
+}
 
 
-def shape(*words: str) -> str:
-    """What the page says of a command."""
-    (said,) = [shape for commands, shape in ROWS if f"`harness {' '.join(words)} " in commands]
-    return said
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer(able(0.5)) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two scored runs, questions, a sweep, published scores, and a package with a plug-in that cannot be imported."""
+    made = tmp_path_factory.mktemp("printed")
+    for run, seed in (("a", 1), ("b", 2)):
+        write_run(made / run, benchmarks=[("demo", 4, 4)], seed=seed)
+    sums(made, 3)
+    (made / "published.yaml").write_text(PUBLISHED, "utf-8")
+    suite = {
+        "suite": {"title": "sums", "aggregate": "mean"},
+        "models": ["test-model"],
+        "run": {"id_key": "id", "canary": False},
+        "score": {"workers": 1},
+        "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+    }
+    (made / "sweep.yaml").write_text(json.dumps(suite), "utf-8")  # JSON is YAML
+    package = made / "package" / "mine-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", "utf-8")
+    (package / "entry_points.txt").write_text("[harness.graders]\nmine = no_such_module:grade\n", "utf-8")
+    return made
+
+
+def told(folder: Path, url: str, command: str, **extra: str) -> tuple[Result, Any]:
+    """What the command printed; `harness` has held it to the schema."""
+    if command == "score" and not (folder / "run").exists():
+        told(folder, url, "run")
+    done = harness(folder, *(word.replace("{url}", url) for word in PRINTED[command]), "--json", extra=extra)
+    assert done.out, done.err
+    return done, json.loads(done.out)
+
+
+def without(value: Any, path: tuple[Any, ...]) -> Any:
+    """A copy that lacks the field at the end of `path`."""
+    first, *rest = path
+    if isinstance(value, list):
+        return [without(one, tuple(rest)) if n == first else one for n, one in enumerate(value)]
+    if not rest:
+        return {key: one for key, one in value.items() if key != first}
+    return {key: without(one, tuple(rest)) if key == first else one for key, one in value.items()}
+
+
+def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every field of every record is; those of a mapping from names are none that a schema could name."""
+    inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
+    for key, one in inner:
+        if isinstance(key, str):
+            yield (*path, key)
+        yield from fields(one, (*path, key))
+
+
+def hold(command: str, value: Any) -> None:
+    """Every field that the schema requires is missed; none that it does not know goes unseen."""
+    assert valid(command, value)
+    missed = {path for path in fields(value) if not valid(command, without(value, path))}
+    outermost = value[0] if isinstance(value, list) else value
+    assert {path[-1] for path in missed} >= set(outermost)
+    more = {**outermost, "no such field": 1}
+    longer = [more, *value[1:]] if isinstance(value, list) else more
+    assert valid(command, longer)  # as of a later version
+    assert not strict(command).is_valid(longer)
+
+
+@pytest.mark.parametrize("command", [name for name in PRINTED if name not in ("plugins", "serve status", "sweep")])
+def test_the_output_is_of_its_schema_and_without_a_field_it_is_not(
+    folder: Path, server: FaultServer, command: str
+) -> None:
+    done, value = told(folder, server.base_url, command)
+    assert done.code in (0, 1, 4), done.err
+    hold(command, value)
+
+
+def test_a_sweep_s_cells_and_means_are_of_their_schema(folder: Path, server: FaultServer) -> None:
+    done, value = told(folder, server.base_url, "sweep")
+    assert done.code == 0, done.err
+    hold("sweep", value)
+    for rows in ("cells", "means"):
+        required = set(schema("sweep")["$defs"][{"cells": "CellRow", "means": "MeanRow"}[rows]]["required"])
+        assert {*value[rows][0]} > required  # where it stands on the axes
+        assert all(not valid("sweep", without(value, (rows, 0, name))) for name in required)
+
+
+def test_a_plug_in_that_fails_is_told_in_json_with_the_exit_code(folder: Path) -> None:
+    done, value = told(folder, "", "plugins", PYTHONPATH=str(folder / "package"))
+    assert done.code == 2
+    assert [(one["name"], "no_such_module" in one["problem"]) for one in value if one["package"] == "mine 1.0"] == [
+        ("mine", True)
+    ]
+    hold("plugins", value)
+
+
+def test_servers_are_of_their_schema(folder: Path, embedded_server: RunningServer, private_state: Path) -> None:
+    _, value = told(folder, "", "serve status", HARNESS_STATE=str(private_state))
+    assert value["servers"][0]["base_urls"] == list(embedded_server.base_urls)
+    hold("serve status", value)
+    assert not valid("serve status", without(value, ("servers", 0, "model")))
+
+
+def test_a_run_under_way_answers_in_json(tmp_path: Path) -> None:
+    holding = Holding()
+    with FaultServer(holding) as server, going(tmp_path, server) as run:
+        until(server, tmp_path, lambda facts: facts.in_flight == 4)
+        asked = json.loads(harness(tmp_path, "ctl", "results/run", "status", "--json").out)
+        (looked,) = json.loads(harness(tmp_path, "status", "results/run", "--json").out)
+        refused = harness(tmp_path, "ctl", "results/run", "concurrency", "many", "--json")
+        holding.let_go.set()
+        run.communicate(timeout=60)
+    assert looked["progress"].keys() == asked["facts"].keys()
+    hold("ctl", asked)
+    for name in asked["facts"]:
+        assert not valid("ctl", without(asked, ("facts", name)))
+        assert not valid("status", [without(looked, ("progress", name))])
+    assert (refused.code, json.loads(refused.out)["refused"]) == (2, True)
+    assert re.search(r"[\x00-\x08\x0e-\x1f]", json.loads(refused.out)["said"]) is None
+
+
+def test_no_command_is_left_out() -> None:
+    assert {*PRINTED, "ctl"} == set(REFUSED) == set(printing())
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_refusal_leaves_standard_output_empty(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = REFUSED[command]
+    monkeypatch.setattr(sys, "argv", ["harness", *words, *(() if "--json" in words else ("--json",))])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code in (2, 3)
+    assert (said.out, said.err != "") == ("", True)
+
+
+def test_only_the_axes_of_a_sweep_may_be_left_out() -> None:
+    free = {
+        (record, name)
+        for command in printing()
+        for record, found in schema(command)["$defs"].items()
+        for name in set(found.get("properties", ())) - set(found.get("required", ()))
+    }
+    axes = ("models", "servers", "prompts", "sampling", "benchmarks")
+    assert free == {(record, axis) for record in ("CellRow", "MeanRow") for axis in axes}
+
+
+def test_the_page_says_the_shape_of_each_command() -> None:
+    shapes = {name: schema(name) for name in printing()}
+    for name, found in shapes.items():
+        said = [kind for commands, kind in ROWS if re.search(rf"(?:harness|…) {name}(?: |$)", commands)]
+        assert said == ["list" if found.get("type") == "array" else "object"], name
+
+
+def test_the_command_prints_the_schema_and_names_those_there_are(tmp_path: Path) -> None:
+    done = harness(tmp_path, "schema", "experiment", "repeats")
+    assert (done.code, json.loads(done.out)) == (0, schema("experiment repeats"))
+    wrong = harness(tmp_path, "schema", "scores")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "Did you mean score" in wrong.err
+    assert "serve status" in wrong.err
+
+
+@pytest.mark.parametrize("flag", ["--schema", "--list", "--dry-run"])
+def test_a_sweep_prints_json_of_one_shape(tmp_path: Path, flag: str) -> None:
+    done = harness(tmp_path, "sweep", "demo", "--model", "m", "--json", flag)
+    assert (done.code, done.out) == (2, "")
+    assert f"it goes without {flag}" in done.err
 
 
 def test_a_run_says_how_it_ended(tmp_path: Path, embedded_server: RunningServer) -> None:
@@ -29,11 +266,8 @@ def test_a_run_says_how_it_ended(tmp_path: Path, embedded_server: RunningServer)
     first = harness(tmp_path, *words, "--limit", "2")
     again = harness(tmp_path, *words, "--limit", "2")
     said, later = json.loads(first.out), json.loads(again.out)
-    assert shape("run") == "object"
-    assert set(said) == promised("`harness run --json`")
     assert (said["exit_code"], first.code, said["complete"]) == (0, 0, True)
     counts = said["samples"]
-    assert set(counts) <= set(re.findall(r"`(\w+)`", PAGE))
     assert (counts["expected"], counts["done"], counts["owed"], counts["this_session"]) == (2, 2, 0, 2)
     assert 0 < said["new_tokens"] <= 8
     assert later["samples"]["this_session"] == 0
@@ -46,48 +280,14 @@ def test_json_goes_without_what_prints_otherwise(tmp_path: Path, flag: str) -> N
     assert f"it goes without {flag}" in done.err
 
 
-def test_lists_are_json_too(tmp_path: Path) -> None:
-    for words in (("benchmarks", "--json"), ("benchmarks", "list", "--json")):
-        assert shape(*words[:-1]) == "list"
-        cards = json.loads(harness(tmp_path, *words).out)
-        assert {"demo", "aime24"} <= {card["benchmark"] for card in cards}
-        assert set(cards[0]) <= set(re.findall(r"`(\w+)`", PAGE))
-    servers = harness(tmp_path, "serve", "status", "--json")
-    assert shape("serve", "status") == "object"
-    assert json.loads(servers.out) == {"servers": [], "unreadable": []}
-
-
-OF_EACH_BENCHMARK = {
-    ("compare",): ("a", "b"),
-    ("verify",): ("a", "--published", "published.yaml"),
-    ("plan",): ("a", "--detect", "20"),
-    ("experiment", "repeats"): ("a", "--runs", "2"),
-    ("score",): ("a", "--workers", "1"),
-}
-PUBLISHED = """
-schema: 1
-source: {title: A wiki, url: "https://example.org", by: others}
-settings: {temperature: 0.6}
-questions: {demo: 4, other: 4}
-scores:
-  - {model: org/model-7b, benchmark: demo, metric: pass@1, percent: 50, samples: 64}
-  - {model: org/model-7b, benchmark: other, metric: pass@1, percent: 50, samples: 64}
-"""
-
-
-def test_the_page_says_the_shape_of_each_command() -> None:
-    assert {shape for _, shape in ROWS} == {"list", "object"}
-
-
-@pytest.mark.parametrize("benchmarks", [("demo",), ("demo", "other")])
-def test_one_benchmark_has_the_shape_of_several(tmp_path: Path, benchmarks: tuple[str, ...]) -> None:
+def test_several_benchmarks_have_the_shape_of_one(tmp_path: Path) -> None:
+    benchmarks = ("demo", "other")
     (tmp_path / "published.yaml").write_text(PUBLISHED, "utf-8")
     for run, seed in (("a", 1), ("b", 2)):
         write_run(tmp_path / run, benchmarks=[(name, 4, 4) for name in benchmarks], seed=seed)
     for command, words in OF_EACH_BENCHMARK.items():
         done = harness(tmp_path, *command, *words, "--json")
         told = json.loads(done.out)
-        assert shape(*command) == "list"
         assert [(one.get("paired") or one)["benchmark"] for one in told] == [*benchmarks], (command, done.err)
     (status,) = json.loads(harness(tmp_path, "status", "a", "--json").out)
-    assert (shape("status"), Path(status["run"]).name) == ("list", "a")
+    assert Path(status["run"]).name == "a"

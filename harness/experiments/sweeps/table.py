@@ -8,11 +8,15 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from harness.core.files import write_atomically
 from harness.core.inert import csv_cell, visible
 from harness.experiments.sweeps.cells import AXES
 from harness.experiments.sweeps.results import Aggregate, Result, Results, columns_axis
+from harness.experiments.sweeps.rows import CellRow, MeanRow
 from harness.reports.comparison_tables import published_table
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -24,9 +28,6 @@ from harness.scoring.published import short_name
 from harness.scoring.uncertainty import pass_at
 
 Point = Mapping[str, str]
-Cellular = str | float | int | None
-"""What a cell of the CSV file holds."""
-
 MARK = " *"
 """After a number that differs from its base."""
 
@@ -102,31 +103,29 @@ def to_csv(found: Results) -> str:
     return _csv(records(found))
 
 
-def records(found: Results) -> list[dict[str, Cellular]]:
-    """A flat dictionary a cell: its point, its numbers as fractions (None: unknown), its difference from its base, what
-    is reported of its model, and why it is lost."""
-    return [
-        {"cell": one.cell.name, **_named(found, one.cell.point), **_numbers_of(found, one)} for one in found.results
-    ]
+def records(found: Results) -> list[CellRow]:
+    """A row a cell."""
+    return [_row(found, one) for one in found.results]
 
 
-def mean_records(found: Results) -> list[dict[str, Cellular]]:
-    """The same for the mean of a suite's benchmarks, one a point of the other axes; none of a file that is no suite."""
+def mean_records(found: Results) -> list[MeanRow]:
+    """The mean of a suite's benchmarks, one a point of the other axes; none of a file that is no suite."""
     return [
-        {
+        MeanRow(
             **_named(found, one.point),
-            "mean": one.mean,
+            mean=one.mean,
             **_ends("sampling", one.sampling_interval),
             **_ends("question", one.question_interval),
-            "difference": one.difference,
-            "p": one.p,
-            "missing": ", ".join(one.missing),
-        }
+            difference=one.difference,
+            p=one.p,
+            missing=", ".join(one.missing),
+        )
         for one in found.aggregates
     ]
 
 
-def _csv(rows: Sequence[Mapping[str, Cellular]]) -> str:
+def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
+    rows = [msgspec.to_builtins(one) for one in records]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
@@ -135,35 +134,37 @@ def _csv(rows: Sequence[Mapping[str, Cellular]]) -> str:
     return buffer.getvalue()
 
 
-def _named(found: Results, point: Point) -> dict[str, Cellular]:
+def _named(found: Results, point: Point) -> dict[str, Any]:
     return {axis: found.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
-def _ends(name: str, interval: Interval | None) -> dict[str, Cellular]:
+def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     low, high = interval or (None, None)
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _numbers_of(found: Results, one: Result) -> dict[str, Cellular]:
+def _row(found: Results, one: Result) -> CellRow:
     score, k = one.score, found.sweep.table.k_of(one.cell.benchmark)
     reported = one.nearest("pass@1")
-    return {
-        "accuracy": score.accuracy if score else None,
+    return CellRow(
+        cell=one.cell.name,
+        **_named(found, one.cell.point),
+        accuracy=score.accuracy if score else None,
         **_ends("sampling", score.sampling_interval if score else None),
-        "sampling_error": score.sampling_error if score else None,
-        "question_error": score.question_error if score else None,
-        "pass_at_k": _pass_at(one, k) if score else None,
-        "k": k if score else None,
-        "mean_tokens": score.mean_completion_tokens if score else None,
-        "questions": score.n_questions if score else None,
-        "samples": score.n_samples if score else None,
-        "difference": one.beside.difference if one.beside else None,
-        "p": one.p,
-        "reported": reported.published.value if reported else None,
-        "standing": one.standing,
+        sampling_error=score.sampling_error if score else None,
+        question_error=score.question_error if score else None,
+        pass_at_k=_pass_at(one, k) if score else None,
+        k=k if score else None,
+        mean_tokens=score.mean_completion_tokens if score else None,
+        questions=score.n_questions if score else None,
+        samples=score.n_samples if score else None,
+        difference=one.beside.difference if one.beside else None,
+        p=one.p,
+        reported=reported.published.value if reported else None,
+        standing=one.standing,
         **_ends("question", score.question_interval if score else None),
-        "reason": one.reason,
-    }
+        reason=one.reason,
+    )
 
 
 # ---- grid: one axis as columns

@@ -16,12 +16,12 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError
+from harness.generation.progress import Progress
 from harness.runs.layout import RunFolder
 
 NAME = "control.sock"
@@ -47,11 +47,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """said: one sentence; refused: the command came to nothing; facts: what `status` reports."""
+    """said: one sentence; refused: the command came to nothing; facts: what `status` reports; None
+    for the other verbs."""
 
     said: str
     refused: bool = False
-    facts: dict[str, Any] = {}
+    facts: Progress | None = None
 
 
 class ControlSocket:

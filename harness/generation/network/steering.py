@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from harness.client.address.endpoint import Endpoint
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -106,7 +104,7 @@ class Steering:
         facts = self._facts()
         state = "ending" if facts.stopping else "paused" if facts.paused else "running"
         said = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
-        return Answer(said=said, facts=msgspec.to_builtins(facts))
+        return Answer(said=said, facts=facts)
 
     def _concurrency(self, value: str) -> Answer:
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= MAX_CONCURRENCY:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Settings = dict[str, str | int | float | bool]
@@ -50,7 +50,7 @@ class PublishedScore:
     mean_tokens: float | None = None
     quoted: bool = False
     note: str = ""
-    settings: Settings = field(default_factory=dict)
+    settings: Settings
     source: Source
 
     @property

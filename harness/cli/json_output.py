@@ -1,0 +1,85 @@
+"""`--json`: the option, how a value is printed for it, and the schema of what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class JsonOption(click.Option):
+    """`--json`, of which it is known what it prints. prints: the type, imported when its schema is asked for."""
+
+    def __init__(self, *args: Any, prints: Callable[[], Any], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.prints = prints
+
+
+def json_option(prints: Callable[[], Any], what: str) -> Callable[[F], F]:
+    """The option `--json` of a command; no other way leads to one, so that each has a schema."""
+    return click.option(
+        "--json", "as_json", cls=JsonOption, prints=prints, is_flag=True, help=f"Print {what} as JSON (docs/json.md)."
+    )
+
+
+def say(value: Any) -> None:
+    """Print `value`, which is of the type that the option names, on standard output."""
+    from harness.core import codec
+
+    click.echo(codec.pretty(value).decode(), nl=False)
+
+
+def printing() -> dict[str, JsonOption]:
+    """The option by command, of all that have it, in the order of `harness --help`."""
+    from harness.cli.main import COMMANDS, LazyGroup
+
+    top = LazyGroup("harness")
+    found: dict[str, JsonOption] = {}
+    for name in COMMANDS:
+        command = top.get_command(click.Context(top), name)
+        assert command is not None
+        inner = command.commands.items() if isinstance(command, click.Group) else ()
+        for title, one in ((name, command), *((f"{name} {key}", one) for key, one in sorted(inner))):
+            for option in one.params:
+                if isinstance(option, JsonOption):
+                    found[title] = option
+    return found
+
+
+def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The schemas of these types by the same keys, and by name those of the records that they refer to.
+
+    A record's field is required if it is always printed; one that is not among the properties may come with a later
+    version.
+    """
+    import msgspec
+
+    shapes, records = msgspec.json.schema_components(types.values())
+    return dict(zip(types, shapes, strict=True)), {name: _as_printed(record) for name, record in records.items()}
+
+
+def schema(command: str) -> dict[str, Any]:
+    """The JSON schema of what `harness COMMAND --json` prints."""
+    shapes, records = schemas({command: printing()[command].prints()})
+    return {"$schema": DIALECT, "title": f"harness {command} --json", **shapes[command], "$defs": records}
+
+
+def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
+    """A record's schema is of what may be read, where a default stands for what is left out; nothing is left out here,
+    but what has no default."""
+    fields = record.get("properties", {})
+    required = {*record.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
+    shown = dict(record)
+    if fields:
+        shown["properties"] = {
+            name: {key: value for key, value in field.items() if key != "default"} for name, field in fields.items()
+        }
+        shown["required"] = [name for name in fields if name in required]
+    if "description" in record:  # a docstring, indented and in Python's words
+        shown["description"] = " ".join(record["description"].split()).replace("None", "null")
+    return shown

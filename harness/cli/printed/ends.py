@@ -1,0 +1,97 @@
+"""How an undertaking ended: a run, a race, a sweep, an export."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.experiments.sweeps.rows import CellRow, MeanRow
+
+
+class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Samples. done: on disk; accepted_as_missing: of those owed; the last two: of this session."""
+
+    expected: int
+    done: int
+    owed: int
+    accepted_as_missing: int
+    this_session: int
+    truncated_this_session: int
+
+
+class CauseCount(msgspec.Struct, frozen=True, kw_only=True):
+    """Why `count` samples are owed; example: one of them, in the server's words."""
+
+    kind: str
+    count: int
+    example: str
+
+
+class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How the session of a run ended.
+
+    run: its folder. exit_code: the command's. complete: nothing is owed. new_tokens: completion tokens of this session,
+    as the servers state them; seconds: its duration. causes: why samples are owed. warnings: sentences that should
+    stand beside a score. stopped: why the session ended early; else empty. target_reached, target_missed: how
+    `--target-error` ended, in a sentence; else empty.
+    """
+
+    run: str
+    model: str
+    exit_code: int
+    complete: bool
+    samples: SampleCounts
+    new_tokens: int
+    seconds: float
+    causes: list[CauseCount]
+    warnings: list[str]
+    stopped: str
+    target_reached: str
+    target_missed: str
+
+
+class RaceStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate beside the baseline. rounds: complete ones of both. difference: of the accuracies, a fraction;
+    interval: where it lies, valid however often one looks."""
+
+    rounds: int
+    difference: float
+    interval: tuple[float, float]
+    verdict: str
+
+
+class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a race ended. decided: every standing is clear. standings: by candidate, the baseline left out; samples: of
+    each question, by candidate; folders: of the runs, by candidate."""
+
+    baseline: str
+    exit_code: int
+    decided: bool
+    standings: dict[str, RaceStanding]
+    samples: dict[str, int]
+    folders: dict[str, str]
+
+
+class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a sweep ended. sweep: its name. complete: no cell is lost. cells: the rows of `table.csv`; means: those of
+    `means.csv`, none of a file that is no suite."""
+
+    sweep: str
+    folder: str
+    exit_code: int
+    complete: bool
+    cells: list[CellRow]
+    means: list[MeanRow]
+
+
+class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """records: samples or results in the file; None where it holds neither."""
+
+    path: str
+    records: int | None
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """What an export wrote, and where."""
+
+    folder: str
+    files: list[ExportedFile]

@@ -1,0 +1,67 @@
+"""What there is: benchmarks, plug-ins, servers, runs that go on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from harness.core.plugins import Kind
+from harness.experiments.showing.running_score import RunningScore
+from harness.generation.progress import Progress
+from harness.runs.going import OnDisk
+
+
+class CardRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One card. questions: None where the card does not say; samples: of each question, unless said otherwise. data:
+    whether the rows can be read without a network."""
+
+    benchmark: str
+    title: str
+    questions: int | None
+    samples: int
+    licence: str
+    data: Literal["here", "absent", "generated"]
+
+
+class PluginRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One plug-in. value: `module:attribute`; package: its name and version. problem: why it cannot be used, in a
+    sentence; None where it can."""
+
+    kind: Kind
+    name: str
+    value: str
+    package: str
+    problem: str | None
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One server. log: of its first process. versions: of the engine and what it runs on, as far as known."""
+
+    name: str
+    engine: str
+    model: str
+    status: str
+    base_urls: list[str]
+    log: str
+    versions: dict[str, str]
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """unreadable: files in the place of a server's state that are none of ours: a server may be running unseen."""
+
+    servers: list[ServerRow]
+    unreadable: list[str]
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is doing. shard: `"2/8"` where it is a part of a run. state: `silent` where a process holds the run
+    and does not answer. progress: as the run tells it, while it does; files: what stands on the disk, otherwise.
+    scores: by benchmark, as far as there are."""
+
+    run: str
+    shard: str | None
+    state: Literal["running", "paused", "ending", "silent", "ended"]
+    progress: Progress | None
+    files: OnDisk | None
+    scores: dict[str, RunningScore]
