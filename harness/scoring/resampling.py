@@ -82,14 +82,15 @@ def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark run again and again. Fractions.
 
-    source: `runs`: the repeats are runs of their own; `blocks`: cut from one run, no sample used twice; `draws`: drawn
-    from one run, so that repeats share samples. n: samples of each question in each repeat; stored: in the run that they are taken from (None: runs of their own).
-    accuracies, errors: of each repeat, with its own sampling error (None for one sample a question). names: of the
-    repeats' run folders, or their numbers. mean: of the accuracies, or the accuracy of all that is stored. deviation:
-    of the accuracies (n − 1 in the denominator). predicted: what it should be about; limits: where it lies in 95 % of
-    experiments. run_error: the sampling error of one run of n samples; above `predicted` for draws that share samples.
-    n_within: accuracies within 1.96 predicted deviations of the mean. mean_question_deviation: the mean over
-    questions of sd/√n, which some scripts print as the error. warnings: sentences about what is counted.
+    source: `runs`: the repeats are runs of their own; `blocks`: cut from one run, no sample used twice; `draws`:
+    drawn from one run, so that repeats share samples. n: samples of each question in each repeat; stored: in the
+    run that they are taken from (None: runs of their own). accuracies, errors: of each repeat, with its own
+    sampling error (None for one sample a question). names: of the repeats' run folders, or their numbers. mean: of
+    the accuracies, or the accuracy of all that is stored. deviation: of the accuracies (n − 1 in the denominator).
+    predicted: what it should be about; limits: where it lies in 95 % of experiments. run_error: the sampling error
+    of one run of n samples; above `predicted` for draws that share samples. n_within: accuracies within 1.96
+    predicted deviations of the mean. mean_question_deviation: the mean over questions of sd/√n, which some scripts
+    print as the error. warnings: sentences about what is counted.
     """
 
     benchmark: str
