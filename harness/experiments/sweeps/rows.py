@@ -1,4 +1,4 @@
-"""The rows of a sweep's `table.csv` and `means.csv`; also what `harness sweep --json` prints."""
+"""The rows of a sweep's `table.csv` and `means.csv`, also as programs read them."""
 
 from __future__ import annotations
 
