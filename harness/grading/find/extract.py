@@ -296,14 +296,18 @@ def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """ "The wrong answer is 5."; "The answer is 5? No, 6.": a question, where something is said behind it."""
     if _NO_ANSWER_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start()):
         return True
-    stop = _SENTENCE_END.search(tail, phrase.end())
+    stop = _SENTENCE_END.search(tail, phrase.end(), phrase.end() + 400)
     return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
 
 
 def _is_refused(tail: str, start: int, end: int) -> bool:
     """The words beside tail[start:end] say that it is not the answer."""
     behind = _REFUSED_BEHIND.match(tail, end) or _DENIED.match(tail, end)
-    return behind is not None or _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
+    return behind is not None or _is_refused_before(tail, start)
+
+
+def _is_refused_before(tail: str, start: int) -> bool:
+    return _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None:
@@ -335,7 +339,7 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Found | None
         if number is not None:
             at = tail.rfind(number.answer, start, end)
             return Found(number.answer, at, at + len(number.answer), method)
-        if _REFUSED_BEFORE.search(answer, 0, inner[-1].start()):
+        if _is_refused_before(answer, inner[-1].start()):
             return None
         return Found(inner[-1].group(), start + inner[-1].start(), start + inner[-1].end(), method)
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
@@ -371,7 +375,7 @@ def _whole_line(tail: str, kind: str) -> Found | None:
 def _ending_number(line: str) -> str | None:
     """The number that a line of a few words ends with: "She earned 42"."""
     numbers = list(NUMBER.finditer(line))
-    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or _REFUSED_BEFORE.search(line, 0, numbers[0].start()):
+    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or _is_refused_before(line, numbers[0].start()):
         return None
     words = line[: numbers[0].start()].rstrip(" \\")
     plain = words.replace(" ", "").isalpha() and not changes_number(words)
