@@ -55,8 +55,8 @@ _ASIDE = re.compile(
 """A value told a second time, rounded."""
 
 _TOTAL = re.compile(
-    r"\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
-    r"|(?<=\d)\s*[,，]\s*[A-Za-z]{2,}(?:\s+[A-Za-z]{2,})*\Z|\s*,\s*(?:altogether|overall|in\s+(?:total|all))\s*\.?\Z"
+    r"(?<!\s)\s*[,，]\s*(?:not|rather\s+than|instead\s+of)\s[^,\n]*\Z"
+    r"|(?<=\d)\s*[,，]\s*[A-Za-z]{2,}(?:\s+[A-Za-z]{2,})*\Z|(?<!\s)\s*,\s*(?:altogether|overall|in\s+(?:total|all))\s*\.?\Z"
 )
 """Words behind a number that add nothing: "72, in total", "72, not 73"."""
 
@@ -101,7 +101,7 @@ _SAID = re.compile(
 _MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
 _SENTENCE_END = re.compile(
     r"""(?x) \n | </answer> | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
-    | \s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
+    | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 NUMBER = re.compile(
