@@ -57,8 +57,11 @@ def test_a_detached_one_begins_again_by_itself_until_it_is_stopped(nodes: Nodes,
     assert process.returncode == 0, out + err
     first = engines.alive(tmp_path)
     assert engines.whole(first, 2)
+    url = registered(tmp_path)
     os.kill(first[1].pid, signal.SIGKILL)
-    until(lambda: engines.whole(engines.alive(tmp_path), 2) and answering(tmp_path) == 1)
+    until(lambda: registered(tmp_path) not in (url, set()))
+    until(lambda: engines.whole(engines.alive(tmp_path), 2))
+    assert answering(tmp_path) == 1
     assert not set(engines.alive(tmp_path)) & set(first)
     ended = nodes.harness(tmp_path, "serve", "stop", "large", "--on", "ray")
     assert ended.communicate()[0] == "stopped large\n"
