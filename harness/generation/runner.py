@@ -129,7 +129,8 @@ def generate(
             by_batch = settings.batching is not None
             opener = transport_factory or _opener(settings)
             if settings.fingerprint:
-                session.check_fingerprints(fingerprint.ask(settings, settings.endpoints, opener, on_standing))
+                given = fingerprint.ask(settings, settings.endpoints, opener, on_standing)
+                session.check_fingerprints(given, [one for one in settings.endpoints if one.base_url in servers])
             session.sampling_begins()
             concurrency = settings.concurrency if by_batch else affordable(settings.concurrency)
             if concurrency < settings.concurrency:

@@ -278,8 +278,15 @@ class Session:
         """From here on the session's seconds count; what was asked to know the servers is no part of its rate."""
         self._started = self._clock()
 
-    def check_fingerprints(self, given: Mapping[str, list[str]]) -> None:
-        """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL."""
+    def check_fingerprints(self, given: Mapping[str, list[str]], asked: Sequence[Endpoint] = ()) -> None:
+        """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL. asked:
+        those of which one is missed where it is not given."""
+        for endpoint in asked:
+            if endpoint.base_url not in given:
+                self.warn(
+                    f"{endpoint.base_url} gave no fingerprint within {fingerprint.SECONDS:g} s: how it replies is not "
+                    "compared with this run's servers in this session."
+                )
         if not given:
             return
         known = self._manifest.provenance.fingerprint

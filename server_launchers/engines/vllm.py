@@ -23,6 +23,8 @@ INSTALL = environments.install_hint(
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
 MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
+BATCH_INVARIANT_SINCE = (0, 11, 1)
+"""Before, the variable has another name or none, and is ignored."""
 TAKES = (
     PACKAGED
     | NODES
@@ -82,6 +84,11 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
         if spec.device == "cpu":
             # vLLM 0.32 starts, says that it is healthy, and ends over the first request.
             raise LaunchError("vLLM's deterministic kernels need a GPU: leave out --deterministic on a CPU")
+        if version_key(flags.version) < BATCH_INVARIANT_SINCE:
+            raise LaunchError(
+                f"vLLM {flags.version} has no batch-invariant kernels, and would ignore the switch: use 0.11.1 or a "
+                "newer one, or leave out --deterministic"
+            )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     words += _parallel(spec, flags)
     flags.check([*words, *spec.extra_flags])

@@ -32,7 +32,7 @@ def test_a_sound_server_passes_every_check() -> None:
     report = examined()
     assert found(report) == {}
     untested = {one.check for one in report.findings if one.outcome == "untested"}
-    assert untested <= {"reasoning", "thinking switch", "prompt"}
+    assert untested <= {"reasoning", "thinking switch", "effort", "prompt"}
     assert report.sound
 
 

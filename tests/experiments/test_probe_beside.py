@@ -49,7 +49,13 @@ class Rendering(ToyAsker):
 
     def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
         text = _rendered(self.prompts)[tuple(messages)]
-        return text, [1 if c == "§" else ord(c) for c in text]
+        return text, self.tokens(text)
+
+    def tokens(self, text: str) -> list[int]:
+        return [1 if c == "§" else ord(c) for c in text]
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        return "".join("§" if n == 1 else chr(n) for n in ids)
 
 
 @cache
@@ -75,7 +81,10 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
         (OWN.replace("{% for m", "<|system|>Be brief.\n{% for m"), "default system prompt is put in"),
         (OWN.replace("<think>", "<think>\n<think>"), "2 times instead of 1"),
         (OWN.replace("<think>", ""), "0 times instead of 1"),
-        (OWN.replace("\n{% endfor", "\n\n{% endfor"), "a question: +"),
+        (
+            OWN.replace("\n{% endfor", "\n\n{% endfor"),
+            'a question: token 36, after "?" "\\n": the model\'s template has nothing, the server "\\n"',
+        ),
     ],
 )
 def test_another_template_is_found(changed: str, said: str) -> None:
@@ -83,6 +92,19 @@ def test_another_template_is_found(changed: str, said: str) -> None:
     ill = examined(Rendering(Toy(), prompts=changed), check)["chat template"]
     assert ill.outcome == "spoils"
     assert said in ill.came
+
+
+def test_places_that_differ_are_told_in_words_where_the_server_tells_no_tokens() -> None:
+    class Silent(Rendering):
+        def tokens(self, text: str) -> None:  # type: ignore[override]
+            return None
+
+        def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
+            return _rendered(self.prompts)[tuple(messages)], []
+
+    check = template.against(Template(OWN, {"bos_token": "§"}))
+    ill = examined(Silent(Toy(), prompts=OWN.replace("<|assistant|>", "<|bot|>")), check)["chat template"]
+    assert 'the model\'s template has "<|assistant|>", the server "<|bot|>"' in ill.came
 
 
 def test_the_models_own_template_passes() -> None:
@@ -331,6 +353,39 @@ def test_replies_that_come_empty_under_load_are_found() -> None:
 
     assert examined(ToyAsker(Toy()), *load.CHECKS)["load"].outcome == "sound"
     assert examined(Overrun(Toy()), *load.CHECKS)["load"].outcome == "spoils"
+
+
+def test_a_promise_of_equal_text_under_load_is_held_to() -> None:
+    class Batched(ToyAsker):
+        def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> Any:
+            few = [{**one, "max_tokens": 3} for one in requests[:1]] if at_once > 1 else requests[:1]
+            return super().streamed([*few, *requests[1:]], at_once)
+
+    assert examined(ToyAsker(Toy(), deterministic=True), *load.CHECKS)["load"].outcome == "sound"
+    assert examined(Batched(Toy()), *load.CHECKS)["load"].outcome == "sound"
+    broken = examined(Batched(Toy(), deterministic=True), *load.CHECKS)["load"]
+    assert broken.outcome == "warns"
+    assert "63 of 64" in broken.came
+
+
+@dataclass
+class Effortful(ToyAsker):
+    """Thinks, for longer at a higher effort where it obeys it."""
+
+    obeys: bool = True
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Any:
+        answer = super().whole({name: value for name, value in fields.items() if name != "reasoning_effort"}, path)
+        high = self.obeys and fields.get("reasoning_effort") == "high"
+        message = msgspec.structs.replace(answer.first.message, reasoning_content="Hm. " * (9 if high else 2))
+        return msgspec.structs.replace(answer, choices=[msgspec.structs.replace(answer.first, message=message)])
+
+
+def test_an_effort_that_changes_nothing_is_worth_knowing() -> None:
+    checks = probe.chosen(["effort"])
+    assert examined(Effortful(Toy()), *checks)["effort"].outcome == "sound"
+    assert examined(Effortful(Toy(), obeys=False), *checks)["effort"].outcome == "warns"
+    assert examined(ToyAsker(Toy()), *checks)["effort"].outcome == "untested"
 
 
 def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:

@@ -222,6 +222,24 @@ class Cache(Fault):
         return json.dumps({k: v for k, v in body.items() if k != "seed"}, sort_keys=True)
 
 
+class MixesUp(Fault):
+    """A prefix cache that takes a prompt it knows for another one."""
+
+    finds = ("prefix cache",)
+
+    def __init__(self) -> None:
+        self.kept: set[str] = set()
+
+    def request(self, body: Body) -> Body:
+        if "messages" not in body:
+            return body
+        said = body["messages"][-1]["content"]
+        if said not in self.kept:
+            self.kept.add(said)
+            return body
+        return {**body, "messages": [{"role": "user", "content": f"Another prompt: {said}"}]}
+
+
 class NoSeeds(Fault):
     finds = ("same seed",)
 
@@ -282,6 +300,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "stop texts ignored": lambda: _named(Drops("stop"), "stop texts"),
     "head of the prompt dropped": Head,
     "replies cached": Cache,
+    "prefix cache mixes prompts up": MixesUp,
     "seeds ignored": NoSeeds,
     "usage dropped": NoUsage,
     "characters mangled": Mangled,
@@ -308,6 +327,7 @@ class ToyAsker:
     model: str = "toy"
     engine: str | None = None
     context: int | None = CONTEXT
+    deterministic: bool = False
     n_requests: int = 0
     n_tokens: int = 0
 
@@ -348,6 +368,12 @@ class ToyAsker:
 
     def rendered(self, messages: object, kwargs: object) -> None:
         return None
+
+    def tokens(self, text: str) -> list[int] | None:
+        return None
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        return ""
 
 
 @dataclass

@@ -463,6 +463,9 @@ def test_determinism_is_asked_for_in_each_engines_own_way_and_recorded() -> None
     with pytest.raises(LaunchError, match="need a GPU: leave out --deterministic on a CPU"):
         dry("vllm", deterministic=True, device="cpu")
     assert dry("vllm", device="cpu")
+    assert dry("vllm", deterministic=True, engine_version="0.11.1")
+    with pytest.raises(LaunchError, match=r"vLLM 0\.11\.0 has no batch-invariant kernels"):
+        dry("vllm", deterministic=True, engine_version="0.11.0")
     with pytest.raises(LaunchError, match=r"SGLang 0\.4\.9 has no deterministic inference"):
         dry("sglang", deterministic=True, engine_version="0.4.9")
     for engine in ("llama_cpp", "transformers"):

@@ -39,6 +39,24 @@ def test_https_at_a_port_of_plain_http(reply: object, tmp_path: Path) -> None:
         harness.run("demo", base_url=url, model="m", out=tmp_path / "run")
 
 
+def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
+    import socket
+
+    from harness.client.address.endpoint import Endpoint
+    from harness.client.facts import page
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        secure = plain.replace("http", "https")
+        with pytest.raises(ServerError, match=f"if it speaks http, give base_url='{plain}'"):
+            page.get(Endpoint(secure), f"{secure}/models", timeout=0.2)
+
+
+def test_weights_that_lie_elsewhere_are_not_read_unsaid() -> None:
+    with pytest.raises(UsageError, match=r"read only where it was started here: name it with server"):
+        harness.run("demo", base_url="http://127.0.0.1:9", model="m", hash_weights=True)
+
+
 def test_an_empty_folder_as_data(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"the folder .*empty holds no data files; expected one of \.jsonl"):

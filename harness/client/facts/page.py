@@ -78,8 +78,11 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
         raise ServerError(f"{address} cannot be asked: {shown_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
+        # A server of plain http may wait for the rest of what it takes for a request.
+        plain = endpoint.base_url.replace("https://", "http://", 1)
+        other = f", or if it speaks http, give {option('base_url', plain)}" if plain != endpoint.base_url else ""
         raise NoAnswer(
-            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}"
+            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}{other}"
         ) from error
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error

@@ -66,8 +66,12 @@ class Tokenizer:
             text: str = self._ask("/apply-template", asked, _Templated).prompt
             return text, self.text(text, special=True)
         ids = self._some("/tokenize", {"model": self._model, **asked})
-        shown = self._ask("/detokenize", {"model": self._model, "tokens": ids[-tail:]}, _Text)
-        return shown.prompt or shown.text, ids
+        return self.spelt(ids[-tail:]), ids
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        """The text of tokens."""
+        shown = self._ask("/detokenize", {"model": self._model, "tokens": list(ids)}, _Text)
+        return shown.prompt or shown.text or shown.content
 
     def text(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens that the server makes of a text. special: it begins a prompt, and tags in it are meant."""
@@ -131,10 +135,11 @@ class _Tokens(msgspec.Struct):
 
 
 class _Text(msgspec.Struct):
-    """vLLM calls it `prompt`, SGLang `text`."""
+    """vLLM calls it `prompt`, SGLang `text`, llama.cpp `content`."""
 
     prompt: str = ""
     text: str = ""
+    content: str = ""
 
 
 class _Piece(msgspec.Struct):

@@ -118,16 +118,11 @@ class Choice(msgspec.Struct):
         return self.logprobs.each() if self.logprobs else []
 
 
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
 class Usage(msgspec.Struct):
     """Tokens as the server counts them."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
 
 
 class Answer(msgspec.Struct):
@@ -154,6 +149,7 @@ class Refused(ServerError):
 
 class Asker(Protocol):
     """A server that can be asked. context: the most tokens of prompt and reply together, as it states them.
+    deterministic: it promises the same text whatever runs beside a request.
 
     n_requests, n_tokens: asked and billed so far.
     """
@@ -161,6 +157,7 @@ class Asker(Protocol):
     model: str
     engine: str | None
     context: int | None
+    deterministic: bool
     n_requests: int
     n_tokens: int
 
@@ -184,6 +181,14 @@ class Asker(Protocol):
         """The prompt that the server makes of messages, as text and as token ids; None where it does not tell."""
         ...
 
+    def tokens(self, text: str) -> list[int] | None:
+        """The tokens that the server makes of a prompt's text; None where it does not tell. Raises `ServerError`."""
+        ...
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        """The text of tokens of `tokens`. Raises `ServerError`."""
+        ...
+
 
 @dataclass(kw_only=True)
 class HttpAsker:
@@ -193,6 +198,7 @@ class HttpAsker:
     model: str
     engine: str | None = None
     context: int | None = None
+    deterministic: bool = False
     spelling: Spelling = field(default_factory=Spelling)
     ca_file: Path | None = None
     n_requests: int = 0
@@ -240,10 +246,24 @@ class HttpAsker:
 
     def rendered(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
         """See `Asker`."""
+        tokenizer = self._tokenizer
+        return None if tokenizer is None else tokenizer.rendered(messages, kwargs)
+
+    def tokens(self, text: str) -> list[int] | None:
+        """See `Asker`."""
+        tokenizer = self._tokenizer
+        return None if tokenizer is None else tokenizer.text(text)
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        """See `Asker`."""
+        tokenizer = self._tokenizer
+        return "" if tokenizer is None else tokenizer.spelt(ids)
+
+    @property
+    def _tokenizer(self) -> Tokenizer | None:
         if self.engine not in ENGINES:
             return None
-        tokenizer = Tokenizer(self.endpoint, self.engine, self.model, self.ca_file)
-        return tokenizer.rendered(messages, kwargs)
+        return Tokenizer(self.endpoint, self.engine, self.model, self.ca_file)
 
     async def _streams(self, requests: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
         transport = open_transport(ca_file=self.ca_file)

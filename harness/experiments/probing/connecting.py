@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.experiments import servers
 from harness.experiments.options import WhichServer
 from harness.experiments.probing.asking import HttpAsker
 from harness.experiments.watching import Watcher
+
+
+def promised(host: Mapping[str, Any]) -> bool:
+    """Whether a server says that its replies do not depend on the batch: by its pages, or as it was started here."""
+    return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
 def askers(who: WhichServer, watcher: Watcher) -> list[HttpAsker]:
@@ -23,6 +31,7 @@ def askers(who: WhichServer, watcher: Watcher) -> list[HttpAsker]:
                 model=looks.model,
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
+                deterministic=promised(look.facts.host) or promised(found.own.host),
                 spelling=found.provider.spelling(looks.model, engine=engine),
                 ca_file=who.ca_file,
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from harness.core import codec
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import Message
+from harness.experiments.probing.asking import Asker
 from harness.experiments.probing.findings import Check, Seen, sound, spoils, untested, warns
 from harness.experiments.probing.subject import Subject
 
@@ -28,7 +30,14 @@ SECONDS = 10.0
 MOST_BYTES = 32 * 1024 * 1024
 """Of a file that holds a template."""
 
-SHOWN_LINES = 12
+SHOWN = 6
+"""Places in which two prompts differ that are shown."""
+
+SHOWN_TOKENS = 24
+"""Of each side of such a place."""
+
+_PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
+"""What stands for tokens where a server does not tell them: marks, words, and single characters."""
 
 SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
 
@@ -146,9 +155,9 @@ def against(template: Template) -> Check:
             if found is None:
                 return untested(sent, "the server does not show its prompts")
             n += 1
-            odd += [
-                f"{name}: {one}" for one in _differences(ours, found[0], found[1], template.names.get("bos_token", ""))
-            ]
+            text, ids = found
+            bos = template.names.get("bos_token", "")
+            odd += [f"{name}: {one}" for one in _differences(subject.asker, ours, text, ids, bos)]
         if n == 0:
             return untested(sent, "the template refuses all of them")
         if odd:
@@ -162,7 +171,7 @@ def against(template: Template) -> Check:
     )  # fmt: skip
 
 
-def _differences(ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
+def _differences(asker: Asker, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
     """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS."""
     found = []
     if len(ids) > 1 and ids[0] == ids[1]:
@@ -176,11 +185,37 @@ def _differences(ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
         found.append("a default system prompt is put in")
     if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
         found.append(f"{THINK} stands in it {b} times instead of {a}")
-    lines = difflib.unified_diff(
-        ours.splitlines(), theirs.splitlines(), "the model's template", "the server", lineterm="", n=1
-    )
-    shown = [quoted(line) for line in lines][:SHOWN_LINES]
-    return [*found, *(shown or [f"they differ in line ends: {quoted(ours[-40:])!r}, {quoted(theirs[-40:])!r}"])]
+    return [*found, *_by_token(asker, ours, theirs)]
+
+
+def _by_token(asker: Asker, ours: str, theirs: str) -> list[str]:
+    """Where two prompts differ, in tokens as the server's tokenizer makes them; without one, in words and marks."""
+    a: Sequence[int | str]
+    b: Sequence[int | str]
+    try:
+        a, b, unit = asker.tokens(ours) or [], asker.tokens(theirs) or [], "token"
+    except ServerError:
+        a, b = [], []
+    if not a or not b or a == b:  # other texts of the same tokens: a tokenizer that changes what it reads
+        a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
+    found = []
+    for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        left, right = (_spelt(asker, side) for side in (a[i:k], b[j:m]))
+        before = _spelt(asker, a[max(0, i - 2) : i]) if i else ""
+        place = f"after {before}" if before else "at the beginning"
+        sides = f"the model's template has {left or 'nothing'}, the server {right or 'nothing'}"
+        found.append(f"{unit} {i + 1}, {place}: {sides}")
+    more = [f"and {len(found) - SHOWN} further places"] if len(found) > SHOWN else []
+    return [*found[:SHOWN], *more]
+
+
+def _spelt(asker: Asker, side: Sequence[int | str]) -> str:
+    """Tokens one by one, as JSON writes texts: line ends and spaces show."""
+    texts = [one if isinstance(one, str) else asker.spelt([one]) for one in side[:SHOWN_TOKENS]]
+    shown = [quoted(json.dumps(one, ensure_ascii=False)) for one in texts]
+    return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
 
 
 CHECKS = (

@@ -8,7 +8,7 @@ from harness.core.inert import quoted
 from harness.core.records import Message
 from harness.experiments.probing.asking import Choice, Refused
 from harness.experiments.probing.findings import Check, Seen, sound, spoils, untested, warns
-from harness.experiments.probing.subject import Subject
+from harness.experiments.probing.subject import LONG, Subject
 
 QUESTION = "What is 17 + 25?"
 SHORT = 16
@@ -72,6 +72,32 @@ def _switch(subject: Subject) -> Seen:
     return untested(sent, "no reasoning in either")
 
 
+EFFORTS = ("low", "high")
+
+
+def _effort(subject: Subject) -> Seen:
+    sent = f"the same with reasoning_effort {' and '.join(EFFORTS)}"
+    messages = [Message(role="user", content=QUESTION)]
+    try:
+        prompts = [subject.asker.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
+    except ServerError:
+        prompts = [None]
+    if None not in prompts and prompts[0] != prompts[1]:
+        return sound(sent, "the template makes other prompts of them, by chat_template_kwargs")
+    try:
+        low, high = (subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=effort).first for effort in EFFORTS)
+        again = subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=EFFORTS[0]).first
+    except Refused as refused:
+        return untested(sent, f"refused: {quoted(refused.sentence)}")
+    if not any(map(_thinks, (low, high))):
+        return untested(sent, "the model does not think, or does not show it")
+    if low.whole != again.whole:
+        return untested(sent, "the same effort brings other replies from time to time")
+    if low.whole == high.whole:
+        return warns(sent, "the same reply, word by word: the effort changes nothing")
+    return sound(sent, "other replies")
+
+
 CHECKS = (
     Check(
         name="reasoning", group="protocol", look=_reasoning,
@@ -82,5 +108,10 @@ CHECKS = (
         name="thinking switch", group="protocol", look=_switch,
         why="A score with thinking and one without are two scores.",
         mend="Use the switch that the model's template knows (see its chat template).",
+    ),
+    Check(
+        name="effort", group="protocol", look=_effort,
+        why="A score at low effort and one at high effort are two scores; an ignored one makes them the same.",
+        mend="Use the field that the model's template or provider knows; state the score without an effort.",
     ),
 )  # fmt: skip
