@@ -71,7 +71,8 @@ class Tokenizer:
     def spelt(self, ids: Sequence[int]) -> str:
         """The text of tokens."""
         shown = self._ask("/detokenize", {"model": self._model, "tokens": list(ids)}, _Text)
-        return shown.prompt or shown.text or shown.content
+        text: str = shown.prompt or shown.text or shown.content
+        return text
 
     def text(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens that the server makes of a text. special: it begins a prompt, and tags in it are meant."""
