@@ -84,12 +84,6 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
             urls = [None]  # the provider says that an address is needed
     if not urls:
         return _running(who, provider)
-    if who.hash_weights:
-        raise UsageError(
-            f"the weights of a server are read only where it was started here: name it with {option('server')} "
-            f"(`harness serve status` lists them), or leave out the address",
-            field="hash_weights",
-        )
     variable = who.api_key_env or provider.address.key_variable
     key = _key(variable, who.api_key_file)
 

@@ -52,11 +52,6 @@ def test_https_at_a_server_of_plain_http_that_waits_for_more() -> None:
             page.get(Endpoint(secure), f"{secure}/models", timeout=0.2)
 
 
-def test_weights_that_lie_elsewhere_are_not_read_unsaid() -> None:
-    with pytest.raises(UsageError, match=r"read only where it was started here: name it with server"):
-        harness.run("demo", base_url="http://127.0.0.1:9", model="m", hash_weights=True)
-
-
 def test_an_empty_folder_as_data(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"the folder .*empty holds no data files; expected one of \.jsonl"):

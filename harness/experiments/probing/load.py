@@ -123,6 +123,6 @@ CHECKS = (
         name="prefix cache", group="load", look=_prefix_cache, quick=False,
         why="The second sample of a question begins with what was kept of the first: a cache that mixes prompts up "
         "answers another question.",
-        mend="Start the engine without prefix caching (--no-prefix-caching) and probe again; update the engine.",
+        mend="Start the engine without prefix caching and probe again; update the engine.",
     ),
 )  # fmt: skip
