@@ -51,6 +51,9 @@ LOOK_S = 60.0
 LOOKS_AT_ONCE = 32
 """Endpoints that are looked at together."""
 
+WEIGHTS_HASHED = "files.weights_sha256"
+"""Fact of a server of ours: the checksum of all of its weights."""
+
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses by which a server listens on every network that its machine is in."""
 
@@ -269,6 +272,14 @@ def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
         raise down[0]
     for failure in down:
         watcher.warn(Sentence(f"{failure.sentence.marked} The others begin without it."))
+    if who.hash_weights and WEIGHTS_HASHED not in found.own.model:
+        watcher.warn(
+            Sentence(
+                f"no checksum of the weights is kept: {option('hash_weights')} reads a model's files where "
+                f"`harness serve` or {option('serve')} started its server on this machine, and of "
+                f"{found.endpoints[0].base_url} none are known."
+            )
+        )
     if model is None:
         raise ServerError(f"{found.endpoints[0].base_url} does not list its models: name one with {option('model')}")
     told = describing.describe(
