@@ -19,7 +19,7 @@ def _known() -> Iterable[str]:
 
 
 @click.command("schema", cls=Command)
-@click.argument("words", metavar="COMMAND", nargs=-1, required=True, shell_complete=completing.names(_known))
+@click.argument("words", metavar="COMMAND", nargs=-1, shell_complete=completing.names(_known))
 def command(words: tuple[str, ...]) -> None:
     """Print the JSON schema (2020-12) of what COMMAND prints with --json.
 
@@ -31,7 +31,6 @@ def command(words: tuple[str, ...]) -> None:
 
     known, name = [*_known()], " ".join(words)
     if name not in known:
-        raise UsageError(
-            f"{quoted(name)!r} is no command with --json.{near_names(name, known)} These have it: {', '.join(known)}"
-        )
+        found = f"{quoted(name)!r} is no command with --json.{near_names(name, known)}" if words else "name a command."
+        raise UsageError(f"{found} These have --json: {', '.join(known)}")
     say(schema(name))

@@ -248,10 +248,11 @@ def test_the_page_says_the_shape_of_each_command() -> None:
 def test_the_command_prints_the_schema_and_names_those_there_are(tmp_path: Path) -> None:
     done = harness(tmp_path, "schema", "experiment", "repeats")
     assert (done.code, json.loads(done.out)) == (0, schema("experiment repeats"))
-    wrong = harness(tmp_path, "schema", "scores")
-    assert (wrong.code, wrong.out) == (2, "")
-    assert "Did you mean score" in wrong.err
-    assert "serve status" in wrong.err
+    for words, expected in ((["scores"], "Did you mean score"), ([], "name a command")):
+        wrong = harness(tmp_path, "schema", *words)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert expected in wrong.err
+        assert "serve status" in wrong.err
 
 
 @pytest.mark.parametrize("flag", ["--schema", "--list", "--dry-run"])
