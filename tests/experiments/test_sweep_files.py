@@ -158,6 +158,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "id_key",
         "tool",
         "benchmark",
+        "written_by",
         "repeats",
         "out",
     }

@@ -90,6 +90,12 @@ def tell(settings: RunSettings, verb: str, value: str = "") -> Answer:
     return send(RunFolder(settings.out), Command(verb=verb, value=value))
 
 
+def done(settings: RunSettings) -> int:
+    facts = tell(settings, "status").facts
+    assert facts is not None
+    return facts.done
+
+
 def events(settings: RunSettings, name: str) -> list[dict[str, Any]]:
     lines = (settings.out / "log.jsonl").read_text(encoding="utf-8").splitlines()
     return [e for e in map(json.loads, lines) if e["event"] == name]
@@ -108,7 +114,8 @@ def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_t
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
     assert said.said == "running: 0 of 10 samples, 8 of 8 in flight"
-    assert said.facts["endpoints"][0]["base_url"] == server.base_url
+    assert said.facts is not None
+    assert said.facts.endpoints[0].base_url == server.base_url
     assert not (settings.out / control.NAME).exists()
 
 
@@ -137,7 +144,7 @@ def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
             wait_until(lambda: gate.working == 8)
             assert tell(settings, "pause").said == "paused; 8 requests in flight go on"
             gate.open.set()
-            wait_until(lambda: tell(settings, "status").facts["done"] == 8)
+            wait_until(lambda: done(settings) == 8)
             threading.Event().wait(0.7)
             assert len(server.requests) == 8
             assert tell(settings, "status").said.startswith("paused: 8 of 20")

@@ -30,13 +30,18 @@ ENGINE_FLAG = "canary-engine-flag-9-0n-1ts-c0mmand-line"
 
 
 def answer(request: Request) -> Iterable[Step]:
-    """Every third completion fails with what was sent to it: its headers and its body."""
+    """Every third completion fails with what was sent to it: its headers and its body.
+
+    Its number stands there, since a sample is given up where the same words come back again and again.
+    """
     if request.method == "GET":
         return [models("m", max_model_len=40_000)]
     if "judge" in request.headers.get("authorization", "") or b"VERDICT" in request.body:
         return completion("VERDICT: CORRECT", tokens=3)
     if request.number % 3 == 0:
-        return [http(500, {"error": {"message": f"refused: {request.headers} {request.body.decode()}"}})]
+        return [
+            http(500, {"error": {"message": f"refused {request.number}: {request.headers} {request.body.decode()}"}})
+        ]
     return completion(f"The answer is \\boxed{{{request.number % 2}}} or so", tokens=9)
 
 
