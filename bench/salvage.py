@@ -130,7 +130,8 @@ def kill(seconds: float) -> None:
         print("$ harness run …   (killed with -9)")
         with subprocess.Popen(asked, stdout=subprocess.DEVNULL) as process:
             time.sleep(seconds)
-            arrived = int(send(folder, Command(verb="status")).facts["arrived"])
+            facts = send(folder, Command(verb="status")).facts
+            arrived = facts.arrived if facts is not None else 0
             process.send_signal(signal.SIGKILL)
         stored = (
             {name: s for name in ("q",) for s in read_samples(folder.benchmark(name))} if folder.has_samples() else {}
