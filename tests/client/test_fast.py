@@ -9,14 +9,14 @@ import socket
 import sys
 import time
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.chooser import open_transport
 from harness.client.fast.event_loop import StreamSelector, new_event_loop
-from harness.client.fast.stamps import ClockOffset
+from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset
 from harness.client.fast.transport import FastTransport
 from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport
@@ -99,7 +99,19 @@ def test_an_error_in_the_middle_of_a_batch_is_found() -> None:
             assert caught.value.partial_text == ("token" * 200)[-4000:]
 
 
+@pytest.fixture
+def stamping() -> Iterator[None]:
+    """The kernel stamps what it receives: a moment after the first socket asks for it, and as long as one does."""
+    with socket.socket() as asking, FaultServer(lambda _: completion()) as server:
+        asking.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        end = time.monotonic() + 30
+        while complete(FastTransport(), server.base_url).timing.clock != "kernel":
+            assert time.monotonic() < end
+        yield
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what it receives")
+@pytest.mark.usefixtures("stamping")
 def test_stamps_are_true_though_the_loop_was_busy() -> None:
     def answer(_: Request) -> Iterable[Step]:
         yield HEAD + chunk(delta(role="assistant"))
@@ -247,6 +259,7 @@ def test_the_selector_refuses_what_it_has_and_forgets_what_is_closed() -> None:
     selector.close()
 
 
+@pytest.mark.usefixtures("stamping")
 def test_auto_takes_the_fast_transport_for_plain_http_and_aiohttp_behind_a_proxy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
