@@ -19,8 +19,8 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from harness.experiments.showing.lines import printed_range
 from harness.generation.eta import time_left
+from harness.showing.lines import printed_range
 from tests.generation.virtual_session import LENGTHS, Moment, lengths, played
 
 QUESTIONS, SAMPLES, IN_FLIGHT = 35, 16, 32

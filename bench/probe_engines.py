@@ -24,15 +24,15 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
-from harness.experiments.options import WhichServer
-from harness.experiments.probing import reference, template
-from harness.experiments.probing.asking import COMPLETIONS, HttpAsker, Refused
-from harness.experiments.probing.connecting import askers
-from harness.experiments.probing.counterparts import Kept, OfFolder
-from harness.experiments.probing.findings import Report
-from harness.experiments.probing.probe import examine
-from harness.experiments.probing.subject import logprob_fields
-from harness.experiments.watching import Watcher
+from harness.asking.options import WhichServer
+from harness.asking.watching import Watcher
+from harness.verbs.probe import reference, template
+from harness.verbs.probe.asking import COMPLETIONS, HttpAsker, Refused
+from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.counterparts import Kept, OfFolder
+from harness.verbs.probe.findings import Report
+from harness.verbs.probe.probe import examine
+from harness.verbs.probe.subject import logprob_fields
 from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec
 

@@ -26,8 +26,8 @@ import xllamacpp
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.experiments.options import WhichServer
-from harness.experiments.probing.probe import probe
+from harness.asking.options import WhichServer
+from harness.verbs.probe.probe import probe
 from server_launchers.embedded import weights
 from server_launchers.keeping import supervisor
 from server_launchers.spec import ServerSpec

@@ -324,7 +324,7 @@ def seam(url: str, answers: int, at_once: int) -> None:
         near = each(lambda p: next_token([*prompts[p[0]], *texts[p]]), other, at_once)
 
     def shown(label: str, pairs: list[tuple[dict[str, float], dict[str, float], str]]) -> None:
-        from harness.experiments.probing.reference import compared
+        from harness.verbs.probe.reference import compared
 
         found = [compared(0, token, there, here) for here, there, token in pairs]
         gaps = sorted(

@@ -19,9 +19,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness.experiments.probing import probe, reference
-from harness.experiments.probing.subject import Subject
-from tests.experiments.toy_model import FAULTS, NoSeeds, Rounded, Temperature, Toy, ToyAsker
+from harness.verbs.probe import probe, reference
+from harness.verbs.probe.subject import Subject
+from tests.verbs.toy_model import FAULTS, NoSeeds, Rounded, Temperature, Toy, ToyAsker
 
 NOISE = 0.003
 TESTED = ("temperature 1", "temperature 0.5", "whole distribution")

@@ -2,7 +2,7 @@
 
     python bench/simulate_race.py [--repeats 100]
 
-The race's own loop (`experiments.race.play`) with the product's scheduler: each candidate has two servers, one of them
+The race's own loop (`verbs.race.play`) with the product's scheduler: each candidate has two servers, one of them
 2.5 times slower, and wrong replies are 1.6 times as long as right ones. Questions have chances of a right sample (Beta;
 concentration 0.5 or 4); the candidate's are those of the baseline, moved so that the accuracies differ by the column's
 points, the more the less certain the question. A margin of 2 points. "fixed n": samples of each question with which one
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Clock, Policy, Server, makespan
 
 from harness.core.records import Key
-from harness.experiments.race import play as race
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Task, owed
 from harness.scoring.differences import score_variance
 from harness.scoring.distributions import Z_95
 from harness.scoring.planning import samples_to_detect
 from harness.scoring.race import LEVEL, Verdict
+from harness.verbs.race import play as race
 
 SHAPES = [(30, 64), (198, 16), (500, 8)]
 """(questions, rounds at most)."""

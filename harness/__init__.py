@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         sweep,
         verify,
     )
+    from harness.asking.options import RunOptions
     from harness.core.errors import (
         HarnessError,
         Interrupted,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
-    from harness.experiments.options import RunOptions
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.reports import Report

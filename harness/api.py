@@ -19,39 +19,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from harness.asking import servers
+from harness.asking.keywords import FilePath, RunKeywords
+from harness.asking.options import JudgeOptions as Judge
+from harness.asking.options import RunOptions, ScoreOptions
+from harness.asking.prepare import prepare
+from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
 from harness.core.records import AnswerKind, GradeRules
 from harness.core.wording import option
-from harness.experiments import race as races
-from harness.experiments import repeats as experiments
-from harness.experiments import servers
-from harness.experiments.again import options_again, python_call
-from harness.experiments.comparing import Beside, Verified
-from harness.experiments.comparing import compare as compare_folders
-from harness.experiments.comparing import verify as verify_folder
-from harness.experiments.judged_outputs import judge_file
-from harness.experiments.judging import JudgeReport, judge_of, score_with_judge
-from harness.experiments.keywords import FilePath, RunKeywords
-from harness.experiments.on_ray.grading import grade_on
-from harness.experiments.on_ray.sampling import run_on
-from harness.experiments.options import JudgeOptions as Judge
-from harness.experiments.options import RunOptions, ScoreOptions
-from harness.experiments.outputs import ScoredFile, is_outputs, open_scored, score_file
-from harness.experiments.pilot import pilot as take_pilot
-from harness.experiments.planning import Needed, plan_from, prices_of
-from harness.experiments.prepare import prepare
-from harness.experiments.sample import sample
-from harness.experiments.second_opinions import second_opinions
-from harness.experiments.showing.collecting import Collecting, OnProgress
-from harness.experiments.sweeps import cells
-from harness.experiments.sweeps import file as sweep_files
-from harness.experiments.sweeps.running import Scored
-from harness.experiments.sweeps.whole import carry_out
-from harness.experiments.watching import Watcher
 from harness.exports import Take, Written
 from harness.exports import export as export_run
 from harness.exports.trackers import track as tell
 from harness.exports.trackers import tracker_named
+from harness.extensions.on_ray.grading import grade_on
+from harness.extensions.on_ray.sampling import run_on
 from harness.foreign.outputs import Format
 from harness.generation.progress import Progress
 from harness.grading import Verdict
@@ -65,6 +47,24 @@ from harness.runs.merging import Merged
 from harness.runs.merging import merge as merge_folders
 from harness.scoring import load_published
 from harness.scoring.pipeline import Grading, score_run
+from harness.showing.collecting import Collecting, OnProgress
+from harness.verbs import race as races
+from harness.verbs import repeats as experiments
+from harness.verbs.again import options_again, python_call
+from harness.verbs.compare import Beside, Verified
+from harness.verbs.compare import compare as compare_folders
+from harness.verbs.compare import verify as verify_folder
+from harness.verbs.judge import JudgeReport, judge_of, score_with_judge
+from harness.verbs.judged_outputs import judge_file
+from harness.verbs.outputs import ScoredFile, is_outputs, open_scored, score_file
+from harness.verbs.pilot import pilot as take_pilot
+from harness.verbs.plan import Needed, plan_from, prices_of
+from harness.verbs.run import sample
+from harness.verbs.second_opinions import second_opinions
+from harness.verbs.sweep import cells
+from harness.verbs.sweep import file as sweep_files
+from harness.verbs.sweep.running import Scored
+from harness.verbs.sweep.whole import carry_out
 
 if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer

@@ -11,7 +11,6 @@ import msgspec
 
 from harness.core.errors import UsageError
 from harness.core.records import Sample
-from harness.experiments.sweeps import table
 from harness.reports import sample_table, score_table, to_markdown
 from harness.reports.plots.draw import write_plots
 from harness.reports.plots.plot import Plot
@@ -20,16 +19,17 @@ from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring import Score
 from harness.scoring.columns import numbers
 from harness.scoring.resampling import Repeats, SampleSizes
+from harness.verbs.sweep import table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.experiments.judging import JudgeReport
-    from harness.experiments.pilot import Expected
-    from harness.experiments.sweeps.whole import Ended
     from harness.generation.forecast import Forecast
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
+    from harness.verbs.judge import JudgeReport
+    from harness.verbs.pilot import Expected
+    from harness.verbs.sweep.whole import Ended
 
 
 def frame(records: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -18,13 +18,12 @@ import yaml
 from pydantic import BaseModel
 
 import harness
+from harness.asking.options import RunOptions
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
-from harness.experiments.options import RunOptions
-from harness.experiments.sweeps.schema import json_schema
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
@@ -33,6 +32,7 @@ from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.speed import Speed
 from harness.scoring.tokens import TokenCounts, TokenStatistics
 from harness.scoring.uncertainty import Intervals
+from harness.verbs.sweep.schema import json_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by `python -m tools.reference`; a change belongs in the code that it is read from. -->\n\n"

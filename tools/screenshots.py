@@ -27,11 +27,11 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from harness.cli.status import progress_of
-from harness.experiments.showing.display import rendered
-from harness.experiments.showing.lines import panel
-from harness.experiments.showing.running_score import RunningScore, RunningScores
 from harness.generation.progress import Progress
 from harness.runs import RunFolder
+from harness.showing.display import rendered
+from harness.showing.lines import panel
+from harness.showing.running_score import RunningScore, RunningScores
 from server_launchers.embedded import weights
 from server_launchers.keeping import supervisor
 from tests.embedded import MODEL, THINKING_TEMPLATE, embedded_spec

@@ -11,7 +11,7 @@ import click
 
 
 def typed(options: Mapping[str, Any]) -> str:
-    """`harness run …`. options: see `experiments.again.options_again`."""
+    """`harness run …`. options: see `verbs.again.options_again`."""
     from harness.cli.run import command
 
     known = {parameter.name: parameter for parameter in command.params}

@@ -15,8 +15,8 @@ from harness.core.errors import StoppedByRule
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.experiments.comparing import Beside
     from harness.scoring.intervals import Interval
+    from harness.verbs.compare import Beside
 
 SHOWN_QUESTIONS = 5
 """Questions that fell most, and that rose most."""
@@ -50,8 +50,8 @@ def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float 
     harness compare results/base theirs.jsonl
     harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
     """
-    from harness.experiments.comparing import compare
-    from harness.experiments.outputs import open_scored
+    from harness.verbs.compare import compare
+    from harness.verbs.outputs import open_scored
 
     found = compare([open_scored(path) for path in runs], open_scored(baseline) if baseline else None)
     if as_json:

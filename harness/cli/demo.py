@@ -24,8 +24,8 @@ def command(samples: int, out: Path | None) -> None:
 
     Downloads 98 MB of weights once; needs no network afterwards.
     """
+    from harness.asking import servers
     from harness.cli.watching import Terminal
-    from harness.experiments import servers
 
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores: nothing else of ours is busy. A server's default leaves one to its client.

@@ -22,10 +22,10 @@ from harness.core.wording import option
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.experiments.repeats import Sampled
     from harness.reports.plots.plot import Plot
     from harness.runs import RunFolder
     from harness.scoring.resampling import Repeats, SampleSizes
+    from harness.verbs.repeats import Sampled
 
 _OURS = ("source", "runs", "n", "real", "as_json", "out", "seed", "samples", "progress", "quiet")
 """Parameters that also mean something without `--real`."""
@@ -33,7 +33,7 @@ _OURS = ("source", "runs", "n", "real", "as_json", "out", "seed", "samples", "pr
 
 def _numbers(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, ...]:
     """The numbers of `8,16,…,256`."""
-    from harness.experiments.repeats import numbers_of
+    from harness.verbs.repeats import numbers_of
 
     try:
         return numbers_of(value)
@@ -91,8 +91,8 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
     harness experiment repeats results/my-run --runs 30
     harness experiment repeats demo:4 --real --runs 30 --serve llama_cpp --model smollm2-135m
     """
-    from harness.experiments import repeats as experiments
     from harness.reports.plots.repeats import repeats_plot
+    from harness.verbs import repeats as experiments
 
     if real:
         sampled, out = _sampled(source, runs, (), given)
@@ -139,8 +139,8 @@ def samples(
     harness experiment samples results/my-run --n 8,16,…,64
     harness experiment samples aime24 --real --n 8,16,…,256 --base-url http://127.0.0.1:8000
     """
-    from harness.experiments import repeats as experiments
     from harness.reports.plots.repeats import sizes_plot
+    from harness.verbs import repeats as experiments
 
     if real:
         sampled, out = _sampled(source, runs or 1, n, given)
@@ -180,9 +180,9 @@ def _run_folder(source: str | None, given: dict[str, Any]) -> tuple[RunFolder, P
 
 def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, Any]) -> tuple[Sampled, Path]:
     """The repeats, sampled and scored, and where they are. Ends the command where samples are owed."""
+    from harness.asking.options import RunOptions
     from harness.cli.watching import Terminal
-    from harness.experiments.options import RunOptions
-    from harness.experiments.repeats import default_folder, sample_repeats
+    from harness.verbs.repeats import default_folder, sample_repeats
 
     quiet, progress = given.pop("quiet"), given.pop("progress")
     for name in ("dry_run", "pilot"):

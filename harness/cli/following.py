@@ -53,8 +53,8 @@ def follow(folder: RunFolder, grading: Grading, on_graded: Callable[[str, int], 
 
 
 def _words(score: Score) -> str:
-    from harness.experiments.showing.lines import score_in_words
-    from harness.experiments.showing.running_score import RunningScore
+    from harness.showing.lines import score_in_words
+    from harness.showing.running_score import RunningScore
 
     interval = score.sampling_interval
     running = RunningScore(

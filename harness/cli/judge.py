@@ -18,8 +18,8 @@ from harness.core.wording import option
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.experiments.judging import Judged, JudgeReport, JudgeSettings
-    from harness.experiments.options import JudgeOptions
+    from harness.asking.options import JudgeOptions
+    from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
 
 SHOWN_CAUSES = 5
 
@@ -93,7 +93,7 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
                 flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
                 raise UsageError(f"{flag} is about a judge: it goes with {option('model', 'MODEL')}")
         return None
-    from harness.experiments.options import JudgeOptions
+    from harness.asking.options import JudgeOptions
 
     own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
     described = {name: value for name, value in given.items() if name.startswith("server_")}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.experiments.showing.lines import duration
+from harness.showing.lines import duration
 
 if TYPE_CHECKING:
-    from harness.experiments.pilot import Expected, Piloted
     from harness.generation.forecast import Forecast
+    from harness.verbs.pilot import Expected, Piloted
 
 LEAST_IN_MILLIONS = 10_000
 """Tokens from which an error is told in millions."""

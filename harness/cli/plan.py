@@ -13,7 +13,7 @@ from harness.core.inert import visible
 
 
 def _prints() -> Any:
-    from harness.experiments.planning import Needed
+    from harness.verbs.plan import Needed
 
     return list[Needed]
 
@@ -41,7 +41,7 @@ def command(
     harness plan aime24 --detect 2
     """
     from harness.cli.pilot import forecast_lines
-    from harness.experiments.planning import plan_from, prices_of
+    from harness.verbs.plan import plan_from, prices_of
 
     planned = plan_from(run, detect / 100, versus, prices_of(price_in, price_out))
     if not run.exists():

@@ -15,8 +15,8 @@ from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.experiments.options import WhichServer
-    from harness.experiments.probing.findings import Report
+    from harness.asking.options import WhichServer
+    from harness.verbs.probe.findings import Report
 
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
@@ -25,7 +25,7 @@ SHOWN_CHARS = 400
 
 
 def _prints() -> Any:
-    from harness.experiments.probing.findings import Report
+    from harness.verbs.probe.findings import Report
 
     return list[Report]
 
@@ -83,9 +83,9 @@ def command(
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
     """
+    from harness.asking.options import WhichServer
     from harness.core.files import write_atomically
-    from harness.experiments.options import WhichServer
-    from harness.experiments.probing.page import html
+    from harness.verbs.probe.page import html
 
     del quiet  # the terminal reads it
     if matrix and save_reference is not None:
@@ -124,7 +124,7 @@ def command(
 
 def _examined(who: WhichServer, **asked: Any) -> Report:
     from harness.cli.watching import Terminal
-    from harness.experiments.probing.probe import probe
+    from harness.verbs.probe.probe import probe
 
     with Terminal(progress=False) as watcher:
         return probe(who, watcher=watcher, **asked)

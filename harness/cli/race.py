@@ -21,8 +21,8 @@ from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceEnd
-    from harness.experiments.race import Raced
     from harness.scoring.race import Standing
+    from harness.verbs.race import Raced
 
 
 def _prints() -> Any:
@@ -71,7 +71,7 @@ def command(
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
     from harness.cli.watching import Terminal
-    from harness.experiments.race import STEP, candidate, default_folder, race
+    from harness.verbs.race import STEP, candidate, default_folder, race
 
     if dry_run or pilot:
         which = "dry_run" if dry_run else "pilot"

@@ -29,12 +29,12 @@ def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, k: tup
     """
     from harness.cli.again import typed
     from harness.core.about import install_line
-    from harness.experiments.again import options_again
-    from harness.experiments.outputs import open_scored
     from harness.reports.plots import draw
     from harness.reports.report import report
     from harness.runs import Manifest
     from harness.scoring import load_published
+    from harness.verbs.again import options_again
+    from harness.verbs.outputs import open_scored
 
     folders = [open_scored(path) for path in runs]
     made = report(

@@ -19,9 +19,9 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageEr
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
+    from harness.asking.session import Sampled
     from harness.cli.printed.ends import SessionEnd
-    from harness.experiments.options import RunOptions
-    from harness.experiments.session import Sampled
     from harness.generation.outcome import Outcome
     from harness.generation.spending import Prices
 
@@ -80,10 +80,10 @@ def command(
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
     harness run one-cell.yaml
     """
+    from harness.asking.options import RunOptions
+    from harness.asking.prepare import prepare, questions_of, server_of
     from harness.cli.watching import Terminal
-    from harness.experiments.options import RunOptions
-    from harness.experiments.prepare import prepare, questions_of, server_of
-    from harness.experiments.sample import sample
+    from harness.verbs.run import sample
 
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json says how a session ended: it goes without {'--dry-run' if dry_run else '--pilot'}")
@@ -101,7 +101,7 @@ def command(
             raise UsageError("--on goes without --pilot: take the pilot from here")
         if not dry_run:
             sys.exit(_on_ray(on, options, shards, as_json=as_json))
-        from harness.experiments.on_ray.sampling import checked
+        from harness.extensions.on_ray.sampling import checked
 
         options = checked(options)
     if shards is not None and on is None:
@@ -124,7 +124,7 @@ def command(
                 say(_told(sampled, settings.out, settings.model, code))
             sys.exit(code)
         from harness.cli.pilot import lines
-        from harness.experiments.pilot import pilot as take_pilot
+        from harness.verbs.pilot import pilot as take_pilot
 
         piloted = take_pilot(prepared, watcher)
         watcher.close()
@@ -137,10 +137,10 @@ def command(
 
 def _on_ray(on: str, options: RunOptions, shards: int | None, *, as_json: bool) -> int:
     """The session on a cluster, told as any. Returns the exit code."""
+    from harness.asking.prices import prices_of, read_prices
+    from harness.asking.session import Sampled
     from harness.cli.watching import Terminal
-    from harness.experiments.on_ray.sampling import run_on
-    from harness.experiments.prices import prices_of, read_prices
-    from harness.experiments.session import Sampled
+    from harness.extensions.on_ray.sampling import run_on
     from harness.runs.manifest import Manifest
 
     folder, outcome = run_on(on, options, shards, Terminal())
@@ -158,7 +158,7 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     if path.suffix not in (".yaml", ".yml"):
         return None
     from harness.cli.sweep import planned_from
-    from harness.experiments.sweeps import cells, file
+    from harness.verbs.sweep import cells, file
 
     if not file.is_sweep(path):
         return None
@@ -207,7 +207,7 @@ def _told(sampled: Sampled, out: Path, model: str, code: int) -> SessionEnd:
 
 def _summary(outcome: Outcome, prices: Prices | None) -> None:
     """Say what the session brought."""
-    from harness.experiments.showing.lines import continued, counted, duration
+    from harness.showing.lines import continued, counted, duration
 
     for warning in outcome.warnings:
         terminal.warn(warning)
@@ -232,7 +232,7 @@ def _summary(outcome: Outcome, prices: Prices | None) -> None:
 
 def _ending(outcome: Outcome, out: Path, prices: Prices | None) -> int:
     """Say how a session without a target ended and what to do next. Returns the exit code."""
-    from harness.experiments.session import with_suggestion
+    from harness.asking.session import with_suggestion
 
     _summary(outcome, prices)
     for cause in outcome.causes[:SHOWN_CAUSES]:

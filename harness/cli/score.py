@@ -21,15 +21,15 @@ from harness.core.inert import visible
 from harness.core.wording import option
 
 if TYPE_CHECKING:
+    from harness.asking.options import JudgeOptions
     from harness.cli.printed.scores import RunScore
-    from harness.experiments.judging import Judged, JudgeSettings
-    from harness.experiments.options import JudgeOptions
-    from harness.experiments.outputs import ScoredFile
     from harness.exports.trackers import Tracker
     from harness.grading.second.second_opinion import Agreement
     from harness.runs import RunFolder
     from harness.scoring import Score
     from harness.scoring.pipeline import Grading
+    from harness.verbs.judge import Judged, JudgeSettings
+    from harness.verbs.outputs import ScoredFile
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
 _COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "written_by", "repeats", "out")
@@ -195,7 +195,7 @@ def command(
         _print_tables(named, k)
     for label, one in named:
         if also:
-            from harness.experiments.second_opinions import second_opinions
+            from harness.verbs.second_opinions import second_opinions
 
             for benchmark, found in second_opinions(one.graded, also, also_python).items():
                 _show_agreement(benchmark if len(named) == 1 else f"{label}, {benchmark}", found, also, stderr=as_json)
@@ -250,7 +250,7 @@ def _track(scored: _Scored, name: str, tracker: Tracker) -> None:
 
 
 def _is_outputs(source: Path, tool: str | None, described: dict[str, Any]) -> bool:
-    from harness.experiments.outputs import is_outputs
+    from harness.verbs.outputs import is_outputs
 
     return is_outputs(source, tool=tool, described=bool(described))
 
@@ -297,13 +297,13 @@ def _labelled(scored: list[_Scored]) -> list[tuple[str, _Scored]]:
 
 def _score_file(source: Path, grading: Grading, columns: dict[str, Any], judge_options: JudgeOptions | None) -> _Scored:
     from harness.cli.watching import Terminal
-    from harness.experiments.outputs import score_file
+    from harness.verbs.outputs import score_file
 
     found = score_file(source, grading, Terminal(), **columns)
     if judge_options is None:
         return _Scored(graded=found, folder=found.folder, scores=found.scores)
-    from harness.experiments.judged_outputs import judge_file
-    from harness.experiments.judging import judge_of
+    from harness.verbs.judge import judge_of
+    from harness.verbs.judged_outputs import judge_file
 
     with Terminal() as watcher:
         judge, serve = judge_of(judge_options, watcher)
@@ -324,11 +324,11 @@ def _score_run(
 
     folder = RunFolder.open(source)
     if on is not None:
-        from harness.experiments.on_ray.grading import grade_on
+        from harness.extensions.on_ray.grading import grade_on
 
         grading = grade_on(on, folder, grading, Terminal())
     if judge_options is not None:
-        from harness.experiments.judging import judge_of, score_with_judge
+        from harness.verbs.judge import judge_of, score_with_judge
 
         with Terminal() as watcher:
             judge, serve = judge_of(judge_options, watcher)

@@ -130,8 +130,8 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         extra_flags: tuple[str, ...],
         **flags: Any,
     ) -> None:
+        from harness.asking import servers
         from harness.cli.watching import Terminal
-        from harness.experiments import servers
 
         if on is None and (replicas is not None or gpus_per_replica is not None):
             raise UsageError(f"{'--gpus-per-replica' if replicas is None else '--replicas'} goes with --on ray")
@@ -248,7 +248,7 @@ def _on_ray(
 ) -> None:
     """Start replicas on a cluster and wait until all are ready; hold them, or leave them there."""
     from harness.cli.watching import Terminal
-    from harness.experiments.on_ray import serving
+    from harness.extensions.on_ray import serving
     from server_launchers.keeping.supervisor import stem_of
 
     name = spec.name or stem_of(spec)
@@ -356,7 +356,7 @@ def stop(name: str | None, everything: bool, on: str | None) -> None:
     from server_launchers.keeping import servers
 
     if on is not None:
-        from harness.experiments.on_ray import serving
+        from harness.extensions.on_ray import serving
 
         ended = serving.stop(on, name, everything=everything)
         click.echo(f"stopped {', '.join(map(visible, ended)) or 'nothing: no server was running'}")

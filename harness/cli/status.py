@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.cli.printed.lists import RunStatus
-    from harness.experiments.showing.running_score import RunningScore
     from harness.generation.progress import Progress
     from harness.runs.going import OnDisk
     from harness.runs.layout import RunFolder
+    from harness.showing.running_score import RunningScore
 
 WATCH_SECONDS = 1.0
 """Between two looks at a run that is watched."""
@@ -85,8 +85,8 @@ class Status:
 
 def look(folder: RunFolder) -> Status:
     """Ask the run, or read its files. Raises `StoreError`."""
-    from harness.experiments.showing.running_score import RunningScores
     from harness.runs.going import on_disk
+    from harness.showing.running_score import RunningScores
 
     progress, shard = progress_of(folder), _shard(folder)
     scores = RunningScores(folder)
@@ -154,7 +154,7 @@ def lines(status: Status) -> Iterator[str]:
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
     """What a run under way says of itself. Cut to the terminal's width; whole where there is none."""
-    from harness.experiments.showing.lines import panel
+    from harness.showing.lines import panel
 
     width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
     for line in panel(progress, width, ALL_ROWS, scores, ascii_only=_ascii_only()):
@@ -166,7 +166,7 @@ def _ascii_only() -> bool:
 
 
 def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
-    from harness.experiments.showing.lines import percent, score_in_words
+    from harness.showing.lines import percent, score_in_words
 
     for one in files.benchmarks:
         right = f" · {score_in_words(scores[one.name])}" if one.name in scores else ""
@@ -186,7 +186,7 @@ def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]
 
 
 def _ago(event: dict[str, Any]) -> str:
-    from harness.experiments.showing.lines import duration
+    from harness.showing.lines import duration
 
     try:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(str(event["time"]))).total_seconds()
@@ -213,7 +213,7 @@ def _plain(status: Status) -> RunStatus:
 
 def _watch(folder: RunFolder, as_json: bool) -> None:
     from harness.core import codec
-    from harness.experiments.showing.display import ProgressDisplay
+    from harness.showing.display import ProgressDisplay
 
     display = ProgressDisplay()
     display.follow(folder)

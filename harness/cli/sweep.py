@@ -21,9 +21,9 @@ from harness.core.inert import visible
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.experiments.sweeps.cells import Sweep
-    from harness.experiments.sweeps.records import CellRecord
-    from harness.experiments.sweeps.whole import Ended
+    from harness.verbs.sweep.cells import Sweep
+    from harness.verbs.sweep.records import CellRecord
+    from harness.verbs.sweep.whole import Ended
 
 _SHOWN = ("schema", "list_suites", "verify", "as_json", *FIRST, "judge_model", "judge_base_url")
 
@@ -76,8 +76,8 @@ def command(
     harness sweep budgets.yaml
     harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
     """
-    from harness.experiments.sweeps import file as files
-    from harness.experiments.sweeps.schema import json_schema
+    from harness.verbs.sweep import file as files
+    from harness.verbs.sweep.schema import json_schema
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
     if as_json and (not_run := [name for name, given in without_cells.items() if given]):
@@ -110,8 +110,8 @@ def _run(planned: Sweep, *, progress: bool, verify: bool, as_json: bool) -> int:
     """Carry the sweep out. Returns the exit code."""
     from harness.cli.sweep_processes import Lanes, score
     from harness.cli.watching import Terminal
-    from harness.experiments.sweeps import table
-    from harness.experiments.sweeps.whole import carry_out
+    from harness.verbs.sweep import table
+    from harness.verbs.sweep.whole import carry_out
 
     with Terminal(progress=progress) as watcher:
         found = carry_out(planned, score, watcher, _ended, Lanes(planned).run)
@@ -137,7 +137,7 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     """One group of a sweep, for the sweep that started us."""
     from harness.cli.sweep_processes import end_with_parent, score
     from harness.cli.watching import Terminal
-    from harness.experiments.sweeps import running
+    from harness.verbs.sweep import running
 
     end_with_parent()
     (group,) = (one for one in planned.groups if one.name == lane)
@@ -161,9 +161,9 @@ def _code(found: Ended, *, verify: bool) -> int:
 
 def _say(found: Ended, *, verify: bool, as_json: bool) -> None:
     """Print the tables, and which cells are lost and why, or refused by the gate."""
-    from harness.experiments.sweeps import table
-    from harness.experiments.sweeps.whole import disagreement
     from harness.reports.formats import to_terminal
+    from harness.verbs.sweep import table
+    from harness.verbs.sweep.whole import disagreement
 
     if not as_json:
         terminal.console().print(to_terminal(table.tables(found.results)))
@@ -182,9 +182,9 @@ def _say(found: Ended, *, verify: bool, as_json: bool) -> None:
 
 def planned_from(context: click.Context, name: str, given: Mapping[str, Any]) -> Sweep:
     """The plan of the file, under the options that were typed. Raises `UsageError`."""
-    from harness.experiments.options import RunOptions
-    from harness.experiments.sweeps import cells
-    from harness.experiments.sweeps import file as files
+    from harness.asking.options import RunOptions
+    from harness.verbs.sweep import cells
+    from harness.verbs.sweep import file as files
 
     typed = {
         key: value
@@ -200,7 +200,7 @@ def planned_from(context: click.Context, name: str, given: Mapping[str, Any]) ->
 
 
 def _list(paths: list[Path]) -> None:
-    from harness.experiments.sweeps import file as files
+    from harness.verbs.sweep import file as files
 
     rows = []
     for path in paths:

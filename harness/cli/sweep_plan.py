@@ -9,12 +9,12 @@ import click
 from harness.cli import terminal
 from harness.core.errors import HarnessError
 from harness.core.inert import visible
-from harness.experiments.showing.lines import duration
+from harness.showing.lines import duration
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
-    from harness.experiments.sweeps.cells import Group, Sweep
-    from harness.experiments.sweeps.expected import Expected
+    from harness.verbs.sweep.cells import Group, Sweep
+    from harness.verbs.sweep.expected import Expected
 
 SHOWN_SOURCES = 3
 """Former runs that are named."""
@@ -22,7 +22,7 @@ SHOWN_SOURCES = 3
 
 def show(sweep: Sweep) -> None:
     """Print the plan; start and ask nothing."""
-    from harness.experiments.sweeps.expected import expected
+    from harness.verbs.sweep.expected import expected
 
     found = {one.cell.name: one for one in expected(sweep)}
     for group in sweep.groups:
@@ -37,9 +37,9 @@ def show(sweep: Sweep) -> None:
 
 def _server(group: Group) -> str:
     """What would be started, in one line a process."""
+    from harness.asking import servers
     from harness.cli.serve import plan_lines
     from harness.cli.watching import Terminal
-    from harness.experiments import servers
 
     if group.spec is None:
         return "a server that runs already"

@@ -16,11 +16,11 @@ import click
 
 from harness.cli.score import command as score_command
 from harness.core.inert import quoted
-from harness.experiments.sweeps.running import Scored
+from harness.verbs.sweep.running import Scored
 
 if TYPE_CHECKING:
-    from harness.experiments.options import JudgeOptions, ScoreOptions
-    from harness.experiments.sweeps.cells import Group, Sweep
+    from harness.asking.options import JudgeOptions, ScoreOptions
+    from harness.verbs.sweep.cells import Group, Sweep
 
 LOOK_SECONDS = 0.1
 """Seconds between two looks at which of several sweeps have ended."""

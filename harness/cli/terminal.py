@@ -51,7 +51,7 @@ def note(text: str) -> None:
 
 def passing(text: str) -> None:
     """A note that the next one is drawn over, on a terminal that can; elsewhere a line. Empty: it is over."""
-    from harness.experiments.showing.display import redraws
+    from harness.showing.display import redraws
 
     if not redraws():
         if text:
@@ -70,7 +70,7 @@ def warn(sentence: str) -> None:
 @contextlib.contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int | None], None]]:
     """A callback that shows bytes so far; a bar on a terminal, silence elsewhere. On standard error."""
-    from harness.experiments.showing.display import redraws
+    from harness.showing.display import redraws
 
     if not redraws():
         yield lambda _done, _total: None

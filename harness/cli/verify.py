@@ -20,7 +20,7 @@ _CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible"
 
 
 def _prints() -> Any:
-    from harness.experiments.comparing import Verified
+    from harness.verbs.compare import Verified
 
     return list[Verified]
 
@@ -48,8 +48,8 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
     harness verify results/mine --published expected.yaml --model org/name
     harness verify aime24.jsonl --model org/name
     """
-    from harness.experiments.comparing import verify
-    from harness.experiments.outputs import open_scored
+    from harness.verbs.compare import verify
+    from harness.verbs.outputs import open_scored
 
     found = verify(open_scored(run), model, published)
     if as_json:

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from harness.asking.watching import ByteProgress, Watcher
 from harness.cli import terminal
 from harness.core.hidden import command_words
 from harness.core.inert import visible
 from harness.core.wording import Sentence
-from harness.experiments.showing.display import ProgressDisplay
-from harness.experiments.showing.lines import counted
-from harness.experiments.watching import ByteProgress, Watcher
+from harness.showing.display import ProgressDisplay
+from harness.showing.lines import counted
 from server_launchers.keeping.progress import Heartbeat
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness.asking.options import RunOptions
+from harness.asking.prepare import questions_of
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.experiments.options import RunOptions
-from harness.experiments.prepare import questions_of
 
 
 def asked(path: Path, *columns: str, **more: Any) -> list[Question]:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from harness.asking.options import RunOptions
+from harness.asking.prepare import prepare
 from harness.cli.again import typed
 from harness.cli.run import command
 from harness.cli.server_options import with_server
-from harness.experiments.again import DATA, options_again, python_call
-from harness.experiments.options import RunOptions
-from harness.experiments.prepare import prepare
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan, differences
+from harness.verbs.again import DATA, options_again, python_call
 from tests.faults.server import FaultServer
 from tests.system.old_runs import FOLDERS, answer
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from harness.experiments.showing.running_score import RunningScores
 from harness.runs.layout import RunFolder
+from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer
 from tests.runs.parts import sampled, write

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.experiments.race import play
 from harness.scoring.race import BETS, Totals, confidence, judge, log_wealth, lower_end, totals_of
+from harness.verbs.race import play
 from tests.scoring.test_scoring_simulation import bench
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import harness
+from harness.asking.options import RunOptions
+from harness.asking.prepare import prepare
+from harness.asking.watching import Watcher
 from harness.core.wording import Sentence
-from harness.experiments.options import RunOptions
-from harness.experiments.prepare import prepare
-from harness.experiments.sample import sample
-from harness.experiments.watching import Watcher
 from harness.generation import fingerprint
+from harness.verbs.run import sample
 from tests.faults.able import sums
 from tests.faults.server import STALL, FaultServer, Request, Step, completion, http, models
 

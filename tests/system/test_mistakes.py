@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from harness.asking import servers
 from harness.cli import doctor
 from harness.cli.main import cli
 from harness.cli.serve import twin_sentence
 from harness.core.files import disk_error
-from harness.experiments import servers
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec

@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 
 import harness
+from harness.asking import prepare as preparing
+from harness.asking.options import RunOptions
+from harness.asking.prepare import Prepared, prepare
 from harness.benchmarks import catalogue, data
 from harness.cli import watching
 from harness.cli.main import main
@@ -20,9 +23,6 @@ from harness.cli.run import command as run_command
 from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.core.checksums import sample_seed
-from harness.experiments import prepare as preparing
-from harness.experiments.options import RunOptions
-from harness.experiments.prepare import Prepared, prepare
 from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
@@ -93,7 +93,7 @@ def from_command(
         caught.append(prepared)
         raise SystemExit(0)
 
-    monkeypatch.setattr("harness.experiments.sample.sample", instead)
+    monkeypatch.setattr("harness.verbs.run.sample", instead)
     code = command(monkeypatch, *words)
     refusal = capsys.readouterr().err.strip().splitlines()
     assert code == (0 if caught else 2), refusal

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 import pytest
 
 import harness
-from harness.experiments.keywords import RunKeywords
-from harness.experiments.options import RunOptions
+from harness.asking.keywords import RunKeywords
+from harness.asking.options import RunOptions
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 

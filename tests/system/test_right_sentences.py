@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.asking.options import RunOptions
+from harness.asking.prepare import questions_of, server_of
 from harness.core.errors import ServerError, StoreError, UsageError
-from harness.experiments.options import RunOptions
-from harness.experiments.prepare import questions_of, server_of
 from harness.presets import preset as presets
 from tests.faults.server import CLOSE, FaultServer, Request, completion, http, models
 

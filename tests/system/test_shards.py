@@ -11,8 +11,8 @@ import pytest
 
 import harness
 from harness.benchmarks.shards import holders
-from harness.experiments.again import options_again
 from harness.runs import Manifest, RunFolder
+from harness.verbs.again import options_again
 from tests.faults.server import FaultServer, Request, completion, http, models
 from tests.system.command import harness as command
 

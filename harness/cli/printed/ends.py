@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.experiments.sweeps.rows import CellRow, MeanRow
+from harness.verbs.sweep.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):

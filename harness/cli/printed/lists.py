@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 
 from harness.core.plugins import Kind
-from harness.experiments.showing.running_score import RunningScore
 from harness.generation.progress import Progress
 from harness.runs.going import OnDisk
+from harness.showing.running_score import RunningScore
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
 """Second opinions on what the rules said: another library, or a judge model.
 
-Enter from `experiments` and `cli`; who asks the model stands there, this room only words and counts.
+Enter from `verbs` and `cli`; who asks the model stands there, this room only words and counts.
 """

@@ -1,0 +1,69 @@
+"""Settings that are allowed and seldom meant: what a run is warned of before its first request, and never refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.client.facts.tokens import ENGINES, Tokenizer
+from harness.core.errors import ServerError
+from harness.core.wording import Sentence
+from harness.presets import preset as presets
+from harness.presets.preset import Preset
+
+if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
+    from harness.asking.servers import Looks
+    from harness.asking.watching import Watcher
+    from harness.benchmarks.questions import QuestionSet
+    from harness.core.records import Question
+    from harness.generation.settings import RunSettings
+
+
+def advise(
+    settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
+) -> None:
+    """Warn of what a run would do by its settings, and of what its model's card says against them."""
+    preset = presets.for_model(settings.model)
+    for chosen in sets:
+        name = chosen.name
+        benchmark = settings.benchmarks[name]
+        n = benchmark.samples
+        if benchmark.sampling.temperature == 0 and n > 1:
+            watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 are all alike on most servers"))
+        if settings.seed is None and n > 1:
+            watcher.warn(Sentence(f"{name}: without seeds a server with a cache may repeat one reply {n} times"))
+        if preset is not None and chosen.questions:
+            for sentence in preset.contradictions(_as_cards_see_it(settings, options, chosen, preset, looks)):
+                watcher.warn(Sentence(f"{name}: {sentence}"))
+
+
+def _as_cards_see_it(
+    settings: RunSettings, options: RunOptions, chosen: QuestionSet, preset: Preset, looks: Looks
+) -> presets.Asked:
+    first = chosen.questions[0]
+    return presets.Asked(
+        sampling=settings.benchmarks[chosen.name].sampling,
+        prompt="\n".join([first.prompt, *(message.content for message in first.messages)]),
+        system_prompt=chosen.system_prompt,
+        mathematics=first.kind in ("integer", "number", "expression", "multiple"),
+        api=chosen.api,
+        context=min(looks.contexts) if looks.contexts else None,
+        # Fields of one's own may switch it, under whatever name the template knows.
+        thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
+        prefill=options.prefill,
+        opens=_opens(first, settings, looks, options) if preset.rule("prefill") is not None else None,
+    )
+
+
+def _opens(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
+    """Whether the prompt that the first server makes ends inside an opened reasoning; None where it does not tell."""
+    engine = looks.engine
+    look = next((one for one in looks.each if one.failure is None), None)
+    if look is None or engine not in ENGINES or not question.messages:
+        return None
+    tokenizer = Tokenizer(look.endpoint, engine, settings.model, options.ca_file)
+    try:
+        return tokenizer.prompt(question, settings.spelling.chat_template_kwargs).ends_open
+    except ServerError:
+        return None

@@ -1,0 +1,43 @@
+"""What a run that asks by the batch does otherwise: how it is spelt, and who is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.asking import servers
+from harness.asking.options import RunOptions
+from harness.asking.servers import Found, Look, Looks
+from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import Provider
+from harness.core.errors import UsageError
+from harness.generation.continuing import Salvage
+from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
+
+
+def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:
+    """`settings` as a run by the batch has them, where the options ask for one. Raises `UsageError`."""
+    if options.batch_file is not None:
+        batching = Batching(file=options.batch_file.absolute())
+    elif options.batch:
+        if provider.batches is None:
+            raise UsageError(f"nothing is known of batches of {provider.name}", field="batch")
+        batching = Batching(facts=provider.batches)
+    else:
+        return settings
+    return replace(
+        settings,
+        batching=batching,
+        concurrency=options.concurrency or MAX_CONCURRENCY,
+        spelling=replace(settings.spelling, stream=False, token_ids=False),
+        salvage=Salvage(mode="off"),
+        fingerprint=False,
+    )
+
+
+def file_as_server(options: RunOptions) -> tuple[Found, Looks]:
+    """The file of requests in the place of a server: nobody is asked anything now."""
+    assert options.batch_file is not None
+    assert options.model is not None
+    place = Endpoint(f"file://{options.batch_file.absolute()}")
+    found = Found(provider=servers.provider_of(options), endpoints=(place,), about={})
+    return found, Looks(options.model, (Look(endpoint=place),))

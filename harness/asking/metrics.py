@@ -1,0 +1,119 @@
+"""A session's figures over HTTP, for Prometheus and its like: OpenMetrics, read-only, on this machine unless told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from harness.asking.watching import Watcher
+from harness.core.errors import UsageError
+from harness.core.inert import quoted
+from harness.generation.progress import Progress
+from harness.generation.settings import RunSettings
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+ENDPOINT_STATES = ("open", "paused", "set aside", "left")
+
+
+@contextlib.contextmanager
+def served(
+    port: int | None, host: str, settings: RunSettings, watcher: Watcher
+) -> Iterator[Callable[[Progress], None]]:
+    """What is to be told of progress: the watcher, and for the length of the block whoever reads the port, if any.
+
+    Raises `UsageError` where the port cannot be had.
+    """
+    if port is None:
+        yield watcher.progressed
+        return
+    from prometheus_client import CollectorRegistry, start_http_server  # only who asks for it waits for its import
+
+    figures = Figures(settings.model)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(figures)
+    try:
+        server, thread = start_http_server(port, addr=host, registry=registry)
+    except (OSError, OverflowError) as error:
+        message = f"no metrics can be served on {quoted(host)}: {quoted(str(error))}"
+        raise UsageError(message, field="metrics_port", value=port) from error
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        watcher.metered(f"http://{shown}:{server.server_port}/metrics")
+
+        def told(progress: Progress) -> None:
+            figures.latest = progress
+            watcher.progressed(progress)
+
+        yield told
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Figures:
+    """The latest progress as metrics. `collect` is called by whoever scrapes, on a thread of its own."""
+
+    def __init__(self, model: str) -> None:
+        self.latest: Progress | None = None
+        self._model = model
+
+    def collect(self) -> Iterator[Metric]:
+        """See `prometheus_client.registry.Collector`."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+        yield InfoMetricFamily("harness_run", "What is sampled.", value={"model": self._model})
+        facts = self.latest
+        if facts is None:
+            return
+
+        def gauge(name: str, about: str, value: float | None) -> Iterator[Metric]:
+            if value is not None:
+                yield GaugeMetricFamily(f"harness_{name}", about, value=value)
+
+        samples = GaugeMetricFamily("harness_samples", "Samples by benchmark and state.", labels=["benchmark", "state"])
+        for one in facts.benchmarks:
+            rest = one.total - one.done - one.in_flight - one.retrying - one.given_up
+            for state, n in (
+                ("done", one.done),
+                ("in_flight", one.in_flight),
+                ("retrying", one.retrying),
+                ("given_up", one.given_up),
+                ("waiting", max(0, rest)),
+            ):
+                samples.add_metric([one.name, state], n)
+        yield samples
+        yield CounterMetricFamily("harness_tokens", "Completion tokens received in this session.", value=facts.arrived)
+        yield CounterMetricFamily("harness_finished_samples", "Replies finished in this session.", value=facts.finished)
+        yield CounterMetricFamily("harness_truncated_samples", "Replies cut at their budget.", value=facts.truncated)
+        yield CounterMetricFamily("harness_retries", "Requests made again.", value=facts.retries)
+        failures = CounterMetricFamily("harness_failures", "Failed requests by kind.", labels=["kind"])
+        for failure in facts.failed:
+            failures.add_metric([failure.kind], failure.count)
+        yield failures
+        yield from gauge("elapsed_seconds", "Since the session began.", facts.elapsed_s)
+        yield from gauge("concurrency", "Requests that may be in flight.", facts.concurrency)
+        yield from gauge("tokens_per_second", "Tokens received a second, of late.", facts.tokens_per_s_now)
+        yield from gauge(
+            "oldest_seconds", "Age of the oldest request in flight.", facts.oldest.seconds if facts.oldest else None
+        )
+        if facts.eta is not None:
+            left = GaugeMetricFamily("harness_left_seconds", "Until the session ends.", labels=["bound"])
+            for bound, value in (
+                ("least", facts.eta.least_s),
+                ("likely", facts.eta.likely_s),
+                ("most", facts.eta.most_s),
+            ):
+                left.add_metric([bound], value)
+            yield left
+        flying = GaugeMetricFamily("harness_endpoint_in_flight", "Requests in flight.", labels=["endpoint"])
+        states = GaugeMetricFamily("harness_endpoint_state", "1 for its present state.", labels=["endpoint", "state"])
+        for place in facts.endpoints:
+            flying.add_metric([place.base_url], place.in_flight)
+            for state in ENDPOINT_STATES:
+                states.add_metric([place.base_url, state.replace(" ", "_")], place.state == state)
+        yield flying
+        yield states

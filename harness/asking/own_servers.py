@@ -1,0 +1,50 @@
+"""What is known of a server that was started here, beyond what it tells: its command line and its model's files."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.asking import model_files
+from harness.core.hidden import without_secrets
+from harness.core.server_facts import ServerFacts
+
+if TYPE_CHECKING:
+    from server_launchers.keeping.state import ServerState
+
+MODEL_FLAGS = (
+    *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
+    *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
+    *("generation-config", "override-generation-config", "sampling-defaults", "preferred-sampling-params"),
+    *("hf-overrides", "json-model-override-args", "rope-scaling", "rope-theta", "lora-modules", "lora-paths"),
+)
+"""Options of vLLM and SGLang that change the distribution of replies, without their dashes."""
+
+_FILES = ("chat-template", "generation-config")
+"""Options whose value may be a file or a folder: what is in it counts."""
+
+
+def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
+    """What the supervisor knows of the server, and the files of its model as they lie here."""
+    argv = next((member.argv for member in state.members if member.role == "engine"), [])
+    flags = {f"flags.{name}": given(argv, name) for name in MODEL_FLAGS}
+    files: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        files = model_files.fingerprints(state.source, hash_weights=hash_weights)
+    model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
+    return ServerFacts(model=without_secrets(model), host={"launcher": state.engine, **state.versions})
+
+
+def given(argv: Sequence[str], name: str) -> Any:
+    """The value of an option in `argv`; True for one without a value, None where it is not given."""
+    for at, word in enumerate(argv):
+        flag, equals, value = word.partition("=")
+        if flag.replace("_", "-") != f"--{name}":
+            continue
+        after = argv[at + 1] if at + 1 < len(argv) else "--"
+        given = value if equals else after
+        if not equals and after.startswith("--"):
+            return True
+        return (model_files.content(given) or given) if name in _FILES else given
+    return None

@@ -1,0 +1,466 @@
+"""From what a person asks to what a run does: the questions, the settings, and one look at each server.
+
+`questions_of` reads the data and fixes the sampling, without contacting anybody; `prepare` does all of it, with the
+server that is to be started for the run, if any, running for the length of its block.
+
+Long: what is asked and whom it is asked of decide the settings together, and share the options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.asking import servers
+from harness.asking.advising import advise
+from harness.asking.batching import by_batch, file_as_server
+from harness.asking.options import MOST_SAMPLES, RunOptions, expected
+from harness.asking.prices import prices_of, read_prices
+from harness.asking.servers import Found, Looks
+from harness.asking.watching import Watcher
+from harness.benchmarks import card as cards
+from harness.benchmarks import catalogue, questions, shards
+from harness.benchmarks.made import Kept
+from harness.benchmarks.questions import QuestionSet
+from harness.client.address.providers import DROPPABLE
+from harness.client.facts import defaults
+from harness.client.interface import Deadlines
+from harness.client.spelling import Spelling
+from harness.core.errors import ServerError, StoreError, UsageError, near_names
+from harness.core.inert import visible
+from harness.core.validation import first_problem
+from harness.core.wording import Sentence, option
+from harness.generation.context import fitted_max_tokens
+from harness.generation.continuing import Salvage
+from harness.generation.settings import DEFAULT_CONCURRENCY, NEUTRAL, BenchmarkSettings, Patience, RunSettings
+from harness.presets import preset as presets
+from harness.presets.preset import Preset
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve
+from harness.runs import RunFolder
+from harness.runs import questions as stored_questions
+from harness.runs.manifest import Manifest
+
+if TYPE_CHECKING:
+    from harness.benchmarks.card import Card
+    from harness.client.address.endpoint import Endpoint
+    from harness.client.address.providers import Provider, Thinking
+    from harness.core.server_facts import ServerFacts
+    from harness.generation.network.endpoints_file import EndpointsFile
+    from harness.generation.spending import Prices
+    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.spec import ServerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked, before anybody is contacted. benchmarks: samples and sampling of each question set."""
+
+    options: RunOptions
+    sets: list[QuestionSet]
+    benchmarks: Mapping[str, BenchmarkSettings]
+    preset: Preset | None
+    prices: Mapping[str, Prices] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that can begin. looks: what each endpoint said when it was asked, once.
+
+    about: what goes into the manifest of the server's own facts. endpoints_file: followed while the run goes on.
+    server: the one that was started for it.
+    """
+
+    options: RunOptions
+    settings: RunSettings
+    sets: list[QuestionSet]
+    looks: Looks
+    about: Mapping[str, Any] = field(default_factory=dict)
+    endpoints_file: EndpointsFile | None = None
+    hosted: bool = False
+    server: RunningServer | None = None
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run is stored."""
+        return RunFolder(self.settings.out)
+
+    def describe(self, endpoint: Endpoint) -> ServerFacts:
+        """What an endpoint that joins tells of itself. Blocking. Raises `ServerError` where it cannot be asked."""
+        return servers.told_by(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
+
+    @property
+    def contexts(self) -> list[int]:
+        """The contexts that the endpoints state, in tokens."""
+        return self.looks.contexts
+
+
+def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
+    """Model, benchmarks with their questions and samples, shard, run folder; safe to print."""
+    names = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
+    shard = next((f" · shard {s.part.shard}" for s in sets if s.part is not None), "")
+    return f"{visible(settings.model)} · {names}{shard} · run folder {settings.out}"
+
+
+@contextmanager
+def prepare(
+    options: RunOptions,
+    watcher: Watcher | None = None,
+    *,
+    must_answer: bool = False,
+    server: RunningServer | None = None,
+) -> Iterator[Prepared]:
+    """The run that `options` ask for, with its server running for the length of the block.
+
+    must_answer: a server that cannot be reached is an error, also where the run may owe nothing. server: one that was
+    started for it already, in the place of the one that the options may ask for. Raises `UsageError` and `ServerError`.
+    """
+    watcher = watcher or Watcher()
+    if server is not None:
+        options = servers.at(options, server)
+    asked = questions_of(options, watcher)
+    if options.serve is None:
+        yield _prepared(asked, options, watcher, must_answer, server)
+        return
+    with servers.launched(server_of(asked, watcher), watcher) as started:
+        yield _prepared(asked, servers.at(options, started), watcher, must_answer, started)
+
+
+# ---- what is asked
+
+
+def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
+    """Read the data and fix the sampling. Raises `UsageError`."""
+    watcher = watcher or Watcher()
+    named = _cards(options)
+    preset = presets.load(options.preset) if options.preset is not None else None
+    sets, benchmarks = [], {}
+    for card, samples in named:
+        chosen = questions.build(
+            card,
+            prompt=options.prompt,
+            system_prompt=options.system_prompt,
+            limit=options.limit,
+            ids=options.ids,
+            filters=options.filter,
+            api=options.api,
+            kept=partial(_kept, options),
+        )
+        for note in chosen.notes:
+            watcher.warn(Sentence(note))
+        sets.append(chosen)
+        sampling, origins = sampling_of(options, preset, chosen.sampling)
+        n = samples or options.samples or chosen.samples
+        benchmarks[chosen.name] = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
+    if options.shard is not None:
+        sets = shards.divided(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
+    prices = read_prices(options.prices) if options.prices is not None else None
+    return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
+
+
+def _kept(options: RunOptions, name: str, recipe: str) -> Kept | None:
+    """The questions that the run has stored, where they were made by `recipe`; None where its folder is not yet known.
+
+    What is wrong with the folder is said when it is opened.
+    """
+    if options.model is None and options.out is None:
+        return None
+    folder = _folder(options, options.model or "")
+    with contextlib.suppress(StoreError):
+        record = Manifest.load(folder).benchmarks.get(name)
+        return None if record is None else stored_questions.kept(folder.benchmark(name), record, recipe)
+    return None
+
+
+def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
+    """(card, samples of `name:samples`) of each benchmark that is named, or of the file of questions."""
+    if not options.benchmarks and not options.data:
+        raise UsageError(f"name a benchmark (see `harness benchmarks`), or give a file with {option('data')}")
+    found: list[tuple[Card, int | None]] = []
+    for part in options.benchmarks:
+        name, colon, number = part.rpartition(":")
+        if not colon or not number.isdigit():
+            if colon and catalogue.knows(name):
+                raise UsageError(f"{visible(part, 100)}: a number of samples goes after the colon, as in {name}:4")
+            name, number = part, ""
+        if number and not 1 <= int(number) <= MOST_SAMPLES:
+            raise UsageError(f"{part}: the number of samples must be from 1 to {MOST_SAMPLES}")
+        found.append((catalogue.load(name), int(number) if number else None))
+    if options.data:
+        found = [_with_data(options, options.data, found)]
+    numbers = {number for _, number in found}
+    if options.samples is not None and None not in numbers and numbers != {options.samples}:
+        said = ", ".join(f"{card.name}:{number}" for card, number in found)
+        raise UsageError(
+            f"it is for benchmarks that name no number of their own, and all do ({visible(said, 200)}): leave one of "
+            "the two out",
+            field="samples",
+            value=options.samples,
+        )
+    names = [card.name for card, _ in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}")
+    return found
+
+
+def _with_data(options: RunOptions, data: str, found: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+    if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
+        raise UsageError(
+            f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
+        )
+    if not found:
+        return cards.from_file(
+            data,
+            question_key=options.question_key,
+            answer_key=options.answer_key,
+            id_key=options.id_key,
+            split=options.split,
+            config=options.data_config,
+            choices_key=options.choices_key,
+        ), None
+    if len(found) > 1:
+        raise UsageError("it goes with one benchmark, or with none", field="data")
+    keys = ("question_key", "answer_key", "id_key", "choices_key")
+    if any(getattr(options, key) for key in keys):
+        raise UsageError(f"{', '.join(map(option, keys))} are for data without a card: leave out the benchmark")
+    card, samples = found[0]
+    return card.with_data(data, options.split, options.data_config), samples
+
+
+def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
+    """(what each request sends, field → who said so): the options over the preset over the card over the defaults."""
+    given = {name: getattr(options, name) for name in Sampling.model_fields}
+    try:
+        own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
+    except ValidationError as error:
+        problem = first_problem(error)
+        name = problem.field.partition(".")[0]
+        raise UsageError(expected(problem.complaint), field=name, value=given[name]) from error
+    named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
+    layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
+    sampling = resolve(own, named, card)
+    for name in options.drop:
+        if name not in DROPPABLE:
+            raise UsageError(
+                f"expected one of {', '.join(DROPPABLE)}.{near_names(name, DROPPABLE)}",
+                field="drop",
+                value=visible(name, 60),
+            )
+    dropped = {name: None for name in options.drop if name in Sampling.model_fields}
+    sampling = sampling.model_copy(update=dropped)
+    origins = {
+        name: next(who for who, layer in layers.items() if layer is not None and name in layer.sent())
+        for name in sampling.sent()
+    }
+    return sampling, origins
+
+
+def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
+    """The server to start, checked against the benchmarks before minutes are spent on it. Raises `UsageError`."""
+    options, preset = asked.options, asked.preset
+    assert options.serve is not None
+    assert options.model is not None
+    fields = dict(options.serve)
+    engine = fields.pop("engine")
+    if preset is not None:
+        if preset.reasoning_parser is not None and servers.takes(engine, "reasoning_parser"):
+            fields.setdefault("reasoning_parser", preset.reasoning_parser.of(engine))
+        if preset.context is not None and servers.takes(engine, "context"):
+            fields.setdefault("context", preset.context.tokens)
+    spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
+    if spec.context is not None:
+        for chosen in asked.sets:
+            bound = asked.benchmarks[chosen.name].sampling.max_tokens
+            fitted_max_tokens(chosen.name, chosen.questions, bound, spec.context, fit=options.fit_context)
+    return spec
+
+
+# ---- whom it is asked of
+
+
+def _prepared(
+    asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
+) -> Prepared:
+    found, looks = _looked_at(options, watcher, must_answer)
+    settings = _settings(asked, options, found, looks, watcher)
+    advise(settings, asked.sets, options, looks, watcher)
+    return Prepared(
+        options=options,
+        settings=settings,
+        sets=asked.sets,
+        looks=looks,
+        about=found.about,
+        endpoints_file=found.file,
+        hosted=found.provider.hosted,
+        server=server,
+    )
+
+
+def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[Found, Looks]:
+    """The endpoints, and what each of them says of itself: the one look at each that a session takes."""
+    if options.batch_file is not None:
+        return file_as_server(options)
+    found = None
+    try:
+        found = servers.find(options, options.endpoints_file)
+        return found, servers.look(found, options, watcher)
+    except ServerError as error:
+        # Perhaps nothing is owed; what is owed then fails with the same sentence.
+        model = options.model
+        if must_answer or model is None or not _folder(options, model).manifest.exists():
+            raise
+        found = found or Found(provider=servers.provider_of(options), endpoints=(), about={})
+        return replace(found, about={}), Looks.failed(model, found.endpoints, error)
+
+
+def _folder(options: RunOptions, model: str) -> RunFolder:
+    return RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
+
+
+def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, watcher: Watcher) -> RunSettings:
+    deadlines, patience = Deadlines(), Patience()
+    salvage = Salvage(mode=options.salvage, engine=looks.engine or "", prefill=found.provider.prefill_on(looks.engine))
+    spelling = _spelling(options, looks.model, found.provider, looks.engine)
+    folder = _folder(options, looks.model)
+    settings = RunSettings(
+        model=looks.model,
+        endpoints=found.endpoints,
+        benchmarks=_with_neutral(asked.benchmarks, folder, looks, {*options.drop, *spelling.extra_body}),
+        out=folder.path,
+        spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
+        spelt_by=_spelt_by(options, found.provider),
+        transport=options.transport,
+        ca_file=options.ca_file,
+        concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        seed=options.seed,
+        deadlines=Deadlines(
+            first_token=options.first_token_timeout or deadlines.first_token,
+            idle=options.idle_timeout or deadlines.idle,
+        ),
+        patience=Patience(attempts=options.attempts or patience.attempts),
+        disk_reserve=round(options.disk_reserve * 1e6),
+        fit_context=options.fit_context,
+        accept_missing=options.accept_missing,
+        accept_server_change=options.accept_server_change,
+        canary=options.canary,
+        fingerprint=_fingerprinted(options, found, looks),
+        budget_tokens=options.budget_tokens,
+        budget_usd=options.budget_usd,
+        prices=prices_of(options, looks.model, asked.prices),
+        requests_per_minute=options.rpm,
+        tokens_per_minute=options.tpm,
+        salvage=salvage,
+    )
+    _object_early(settings, found.provider, options.thinking, watcher)
+    return by_batch(settings, options, found.provider)
+
+
+def _fingerprinted(options: RunOptions, found: Found, looks: Looks) -> bool:
+    """As asked; else where every server is of an engine that one runs oneself: elsewhere tokens are billed."""
+    if options.fingerprint is not None:
+        return options.fingerprint
+    engines = [facts.host.get("engine") for facts in looks.facts.values()]
+    return not found.provider.hosted and bool(engines) and all(engine in defaults.NEUTRAL for engine in engines)
+
+
+def _with_neutral(
+    benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, looks: Looks, given: Collection[str]
+) -> dict[str, BenchmarkSettings]:
+    """With what keeps the servers' own defaults out; a run that has samples goes on as it was asked.
+
+    given: fields that are sent anyway, or that the user keeps out.
+    """
+    engine = looks.engine
+    asked = _asked_before(folder)
+    made = {}
+    for name, one in benchmarks.items():
+        sent = one.sampling.sent()
+        fields = {*sent, *given}
+        kept = asked.get(name)
+        neutral = defaults.neutral(engine, sent, given) if kept is None else kept
+        made[name] = replace(one, neutral={field: value for field, value in neutral.items() if field not in fields})
+    return made
+
+
+def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """By benchmark that has samples, the neutral values that its requests hold."""
+    try:
+        records = Manifest.load(folder).benchmarks if folder.manifest.exists() else {}
+    except StoreError:  # the session refuses it, and says why
+        return {}
+    return {
+        name: dict(record.identity.get(NEUTRAL, {}))
+        for name, record in records.items()
+        if folder.benchmark(name).has_samples()
+    }
+
+
+def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
+    """As the provider wants it, with what the options say on top. Raises `UsageError` where both set a field."""
+    theirs = provider.spelling(
+        model,
+        api=options.api,
+        thinking=options.thinking,
+        thinking_tokens=options.thinking_tokens,
+        prefill=options.prefill,
+        engine=engine,
+    )
+    for name in ("extra_body", "chat_template_kwargs"):
+        if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
+            set_by = next(
+                one for one in ("thinking", "thinking_tokens", "prefill") if getattr(options, one) is not None
+            )
+            both = f"{option(set_by, getattr(options, set_by))} and {option(name)}"
+            raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
+    return Spelling(
+        api=options.api,
+        stream=options.stream,
+        stream_usage=theirs.stream_usage and "stream_options" not in options.drop,
+        max_tokens_field=options.max_tokens_field or theirs.max_tokens_field,
+        seed_field=theirs.seed_field,
+        prefill=theirs.prefill,
+        chat_template_kwargs={**theirs.chat_template_kwargs, **options.chat_template_kwargs},
+        extra_body={**theirs.extra_body, **options.extra_body},
+    )
+
+
+def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
+    """Who decided how a request is written: "options", or the provider's data by their name."""
+    theirs = f"provider {provider.name}"
+    by = {
+        "max_tokens_field": "options" if options.max_tokens_field else theirs,
+        "seed_field": theirs,
+        "stream_usage": "options" if "stream_options" in options.drop else theirs,
+    }
+    if options.thinking is not None:
+        by["thinking"] = theirs
+    for name in ("thinking_tokens", "prefill"):
+        if getattr(options, name) is not None:
+            by[name] = theirs
+    for name in ("extra_body", "chat_template_kwargs"):
+        by |= {f"{name}.{key}": "options" for key in getattr(options, name)}
+    return by
+
+
+def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
+    """What the provider is known to refuse raises `UsageError`; what it may refuse or ignores is warned of.
+
+    Nothing is left out of a request but what the option `drop` names.
+    """
+    said = set()
+    for name in settings.benchmarks:
+        sent = settings.template(name).names(seed=settings.seed is not None)
+        objections = provider.objections(settings.model, sent, thinking)
+        if certain := [one.sentence for one in objections if one.certain]:
+            raise UsageError("; ".join(certain))
+        for one in objections:
+            if one.sentence not in said:
+                said.add(one.sentence)
+                watcher.warn(Sentence(one.sentence))

@@ -1,0 +1,57 @@
+"""What tokens cost, as the user says: two numbers, or a file of several models' prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.core.validation import first_problem
+from harness.core.yaml_file import read_mapping
+from harness.generation.spending import Prices
+
+if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
+
+MAX_FILE_BYTES = 1024 * 1024
+_EXPECTED = "expected a line `MODEL: {in: USD, out: USD}` for each model, per million tokens"
+
+
+class _Price(BaseModel):
+    """USD per million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prompt: float = Field(alias="in", ge=0, allow_inf_nan=False)
+    completion: float = Field(alias="out", ge=0, allow_inf_nan=False)
+
+
+def read_prices(path: Path) -> dict[str, Prices]:
+    """The prices by model of a YAML (or JSON) file: `deepseek-reasoner: {in: 0.55, out: 2.19}`. Raises `UsageError`."""
+    try:
+        rows = read_mapping(path, "prices", MAX_FILE_BYTES)
+        listed = TypeAdapter(dict[str, _Price]).validate_python(rows)
+    except ValidationError as error:
+        raise UsageError(f"{first_problem(error).sentence}; {_EXPECTED}", field="prices", value=path) from error
+    except UsageError as error:
+        raise UsageError(f"{error.sentence.marked}; {_EXPECTED}", field="prices", value=path) from error
+    return {model: Prices(price.prompt, price.completion) for model, price in listed.items()}
+
+
+def prices_of(options: RunOptions, model: str, listed: Mapping[str, Prices] | None) -> Prices | None:
+    """What `model` costs by the options, or by the file's prices; None where they do not say. Raises `UsageError`."""
+    if options.price_in is not None and options.price_out is not None:
+        return Prices(options.price_in, options.price_out)
+    if listed is None:
+        return None
+    if model not in listed:
+        raise UsageError(
+            f"the file has no price of {visible(model, 80)}.{near_names(model, listed)}",
+            field="prices",
+            value=options.prices,
+        )
+    return listed[model]

@@ -1,0 +1,123 @@
+"""One session of a prepared run, and what it came to. Nothing here grades before the first reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.asking import metrics
+from harness.asking.prepare import Prepared, in_a_line
+from harness.asking.watching import Watcher
+from harness.client.address.providers import suggestion
+from harness.core.errors import ServerError
+from harness.core.inert import visible
+from harness.core.wording import Sentence
+from harness.foreign.continuing import Continued
+from harness.generation import lengths, runner
+from harness.generation.asked import Asked
+from harness.generation.outcome import Outcome
+from harness.generation.settings import RunSettings
+from harness.runs import RunFolder
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
+    from harness.generation.dispatch.canary import Answered
+    from harness.generation.plan import Task
+    from server_launchers.keeping.supervisor import RunningServer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What a session came to. reached, missed: in a sentence, how the target was; empty where none was set, or where
+    samples are owed. A run that reached it is complete as it stands.
+
+    outcome: of the last session that asked.
+    """
+
+    outcome: Outcome
+    reached: str = ""
+    missed: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is owed."""
+        return self.outcome.complete
+
+
+def with_suggestion(message: str) -> str:
+    """`message`, with the option to change where it is a server's refusal of one field."""
+    hint = suggestion(message)
+    return f"{message} ({hint})" if hint else message
+
+
+def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+    """`runner.generate` for what is prepared, under `settings`; a refusal comes with the option to change."""
+    watcher = watcher or Watcher()
+    former = prepared.options.lengths_from
+    prior = lengths.mean_lengths(RunFolder.open(former)) if former is not None else None
+    options = prepared.options
+    continued = (
+        None if options.continue_from is None else _continued(options.continue_from, prepared, settings, watcher)
+    )
+    watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
+    try:
+        with metrics.served(options.metrics_port, options.metrics_host, settings, watcher) as progressed:
+            return runner.generate(
+                settings,
+                prepared.sets,
+                context_of=prepared.looks.context_of,
+                on_progress=progressed,
+                answered=answer_finder(prepared.sets),
+                prior_lengths=prior,
+                endpoints_file=prepared.endpoints_file,
+                environment=prepared.about,
+                servers=prepared.looks.facts,
+                describe=prepared.describe,
+                lost_server=partial(_lost, prepared.server),
+                # A stage of an undertaking asks for fewer on purpose, and for the rest later.
+                taken_over=tuple if continued is None else continued.samples,
+                on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+                resume_command=watcher.resume_command,
+                break_lock=options.break_lock,
+                on_standing=watcher.standing,
+            )
+    except ServerError as error:
+        raise ServerError(with_suggestion(error.sentence.marked)) from error
+
+
+def _lost(server: RunningServer | None) -> str | None:
+    """Why the server that was started for the run has ended for good; None while it runs, or where none was."""
+    if server is None or not (why := server.ended):
+        return None
+    return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}"
+
+
+def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Continued:
+    """What another tool's file holds for the run. Raises `UsageError`."""
+    wanted = {name: one.samples for name, one in settings.benchmarks.items()}
+    found = Continued(path, (question for chosen in prepared.sets for question in chosen.questions), wanted)
+    n = sum(1 for _ in found.samples())
+    left = ((found.n_empty, "are empty and owed"), (found.n_strange, "are to other questions"))
+    said = "".join(f"; {count} {what}" for count, what in left if count)
+    watcher.warn(
+        Sentence(f"{n} samples of {visible(path.name, 100)} count as another tool's, made under its settings{said}")
+    )
+    return found
+
+
+def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
+    """Whether the grader finds an answer in a reply; True where a verifier of the benchmark's own reads it."""
+    questions = Asked(sets)
+
+    def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+        from harness.grading.verdict import find  # with the first reply, not before the first request
+
+        question = questions[task.benchmark, task.question_id]
+        if question.rules.grader != "rules":
+            return True
+        return find(question, text) is not None
+
+    return answered

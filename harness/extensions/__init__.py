@@ -1,0 +1,1 @@
+"""What stands beside the road of start, run, score, report: the core imports nothing of it."""

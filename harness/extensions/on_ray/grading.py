@@ -1,0 +1,88 @@
+"""The samples of a run graded by the nodes of a Ray cluster: each task a stretch of a journal, with the local grader.
+
+What the tasks leave is what a scoring here would have left: it finds every grade, and counts them as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from harness.asking.watching import Watcher
+from harness.core.records import Grade
+from harness.core.wording import Sentence
+from harness.extensions.on_ray.cluster import Cluster
+from harness.runs import BenchmarkFolder, RunFolder, grades
+from harness.runs.manifest import Manifest
+from harness.scoring.pipeline import Grading, grade_span
+
+PART_BYTES = 64 * 1024 * 1024
+"""Of a journal, for a task at least: less is graded in the time that a task needs to begin."""
+
+PARTS_PER_CPU = 4
+"""Tasks for each processor of the cluster at most, so that a slow one is waited for briefly."""
+
+
+def grade_on(on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> Grading:
+    """Has every sample of the run graded, and their grades written. Returns what is left to be asked of a scoring here.
+
+    Grades that hold still are kept, unless `grading` is fresh. Raises `StoreError`, and what a task raises.
+    """
+    with Cluster(on) as cluster:
+        for name in Manifest.load(folder).benchmarks:
+            place = folder.benchmark(name)
+            spans = _spans(place, PARTS_PER_CPU * cluster.n_cpus)
+            parts = [place.path / f"grades.part-{start}.jsonl" for start, _ in spans]
+            _remove(place)
+            given = [
+                (str(folder.path), name, span, str(part), grading.deadline_s, grading.fresh)
+                for span, part in zip(spans, parts, strict=True)
+            ]
+            labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
+            done = cluster.each(grade_part, given, labels, _Shown(name, watcher))
+            watcher.standing(Sentence(f"{name}: {sum(done):,} samples graded in {len(parts)} parts"))
+            grades.write(place, _together(parts))
+            _remove(place)
+    return replace(grading, fresh=False)
+
+
+def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadline_s: float, fresh: bool) -> int:
+    """On a node: the grades of a stretch of the journal into the file `out`. Returns how many there are."""
+    return grade_span(RunFolder(run), benchmark, span, Path(out), Grading(deadline_s=deadline_s, fresh=fresh))
+
+
+def _spans(place: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
+    """Stretches of the journal, in bytes, that are its whole."""
+    size = place.samples.stat().st_size if place.has_samples() else 0
+    n = max(1, min(most, size // PART_BYTES))
+    return list(pairwise([size * i // n for i in range(n + 1)]))
+
+
+def _together(parts: Sequence[Path]) -> Iterator[Grade]:
+    """The grades of all parts. Of a key that comes twice in a journal the first record counts, and of its grades the
+    last: so the parts come from behind."""
+    for part in reversed(parts):
+        yield from grades.read_file(part)
+
+
+def _remove(place: BenchmarkFolder) -> None:
+    for part in place.path.glob("grades.part-*.jsonl"):
+        with contextlib.suppress(FileNotFoundError):
+            part.unlink()
+
+
+class _Shown:
+    """Says how many parts are graded, when that changes by a tenth."""
+
+    def __init__(self, name: str, watcher: Watcher) -> None:
+        self._name, self._watcher, self._said = name, watcher, 0
+
+    def __call__(self, ended: Sequence[Any]) -> None:
+        n = sum(one is not None for one in ended)
+        if n - self._said >= max(1, len(ended) // 10) and n < len(ended):
+            self._said = n
+            self._watcher.standing(Sentence(f"{self._name}: {n} of {len(ended)} parts graded"))

@@ -1,0 +1,181 @@
+"""One run by several clients of a Ray cluster: a shard a task, each in a run folder of its own, joined in the end.
+
+A shard whose worker or node is lost begins again elsewhere and goes on from its journal. The number of shards is part
+of what they are: it stays that of the first session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.asking.options import RunOptions
+from harness.asking.prepare import prepare
+from harness.asking.watching import Watcher
+from harness.core.errors import InUse, StoreError, UsageError
+from harness.core.wording import Sentence, option
+from harness.extensions.on_ray.cluster import Cluster
+from harness.generation.dispatch.causes import Cause
+from harness.generation.outcome import Outcome
+from harness.generation.spending import Spent
+from harness.runs import RunFolder
+from harness.runs.going import on_disk
+from harness.runs.merging import Joined, merge
+from harness.verbs.run import sample
+
+SHARDS = "shards"
+"""In the run folder: the shards' folders."""
+
+FREED_SECONDS = 60.0
+"""How long a shard that begins again waits for the lock of the process that was lost."""
+
+SAID_SECONDS = 10.0
+"""Between two lines on how far the shards are."""
+
+_ALONE = (
+    "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "batch", "batch_file",
+    "metrics_port", "break_lock", "continue_from",
+)  # fmt: skip
+"""Options of one client: each would be counted anew in every shard, or names what another node does not see."""
+
+
+_SUMMED = (
+    "n_missing", "n_session", "n_truncated", "n_duplicates", "n_loops", "n_continued", "kept_tokens", "tokens",
+)  # fmt: skip
+"""Of a shard's outcome: counts of which the run has the sum."""
+
+
+def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> tuple[RunFolder, Outcome]:
+    """The joined run folder, and what this session came to, all shards together.
+
+    n_shards: None: as before, else one for each node. Raises `UsageError`, and what a shard or the merge raises.
+    """
+    options = checked(options)
+    folder = _folder(options)
+    known = _number_of(folder)
+    if n_shards is not None and known not in (None, n_shards):
+        raise UsageError(f"{folder.path} was begun as {known} shards, and goes on as these", field="shards")
+    with Cluster(on) as cluster:
+        n = known or n_shards or cluster.n_nodes
+        if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
+            watcher.warn(Sentence(f"{option('base_url')} names this machine; each node asks its own"))
+        began = time.monotonic()
+        parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
+        plain = _plain(options)
+        given = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
+        names = [f"shard {i} of {n}" for i in range(1, n + 1)]
+        watcher.standing(Sentence(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}"))
+        shown = _Shown(parts, watcher)
+        accounts = cluster.each(run_shard, given, names, shown)
+    merged = merge(parts, folder, accept_server_change=options.accept_server_change)
+    warnings = [*merged.notes, *(note for one in merged.benchmarks for note in one.notes())]
+    return folder, _together(accounts, merged.benchmarks, warnings, time.monotonic() - began)
+
+
+def run_shard(given: dict[str, Any]) -> dict[str, Any]:
+    """On a node: the session of one shard, in plain values. Raises what a session raises."""
+    options = RunOptions(**given)
+    until = time.monotonic() + FREED_SECONDS
+    while True:
+        try:
+            with prepare(options, Watcher()) as prepared:
+                return _account(sample(prepared).outcome)
+        except InUse:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(1.0)
+
+
+def _account(outcome: Outcome) -> dict[str, Any]:
+    spent = outcome.spent
+    return {name: getattr(outcome, name) for name in _SUMMED} | {
+        "complete": outcome.complete,
+        "warnings": [Sentence(one).marked for one in outcome.warnings],
+        "causes": [(one.kind, one.count, one.example) for one in outcome.causes],
+        "spent": (spent.prompt_tokens, spent.completion_tokens, spent.n_stated, spent.n_unstated),
+    }
+
+
+def _together(accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], s: float) -> Outcome:
+    counts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for kind, count, example in (cause for one in accounts for cause in one["causes"]):
+        counts[kind] += count
+        examples.setdefault(kind, example)
+    said = dict.fromkeys([*notes, *(warning for one in accounts for warning in one["warnings"])])
+    return Outcome(
+        complete=all(one["complete"] for one in accounts),
+        n_expected=sum(one.n_expected for one in joined),
+        n_done=sum(one.n_samples for one in joined),
+        n_owed=sum(one.n_owed for one in joined),
+        elapsed_s=s,
+        warnings=[Sentence(one) for one in said],
+        causes=[Cause(kind, count, examples[kind]) for kind, count in counts.most_common()],
+        spent=Spent(*(sum(column) for column in zip(*(one["spent"] for one in accounts), strict=True))),
+        **{name: sum(one[name] for one in accounts) for name in _SUMMED},
+    )
+
+
+def checked(options: RunOptions) -> RunOptions:
+    """The options, with an address that other nodes reach. Raises `UsageError` for what means nothing to several."""
+    unlike = RunOptions()
+    for name in _ALONE:
+        if getattr(options, name) != getattr(unlike, name):
+            raise UsageError(f"it does not go with {option('on')}: every shard has a client of its own", field=name)
+    if options.base_url or options.provider or options.endpoints_file:
+        return options
+    if url := os.environ.get("OPENAI_BASE_URL"):
+        return RunOptions(**_plain(options), base_url=(url,))
+    raise UsageError(
+        f"{option('on')} needs an address that every node reaches: {option('base_url')}, {option('provider')} or "
+        f"{option('endpoints_file')}"
+    )
+
+
+def _plain(options: RunOptions) -> dict[str, Any]:
+    """What was given, as values that travel."""
+    given = options.model_dump(exclude_unset=True)
+    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+
+
+def _folder(options: RunOptions) -> RunFolder:
+    if options.out is None and options.model is None:
+        raise UsageError(f"{option('on')} needs {option('model')} or {option('out')}, to name the run folder")
+    return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))
+
+
+def _number_of(folder: RunFolder) -> int | None:
+    """How many shards an earlier session made; None where there was none."""
+    found = {
+        int(named[1])
+        for path in (folder.path / SHARDS).glob("*-of-*")
+        if (named := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
+    }
+    return max(found, default=None)
+
+
+class _Shown:
+    """Says now and then how far the shards are."""
+
+    def __init__(self, parts: Sequence[RunFolder], watcher: Watcher) -> None:
+        self._parts, self._watcher, self._due = parts, watcher, time.monotonic() + SAID_SECONDS
+
+    def __call__(self, ended: Sequence[Any]) -> None:
+        if time.monotonic() < self._due or None not in ended:
+            return
+        self._due = time.monotonic() + SAID_SECONDS
+        done = total = 0
+        for part in self._parts:
+            with contextlib.suppress(StoreError):  # it has not begun
+                for one in on_disk(part).benchmarks:
+                    done, total = done + one.done, total + one.total
+        n = sum(one is not None for one in ended)
+        self._watcher.standing(
+            Sentence(f"{n} of {len(ended)} shards have ended; {done:,} of {total:,} samples of those begun are stored")
+        )

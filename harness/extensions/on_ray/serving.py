@@ -1,0 +1,443 @@
+"""Servers on the nodes of a Ray cluster: an actor each, in a placement group of its own, that runs `harness serve`.
+
+Ray begins an actor again whose worker or node was lost, wherever its group finds room. The command that an actor runs
+ends with the actor's end of a pipe, and its guard then ends the engine: also where a worker is killed.
+
+A server over several nodes has a group with one part a node. Its actor is on the node of rank 0 and has an actor of its
+own on each other node, which ends with it. Where one of them is lost or its process ends, it ends all and begins anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from harness.asking.watching import Watcher
+from harness.core.about import __version__
+from harness.core.errors import ServerError, UsageError
+from harness.core.inert import visible
+from harness.core.wording import Sentence, option
+from harness.extensions.on_ray.cluster import LOOK_SECONDS, Cluster
+
+if TYPE_CHECKING:
+    from server_launchers.spec import ServerSpec
+
+NAMESPACE = "harness-serve"
+"""Of our actors in the cluster; an actor and its group are called NAME-NUMBER."""
+
+HOST, FILE = "@host@", "@file@"
+"""Words of a command, in whose place each node puts the address to listen on and the file to register in."""
+
+RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
+"""Likewise for a server over several nodes: a node's rank, the address of the first node and a port that was free on
+it, and the node's own address."""
+
+STOP_SECONDS = 60.0
+"""How long an actor may take to end its server before Ray ends it."""
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - a node that Ray knows by a loopback address has no better one
+
+LOG_BYTES = 16 * 1024
+"""Of a log's end, in which the cause of a failed start is sought."""
+
+Stand = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """What is to be started. words: after `harness serve`, with HOST and FILE and, for several nodes, RANK, HEAD, PORT
+    and NODE; nodes: of each replica; resources: of Ray, on each of them; host: where it was given, the address to
+    listen on, else the node's own; folder: where they register, and where their logs are."""
+
+    name: str
+    words: tuple[str, ...]
+    count: int
+    nodes: int
+    resources: Mapping[str, float]
+    host: str | None
+    folder: Path
+
+
+def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
+    """What Ray is to hold on each node of a server of `spec`. gpus: for the whole server; None: as many devices as its
+    parallel sizes need.
+
+    Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
+    """
+    from server_launchers.engines import accelerators, table
+
+    if spec.engine == "external":
+        raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")
+    if spec.devices is not None:
+        raise UsageError(f"Ray says which: give {option('gpus_per_replica')} instead", field="server.devices")
+    if gpus is None:
+        uses = table.LAUNCHERS[spec.engine].uses_devices and spec.device != "cpu"
+        gpus = spec.tp * spec.pp * spec.dp if uses else 0
+    if spec.nodes > 1 and gpus % spec.nodes:
+        raise UsageError(
+            f"cannot be spread evenly over {option('server.nodes', spec.nodes)}",
+            field="gpus_per_replica",
+            value=f"{gpus:g}",
+        )
+    kind = "NPU" if accelerators.kind_of(spec) == "ascend" else "GPU"
+    return {"CPU": 1.0} | ({kind: gpus / spec.nodes} if gpus else {})
+
+
+class Served:
+    """Replicas on a cluster, ended with the `with` block. detach: they stay, also when this process ends.
+
+    Raises `UsageError` where no cluster answers, where the name is taken, or no node has what a replica needs.
+    """
+
+    def __init__(self, on: str, wanted: Replicas, watcher: Watcher, *, detach: bool = False) -> None:
+        self._wanted, self._watcher, self._detach = wanted, watcher, detach
+        self._cluster = Cluster(on)
+        self._ray: Any = importlib.import_module("ray")
+        self._names = [f"{wanted.name}-{number}" for number in range(1, wanted.count + 1)]
+        self._stands: list[tuple[Stand, str]] = [("waiting", "")] * wanted.count
+        try:
+            self._check()
+            self._actors = [self._begun(name) for name in self._names]
+        except BaseException:
+            self._close(started=False)
+            raise
+        self._asked: dict[Any, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._close(started=self._detach and kind is None)
+
+    def until_ready(self) -> None:
+        """Return when all are ready. Raises `ServerError` naming the first that cannot be started, and its log."""
+        while True:
+            self._look()
+            for place, (stand, said) in enumerate(self._stands):
+                if stand in ("failed", "gone"):
+                    raise ServerError(f"{self._label(place)} did not start: {said}")
+            if all(stand == "ready" for stand, _ in self._stands):
+                return
+
+    def hold(self) -> None:
+        """Say what is lost and ready again, until none is left. Raises `ServerError` then."""
+        while any(stand not in ("failed", "gone") for stand, _ in self._stands):
+            self._look()
+        raise ServerError("no server is left; their logs are in " + visible(str(self._wanted.folder)))
+
+    def _check(self) -> None:
+        if taken := [one for one in _named(self._ray) if _fleet(one) == self._wanted.name]:
+            raise UsageError(
+                f"servers called {self._wanted.name} run on the cluster ({len(taken)}): stop them, or choose another "
+                f"{option('name')}"
+            )
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        needed, many = self._wanted.resources, self._wanted.nodes
+        able = sum(all(node.get(kind, 0) >= amount for kind, amount in needed.items()) for node in nodes)
+        if able < many:
+            listed = ", ".join(f"{amount:g} {kind}" for kind, amount in needed.items())
+            what = f"a replica needs {many} nodes ({listed} on each), and {able} of the cluster have that"
+            if many == 1:
+                what = f"no node of the cluster has what a replica needs ({listed})"
+            raise UsageError(f"{what}; see {option('gpus_per_replica')}")
+
+    def _begun(self, name: str) -> Any:
+        life = "detached" if self._detach else None
+        wanted = self._wanted
+        group = self._ray.util.placement_group(
+            [dict(wanted.resources)] * wanted.nodes,
+            strategy="STRICT_SPREAD",
+            name=f"{NAMESPACE}/{name}",
+            lifetime=life,
+        )
+        actor = self._ray.remote(Replica).options(
+            **_placing(group, 0, wanted.resources), name=name, namespace=NAMESPACE, lifetime=life, max_restarts=-1
+        )
+        return actor.remote(name, wanted, str(wanted.folder.absolute()), str(Path.cwd()), __version__)
+
+    def _look(self) -> None:
+        """Ask each replica that has answered how it stands now, and say what has changed."""
+        waiting = set(self._asked.values())
+        for place, actor in enumerate(self._actors):
+            if place not in waiting and self._stands[place][0] not in ("failed", "gone"):
+                self._asked[actor.stands.remote()] = place
+        time.sleep(LOOK_SECONDS)
+        with self._cluster.reached():
+            done, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=LOOK_SECONDS)
+        for one in done:
+            place = self._asked.pop(one)
+            try:
+                now = self._ray.get(one)
+            except Exception:  # noqa: BLE001  what Ray says of an actor that is not there
+                with self._cluster.reached():
+                    known = self._names[place] in _named(self._ray)
+                now = ("lost", "") if known else ("gone", "it was stopped")
+            if now[0] == "starting" and self._stands[place][0] == "ready":
+                now = ("lost", "")  # it was lost between two looks
+            if now != self._stands[place]:
+                self._stands[place] = now
+                self._said(place)
+
+    def _said(self, place: int) -> None:
+        stand, said = self._stands[place]
+        label = self._label(place)
+        if stand == "ready":
+            self._watcher.standing(Sentence(f"{label} is ready at {visible(said, 200)}"))
+        elif stand == "lost":
+            self._watcher.warn(Sentence(f"{label} was lost; it is started again"))
+        elif stand in ("failed", "gone"):
+            self._watcher.warn(Sentence(f"{label} has ended: {visible(said, 500)}"))
+
+    def _label(self, place: int) -> str:
+        return f"replica {place + 1} of {self._wanted.count}"
+
+    def _close(self, *, started: bool) -> None:
+        try:
+            if not started and not self._cluster.gone:
+                _end(self._ray, self._names)
+        finally:
+            self._cluster.close()
+
+
+def stop(on: str, name: str | None, *, everything: bool = False) -> list[str]:
+    """End the servers called `name`, the only ones there are, or all; returns the names. Raises `UsageError`."""
+    with Cluster(on):
+        ray: Any = importlib.import_module("ray")
+        actors = _named(ray)
+        known = sorted({_fleet(one) for one in actors})
+        chosen = known if everything else [one for one in known if name in (None, one)]
+        if not everything and len(chosen) != 1:
+            which = f"say which servers to stop, or {option('all')}" if name is None else f"none is called {name}"
+            raise UsageError(f"{which}; on the cluster are: {', '.join(known) or 'none'}")
+        _end(ray, [one for one in actors if _fleet(one) in chosen])
+        return chosen
+
+
+def _fleet(actor: str) -> str:
+    return actor.rpartition("-")[0]
+
+
+def _named(ray: Any) -> list[str]:
+    """The actors of ours that the cluster has."""
+    return [one["name"] for one in ray.util.list_named_actors(all_namespaces=True) if one["namespace"] == NAMESPACE]
+
+
+def _end(ray: Any, names: Sequence[str]) -> None:
+    """End these actors with their servers and groups; one that was never placed at once."""
+    groups = importlib.import_module("ray.util.placement_group")
+    named = {f"{NAMESPACE}/{name}": name for name in names}
+    placed, ours = set(), []
+    for number, one in ray.util.placement_group_table().items():
+        if (name := named.get(one["name"])) is not None and one["state"] != "REMOVED":
+            ours.append(groups.PlacementGroup(ray.PlacementGroupID(bytes.fromhex(number))))
+            placed |= {name} if one["state"] == "CREATED" else set()
+    actors = {}
+    for name in names:
+        with contextlib.suppress(ValueError):  # it has ended
+            actors[name] = ray.get_actor(name, namespace=NAMESPACE)
+    asked = [actor.stop.remote() for name, actor in actors.items() if name in placed]
+    if asked:
+        ray.wait(asked, num_returns=len(asked), timeout=STOP_SECONDS)
+    for actor in actors.values():
+        ray.kill(actor, no_restart=True)
+    for group in ours:
+        ray.util.remove_placement_group(group)
+
+
+def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str, Any]:
+    """Options of an actor in that part of the group, with all that it holds."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    rest = {kind: amount for kind, amount in resources.items() if kind not in ("CPU", "GPU")}
+    return {
+        "num_cpus": resources["CPU"],
+        "num_gpus": resources.get("GPU", 0),
+        "resources": rest or None,
+        "scheduling_strategy": strategies.PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=part),
+    }
+
+
+class Member:
+    """On a node: the process of a server there. It ends with `stop`, and with the worker."""
+
+    def __init__(self, here: str, version: str) -> None:
+        self._here, self._version = here, version
+        self._ending = threading.Event()
+
+    def address(self) -> str:
+        """By which Ray knows this node."""
+        return str(importlib.import_module("ray.util").get_node_ip_address())
+
+    def run(self, words: Sequence[str], told: Mapping[str, str], log: str) -> str:
+        """Run the server's command until it ends; why it ended, with its log.
+
+        told: what stands for which words; the node itself adds HOST, where it is not told, and NODE.
+        """
+        if self._version != __version__:
+            return f"the node has version {__version__} of this package, the caller {self._version}"
+        own = self.address() if HOST not in told or NODE in words else ""
+        told = {HOST: _listening(own), NODE: own, **told}
+        argv = [sys.executable, "-m", "harness", "serve", *(told.get(word, word) for word in words)]
+        # Ray sets it to the processors of the actor; an engine counts for itself.
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        try:
+            with Path(log).open("wb") as said:
+                process = subprocess.Popen(
+                    argv, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=self._here
+                )
+            assert process.stdin is not None
+            while process.poll() is None and not self._ending.wait(0.2):
+                pass
+            process.stdin.close()
+            process.wait()
+            return f"{_cause(Path(log))}; its log is {log}"
+        except OSError as error:
+            return str(error)
+
+    def stop(self) -> None:
+        """Let the command end."""
+        self._ending.set()
+
+
+class Replica:
+    """On the node of rank 0: keeps a server, again where a process of it ends after it was ready, until `stop`.
+
+    Each life registers in a file of its own: one that ends late takes no other's address away.
+    """
+
+    def __init__(self, name: str, wanted: Replicas, folder: str, here: str, version: str) -> None:
+        self._name, self._wanted, self._folder = name, wanted, Path(folder)
+        self._here, self._version = here, version
+        if wanted.nodes > 1:
+            self._ray: Any = importlib.import_module("ray")
+            self._group = self._ray.util.get_current_placement_group()
+        self._stand: tuple[Stand, str] = ("starting", "")
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def stands(self) -> tuple[Stand, str]:
+        """How it stands, with its address or the cause of its end."""
+        return self._stand
+
+    def stop(self) -> None:
+        """End the server; returns when it has ended."""
+        self._ending.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        try:
+            while not self._ending.is_set() and self._lived():
+                self._stand = ("lost", "")
+        except OSError as error:
+            self._stand = ("failed", str(error))
+
+    def _lived(self) -> bool:
+        """One life of the server, on all its nodes. Returns whether another is to follow."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._unregister()
+        others = [self._other(rank) for rank in range(1, self._wanted.nodes)]
+        try:
+            there = [one.address.remote().future() for one in others]  # they wait for room
+            while not self._ending.is_set() and wait(there, LOOK_SECONDS).not_done:
+                pass
+            if self._ending.is_set() or any(map(_lost, there)):
+                self._ending.wait(LOOK_SECONDS)
+                return True
+            return self._served(others)
+        finally:
+            self._unregister()
+            for one in others:
+                self._ray.kill(one)
+
+    def _served(self, others: Sequence[Any]) -> bool:
+        """The rest of a life, whose nodes are all there."""
+        wanted, own = self._wanted, Member(self._here, self._version)
+        file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
+        told = {FILE: str(file)} | ({} if wanted.host is None else {HOST: wanted.host})
+        if others:
+            told |= {HEAD: own.address(), PORT: str(_free_port())}
+        runs = [_beside(own.run, wanted.words, told | {RANK: "0"}, str(self._folder / f"{self._name}.log"))]
+        for rank, one in enumerate(others, 1):
+            log = str(self._folder / f"{self._name}.rank-{rank}.log")
+            runs.append(one.run.remote(wanted.words, told | {RANK: str(rank)}, log).future())
+        ready = False
+        while not self._ending.is_set() and not wait(runs, 0.2, FIRST_COMPLETED).done:
+            if not ready and file.exists():
+                ready = True
+                self._stand = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
+        first = next((rank for rank, run in enumerate(runs) if run.done()), None)
+        own.stop()
+        for one in others:
+            one.stop.remote()
+        runs[0].result()
+        late = wait(runs, STOP_SECONDS).not_done
+        if ready or first is None or late or any(map(_lost, runs)):
+            return True
+        error = runs[first].exception()
+        where = f"rank {first}: " if others else ""
+        self._stand = ("failed", where + (str(runs[first].result()) if error is None else visible(str(error), 500)))
+        return False
+
+    def _other(self, rank: int) -> Any:
+        """An actor for the node of that rank, where its part of the group is."""
+        placed = _placing(self._group, rank, self._wanted.resources)
+        # It ends with this one; the second thread is for `stop`.
+        return self._ray.remote(Member).options(**placed, max_concurrency=2).remote(self._here, self._version)
+
+    def _unregister(self) -> None:
+        for left in self._folder.glob(f"{self._name}@*.url"):
+            left.unlink(missing_ok=True)
+
+
+def _beside(work: Callable[..., str], *given: object) -> Future[str]:
+    """What `work` comes to in a thread that holds up no process's end."""
+    future = Future[str]()
+
+    def run() -> None:
+        try:
+            future.set_result(work(*given))
+        except BaseException as error:  # noqa: BLE001  whoever waits is to hear of it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def _lost(run: Future[str]) -> bool:
+    """Whether the worker or the node went away, with nobody to say why; not where it refuses to begin."""
+    error = run.exception() if run.done() else None
+    actor_error = importlib.import_module("ray.exceptions").RayActorError if error is not None else ()
+    return isinstance(error, actor_error) and not error.actor_init_failed
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def _listening(address: str) -> str:
+    """Where a node listens that Ray knows by `address`."""
+    loopback = address.startswith("127.") or address in ("localhost", "::1")
+    return EVERYWHERE if loopback else address
+
+
+def _cause(log: Path) -> str:
+    """The line in which the command says why it ended."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    found = [line for line in lines if line.startswith("harness: ")] or lines
+    return visible(found[-1].removeprefix("harness: "), 500) if found else "it ended without a word"

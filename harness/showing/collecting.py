@@ -1,0 +1,49 @@
+"""What the Python front door shows and keeps of an undertaking: its warnings, and its progress where that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from harness.asking.watching import Watcher
+from harness.core.wording import Sentence
+from harness.showing.display import ProgressDisplay
+
+if TYPE_CHECKING:
+    from harness.generation.progress import Progress
+    from harness.runs.layout import RunFolder
+
+OnProgress = Callable[["Progress"], None]
+
+
+class Collecting(Watcher):
+    """Keeps the warnings, hands progress on, and shows it where that is wanted; `close` ends what is shown."""
+
+    def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
+        self.warnings: list[str] = []
+        self._on_progress = on_progress
+        self._display = ProgressDisplay(shown=shown)
+
+    def close(self) -> None:
+        """The last state of the progress stands."""
+        self._display.close()
+
+    def sampling(self, what: str, folder: RunFolder) -> None:
+        """See `Watcher.sampling`."""
+        del what
+        self._display.close()  # of the session before
+        self._display.follow(folder)
+
+    def sampled(self) -> None:
+        """See `Watcher.sampled`."""
+        self._display.close()
+
+    def warn(self, sentence: Sentence) -> None:
+        """See `Watcher.warn`."""
+        self.warnings.append(sentence)
+
+    def progressed(self, progress: Progress) -> None:
+        """See `Watcher.progressed`."""
+        self._display(progress)
+        if self._on_progress is not None:
+            self._on_progress(progress)

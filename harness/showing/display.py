@@ -1,0 +1,176 @@
+"""Puts a run's progress where its reader is: several lines kept up to date on a terminal (standard error) and in a
+notebook, a plain line now and then elsewhere, nothing where it is not wanted. Standard output stays the result's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness.showing.lines import Line, Span, line, panel
+from harness.showing.running_score import RunningScores
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from harness.generation.progress import Progress
+    from harness.runs.layout import RunFolder
+    from harness.showing.running_score import RunningScore
+
+PLAIN_SECONDS = 30.0
+"""Between two lines where the output is no terminal."""
+
+FIRST_PLAIN_SECONDS = 10.0
+"""From the first progress to the first such line: a look at the log soon after the start finds one."""
+
+SPARE_ROWS = 3
+"""Rows of the terminal that are left to what stands above, and to the cursor."""
+
+NOTEBOOK_ROWS = 40
+"""A notebook's output may be as long as it likes, within reason."""
+
+STYLES = {
+    "done": "green",
+    "in flight": "cyan",
+    "retrying": "yellow",
+    "given up": "red",
+    "rest": "dim",
+    "label": "dim",
+}
+
+Scores = dict[str, "RunningScore"]
+
+
+def redraws() -> bool:
+    """Can lines on standard error be drawn over? Not in a log, nor by a command in a notebook: its terminal has no
+    cursor."""
+    notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook
+
+
+def in_notebook() -> bool:
+    """Is this process a notebook's kernel, whose page shows what IPython displays?"""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+class Screen(Protocol):
+    """Where several lines are drawn over again and again. last: nothing more is drawn."""
+
+    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None: ...
+
+
+class TerminalScreen:
+    """Lines on standard error, by rich, which is imported with the first progress: requests are on their way by then.
+
+    The cursor waits on a line of its own below: what the keyboard echoes, as ^C, breaks none and moves none.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=False, vertical_overflow="crop")
+        self._live.start()
+
+    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+        size = self._console.size
+        ascii_only = not self._console.encoding.startswith("utf")
+        lines = panel(progress, size.width - 1, max(3, size.height - SPARE_ROWS), scores, ascii_only=ascii_only)
+        self._live.update(rendered(lines if last else [*lines, (Span(" "),)]), refresh=True)
+        if last:
+            self._live.stop()
+
+
+class NotebookScreen:
+    """One output of the cell, replaced at each look."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None:
+        del last
+        from IPython import display as displaying
+        from rich import get_console
+
+        display: Any = displaying.display  # it has no types
+        shown = rendered(panel(progress, get_console().width, NOTEBOOK_ROWS, scores))
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
+class ProgressDisplay:
+    """Told of progress, shows it. `close` leaves the last state standing.
+
+    shown: False for a silent one. follow: the run whose scores are shown beside it.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
+        self._shown = shown
+        self._kind = NotebookScreen if in_notebook() else TerminalScreen if redraws() else None
+        self._screen: Screen | None = None
+        self._due = 0.0
+        self._stopping = False
+        self._printed: Progress | None = None
+        self._last: Progress | None = None
+        self._running: RunningScores | None = None
+
+    def follow(self, folder: RunFolder) -> None:
+        """From now on the scores of this run are shown, as far as it has been graded."""
+        self._running = RunningScores(folder)
+
+    def __call__(self, progress: Progress) -> None:
+        """Show it, if it is time."""
+        if not self._shown:
+            return
+        self._last = progress
+        if self._kind is not None:
+            self._screen = self._screen or self._kind()
+            self._screen.draw(progress, self._scores(progress), last=False)
+            return
+        now = time.monotonic()
+        if not self._due:
+            self._due = now + FIRST_PLAIN_SECONDS
+        begins_to_end = progress.stopping and not self._stopping
+        if now >= self._due or begins_to_end:
+            self._stopping = progress.stopping
+            self._due = now + PLAIN_SECONDS
+            self._print(progress)
+
+    def close(self) -> None:
+        """End the display, with the last state on it."""
+        last, self._last, self._due = self._last, None, 0.0
+        if last is None:
+            return
+        if self._screen is not None:
+            self._screen.draw(last, self._scores(last), last=True)
+            self._screen = None
+        elif last is not self._printed:
+            self._print(last)
+
+    def _scores(self, progress: Progress) -> Scores:
+        return self._running.look([one.name for one in progress.benchmarks]) if self._running else {}
+
+    def _print(self, progress: Progress) -> None:
+        self._printed = progress
+        sys.stderr.write(f"{line(progress, self._scores(progress))}\n")
+        sys.stderr.flush()
+
+
+def rendered(lines: Sequence[Line]) -> Text:
+    """The lines for rich, in their colours; it obeys no character of theirs."""
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="ellipsis", end="")
+    for number, one in enumerate(lines):
+        if number:
+            text.append("\n")
+        for span in one:
+            text.append(span.text, STYLES.get(span.kind, ""))
+    return text

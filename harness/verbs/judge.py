@@ -1,0 +1,384 @@
+"""A judge model over a run's grades: rules first, then the judge on what its scope names, through the same client.
+
+What it is asked and what it replied is a run folder of its own, `<run>/judge/<model, prompt, sampling>/`: killed and
+started again it asks only for what is missing, and once all is there no server is contacted, or even started.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from harness.asking import servers
+from harness.asking.options import JudgeOptions
+from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionSet
+from harness.client.address.endpoint import Endpoint
+from harness.client.spelling import Spelling
+from harness.core.checksums import digest
+from harness.core.inert import safe_name
+from harness.core.records import Grade, Key, Question, Sample
+from harness.core.wording import Sentence
+from harness.generation.outcome import Outcome
+from harness.generation.plan import owed
+from harness.generation.progress import Progress
+from harness.generation.runner import generate, stated_context
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings
+from harness.grading.second import judge_prompts
+from harness.grading.second.judge import (
+    Scope,
+    grader_name,
+    in_scope,
+    judge_question,
+    judged,
+    majority,
+    shown,
+    shown_instead,
+)
+from harness.grading.second.judge_prompts import JudgePrompt, verdict
+from harness.grading.second.second_opinion import Agreement, agreement
+from harness.presets.sampling import Sampling
+from harness.runs import RunFolder, opinions, read_samples
+from harness.runs.safe_open import make_folder
+from harness.scoring import Score
+from harness.scoring.pipeline import GradedBenchmark, Grading, OnGraded, grade_run, publish
+
+MAX_TOKENS = 4096
+"""New tokens of one reply: room for a comparison in words. A judge that thinks at length needs more."""
+
+VOTING_TEMPERATURE = 0.6
+"""Default temperature where a judge votes several times; at 0 all its votes would be alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """Who judges and what. model: names the checkpoint and the grades. votes: replies for each distinct answer.
+
+    temperature: None = 0, or `VOTING_TEMPERATURE` with several votes. override: also where the rules decided.
+    """
+
+    model: str
+    prompt: JudgePrompt
+    scope: Scope = "undecided"
+    votes: int = 1
+    override: bool = False
+    temperature: float | None = None
+    max_tokens: int = MAX_TOKENS
+
+    @property
+    def sampling(self) -> Sampling:
+        """What each request sends."""
+        default = VOTING_TEMPERATURE if self.votes > 1 else 0.0
+        temperature = default if self.temperature is None else self.temperature
+        return Sampling(temperature=temperature, max_tokens=self.max_tokens)
+
+    @property
+    def grader(self) -> str:
+        """The `grader` of the grades that it decides."""
+        return grader_name(self.model, self.prompt, self.votes)
+
+    def folder(self, run: RunFolder) -> RunFolder:
+        """Where its replies to this run's answers stand: one folder for each model, prompt wording and sampling."""
+        made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
+        return RunFolder(run.path / "judge" / f"{safe_name(self.model)}-{self.prompt.name}-{made_of}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the judge answers. model: the name to ask for. concurrency: requests in flight over all endpoints.
+
+    spelling: how its requests are written. context_of: as `generate` takes it. ca_file: for https.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    model: str
+    concurrency: int
+    spelling: Spelling = field(default_factory=Spelling)
+    context_of: Callable[[Endpoint, str], int | None] = stated_context
+    ca_file: Path | None = None
+
+
+Serve = Callable[[], AbstractContextManager[Server]]
+"""Makes a server available for the length of a `with` block; called only when something is owed."""
+
+
+def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[JudgeSettings, Serve]:
+    """(the judge, what makes its server available). Nothing is started or contacted. Raises `UsageError`."""
+    watcher = watcher or Watcher()
+    assert options.model is not None
+    if options.temperature == 0 and options.votes > 1:
+        watcher.warn(Sentence(f"{options.votes} votes at temperature 0 are all alike on most servers"))
+    wish = dict(options.serve or {})
+    spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
+    judge = JudgeSettings(
+        model=spec.client_name if spec is not None else options.model,
+        prompt=judge_prompts.named(options.prompt),
+        scope=options.scope,
+        votes=options.votes,
+        override=options.override,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens or MAX_TOKENS,
+    )
+
+    @contextmanager
+    def serve() -> Iterator[Server]:
+        if spec is None:
+            yield _server(options, watcher)
+            return
+        with servers.launched(spec, watcher) as running:
+            yield _server(servers.at(options, running), watcher)
+
+    return judge, serve
+
+
+def _server(who: JudgeOptions, watcher: Watcher) -> Server:
+    found = servers.find(who)
+    looks = servers.look(found, who, watcher)
+    return Server(
+        endpoints=found.endpoints,
+        model=looks.model,
+        concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        spelling=found.provider.spelling(looks.model),
+        context_of=looks.context_of,
+        ca_file=who.ca_file,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReport:
+    """One benchmark's account of the judge.
+
+    agreement: rules against judge, over the samples that it ruled on or had no opinion of; its disagreements leave out
+    what the rules left undecided. n_answers: distinct answers in scope; n_silent: of them without a majority for
+    either verdict; n_owed: of them with replies missing. n_decided: samples whose verdict is now the judge's.
+    n_hidden: samples in scope with nothing to show. prompt_tokens, completion_tokens: of all replies that count, as
+    stated by the server (None: it states none).
+    """
+
+    benchmark: str
+    agreement: Agreement
+    n_answers: int
+    n_silent: int
+    n_owed: int
+    n_decided: int
+    n_hidden: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """scores: after the judge. outcome: of the session with it; None if nothing was owed."""
+
+    scores: list[Score]
+    reports: list[JudgeReport]
+    outcome: Outcome | None
+    folder: Path
+
+
+def score_with_judge(
+    run: RunFolder,
+    grading: Grading,
+    judge: JudgeSettings,
+    serve: Serve,
+    *,
+    on_graded: OnGraded = lambda _name, _n: None,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+) -> Judged:
+    """Grade by the rules, ask the judge, write grades and scores.
+
+    The rules' grades and scores are written before the first request and stand when the judge's session fails; an
+    answer with a reply missing stays as the rules have it. Raises what `score_run` and `generate` raise.
+    """
+    graded = []
+    for benchmark in grade_run(run, grading, on_graded):
+        publish(benchmark)
+        graded.append(benchmark)
+    return judge_grades(
+        run, graded, judge, serve, publish=publish, samples_of=lambda of, keys: read_samples(of.folder, keys=keys),
+        on_progress=on_progress, resume_command=resume_command,
+    )  # fmt: skip
+
+
+def judge_grades(
+    run: RunFolder,
+    graded: Sequence[GradedBenchmark],
+    judge: JudgeSettings,
+    serve: Serve,
+    *,
+    publish: Callable[[GradedBenchmark], Score],
+    samples_of: SamplesOf,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+) -> Judged:
+    """Ask the judge about grades of the rules. run: beside which the judge's replies stand; publish: what makes the
+    score of a benchmark after it; samples_of: the samples with these keys."""
+    cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
+    folder = judge.folder(run)
+    outcome = None
+    if any(_replies(folder, found, judge).owed for found in cases):
+        make_folder(run.path)
+        make_folder(run.path / "judge")
+        make_folder(folder.path)
+        with serve() as server:
+            outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
+    scores, reports = [], []
+    for benchmark, found in zip(graded, cases, strict=True):
+        after, report = _apply(benchmark, found, _replies(folder, found, judge), judge)
+        scores.append(publish(after))
+        reports.append(report)
+    return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cases:
+    """What a judge is asked of one benchmark. case_of: sample → id of its question; hidden: nothing to show."""
+
+    benchmark: str
+    questions: dict[str, Question]
+    case_of: dict[Key, str]
+    n_hidden: int
+
+
+SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
+"""Samples of a benchmark by their keys."""
+
+
+def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
+    by_id = {question.question_id: question for question in graded.questions}
+    wanted = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
+    wanted.sort(key=lambda grade: grade.verdict != "undecided")  # what nobody has decided is asked first
+    unextracted = {grade.key for grade in wanted if grade.extracted is None}
+    endings: dict[Key, str | None] = {}
+    if unextracted:
+        endings = {sample.key: shown_instead(sample) for sample in samples_of(graded, unextracted)}
+    known: dict[tuple[str, str], str] = {}
+    asked: dict[str, Question] = {}
+    case_of = {}
+    for grade in wanted:
+        answer = endings.get(grade.key) if grade.extracted is None else shown(grade)
+        if answer is None:
+            continue
+        pair = grade.question_id, answer
+        if pair not in known:
+            question = judge_question(judge.prompt, by_id[grade.question_id], answer)
+            known[pair] = question.question_id
+            asked.setdefault(question.question_id, question)
+        case_of[grade.key] = known[pair]
+    return _Cases(graded.folder.name, asked, case_of, len(wanted) - len(case_of))
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """What the judge has said. votes: by case, only those with all their votes; owed: cases with some missing."""
+
+    votes: Mapping[str, Sequence[bool | None]]
+    owed: frozenset[str]
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
+    place = folder.benchmark(cases.benchmark)
+    votes: dict[str, list[bool | None]] = defaultdict(list)
+    usages = []
+    keys = set()
+    for sample in read_samples(place):
+        if sample.question_id in cases.questions and sample.sample_index < judge.votes:
+            keys.add(sample.key)
+            usages.append(sample.usage)
+            # A reply cut short may be cut within its last word.
+            said = None if sample.truncated else verdict(judge.prompt, sample.text)
+            votes[sample.question_id].append(said)
+    missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
+    return _Replies(
+        votes={case: said for case, said in votes.items() if case not in missing},
+        owed=missing,
+        prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=_sum(usage.completion_tokens for usage in usages),
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _ask(
+    folder: RunFolder,
+    cases: list[_Cases],
+    judge: JudgeSettings,
+    server: Server,
+    on_progress: Callable[[Progress], None] | None,
+    resume_command: str,
+) -> Outcome:
+    asked = [found for found in cases if found.questions]
+    settings = RunSettings(
+        model=server.model,
+        endpoints=server.endpoints,
+        benchmarks={
+            found.benchmark: BenchmarkSettings(samples=judge.votes, sampling=judge.sampling) for found in asked
+        },
+        out=folder.path,
+        concurrency=server.concurrency,
+        spelling=server.spelling,
+        ca_file=server.ca_file,
+        fit_context=True,
+        accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
+        canary=False,  # equal verdicts on all of the first answers are a good sign here
+    )
+    sets = [_question_set(found, judge, folder) for found in asked]
+    return generate(
+        settings, sets, context_of=server.context_of, on_progress=on_progress, resume_command=resume_command
+    )
+
+
+def _question_set(cases: _Cases, judge: JudgeSettings, folder: RunFolder) -> QuestionSet:
+    # The set grows with the run, and an id is the digest of what is asked: no digest over them makes the run itself.
+    unchanging = digest(["answers", cases.benchmark])
+    return QuestionSet(
+        name=cases.benchmark,
+        questions=list(cases.questions.values()),
+        n_all=len(cases.questions),
+        rows_digest=unchanging,
+        dataset_digest=unchanging,
+        prompt=judge.prompt.name,
+        system_prompt=None,
+        template_digest=judge.prompt.digest,
+        api="chat",
+        origin=str(folder.path),
+    )
+
+
+def _apply(
+    graded: GradedBenchmark, cases: _Cases, replies: _Replies, judge: JudgeSettings
+) -> tuple[GradedBenchmark, JudgeReport]:
+    """(the benchmark with the judge's verdicts in its grades, the account of it). Its opinions are stored."""
+    rulings = {case: majority(votes) for case, votes in replies.votes.items()}
+    by_key = {key: rulings[case] for key, case in cases.case_of.items() if case in rulings}
+    grades: list[Grade] = [
+        judged(grade, by_key.get(grade.key), judge.grader, override=judge.override) for grade in graded.grades
+    ]
+    if graded.folder.path.is_dir():
+        opinions.replace(graded.folder, judge.grader, by_key)
+    compared = agreement(graded.grades, by_key)
+    decided = [found for found in compared.disagreements if found.ours != "undecided" and found.theirs is not None]
+    report = JudgeReport(
+        benchmark=graded.folder.name,
+        agreement=msgspec.structs.replace(compared, disagreements=decided),
+        n_answers=len(cases.questions),
+        n_silent=sum(ruling is None for ruling in rulings.values()),
+        n_owed=len(replies.owed),
+        n_decided=sum(grade.rule == "judge" for grade in grades),
+        n_hidden=cases.n_hidden,
+        prompt_tokens=replies.prompt_tokens,
+        completion_tokens=replies.completion_tokens,
+    )
+    return dataclasses.replace(graded, grades=grades, from_reasoning=None), report

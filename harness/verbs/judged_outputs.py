@@ -1,0 +1,40 @@
+"""A judge over the grades of another tool's outputs, as over a run's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from harness.core.records import Grade, Key, Sample
+from harness.generation.progress import Progress
+from harness.scoring import Score
+from harness.scoring.pipeline import GradedBenchmark, publish
+from harness.verbs.judge import Judged, JudgeSettings, Serve, judge_grades
+from harness.verbs.outputs import ScoredFile, write_grades
+
+
+def judge_file(
+    scored: ScoredFile,
+    judge: JudgeSettings,
+    serve: Serve,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+    resume_command: str = "",
+    out: Path | None = None,
+) -> Judged:
+    """A judge over a file's grades, as `score_with_judge` has it over a run's; its replies stand beside the file."""
+    after: list[Grade] = []
+
+    def published(graded: GradedBenchmark) -> Score:
+        after.extend(graded.grades)
+        return publish(graded)
+
+    def samples_of(_: GradedBenchmark, keys: Collection[Key]) -> Iterator[Sample]:
+        return (sample for _question, sample in scored.pairs if sample.key in keys)
+
+    judged = judge_grades(
+        scored.folder, scored.graded, judge, serve, publish=published, samples_of=samples_of,
+        on_progress=on_progress, resume_command=resume_command,
+    )  # fmt: skip
+    write_grades(out, after)
+    return judged

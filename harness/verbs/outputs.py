@@ -1,0 +1,163 @@
+"""Another tool's outputs, graded and scored as they are, and what came of it kept beside them for reports."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import StoreError
+from harness.core.files import disk_error, write_atomically
+from harness.core.inert import visible
+from harness.core.records import Grade, Question
+from harness.core.wording import Sentence, option
+from harness.foreign import outputs
+from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
+from harness.runs.layout import OutputsFolder
+from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
+from harness.scoring import Score
+from harness.scoring.pipeline import GradedBenchmark, Grading, grade_outputs, publish, score_of
+
+Repeats = Literal["auto", "samples", "questions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredFile:
+    """A file's grades and what they make. folder: beside the file, where they are kept.
+
+    graded: one value a benchmark; pairs: questions and samples, read again each time.
+    """
+
+    folder: OutputsFolder
+    scores: list[Score]
+    graded: list[GradedBenchmark]
+    pairs: outputs.Pairs
+
+    @property
+    def grades(self) -> list[Grade]:
+        """All of them, benchmark by benchmark in the order of the file."""
+        return [grade for one in self.graded for grade in one.grades]
+
+
+def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
+    """One JSON line a sample at `out`, if there is such a place."""
+    if out is not None:
+        write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
+
+
+def score_file(
+    path: Path,
+    grading: Grading,
+    watcher: Watcher,
+    *,
+    response_key: str | None = None,
+    answer_key: str | None = None,
+    question_key: str | None = None,
+    id_key: str | None = None,
+    tool: outputs.Format | None = None,
+    benchmark: str | None = None,
+    written_by: str | None = None,
+    repeats: Repeats = "auto",
+    out: Path | None = None,
+) -> ScoredFile:
+    """The grades and, by benchmark, the scores of the outputs in `path`, kept in the `OutputsFolder` beside it; a place
+    that cannot be written is a warning. Raises `UsageError` with file and line.
+
+    response_key, answer_key, question_key, id_key: columns; tool: who wrote the file, for those with a form of their
+    own. benchmark: the card whose questions these are. written_by: the model. repeats: what equal rows are. out: where
+    the grades go, too, one JSON line a sample.
+    """
+    columns: dict[str, Any] = {
+        "response_key": response_key,
+        "answer_key": answer_key,
+        "question_key": question_key,
+        "id_key": id_key,
+    }
+    asked = _questions_of(benchmark) if benchmark else ()
+    pairs: outputs.Pairs = outputs.read(path, format=tool, questions=asked, repeats=repeats, **columns)
+    if benchmark:
+        from harness.foreign.recognising import Recognised  # prompts, likewise
+
+        pairs = Recognised(path, pairs, asked, benchmark)
+    digest = outputs.digest_of(path)  # before the replies are read: what is written later makes another digest
+    folder = OutputsFolder(path)
+    graded = grade_outputs(pairs, folder, grading, watcher.graded)
+    scores = [score_of(one) for one in graded]
+    read = {"tool": tool, "benchmark": benchmark, **columns, "written_by": written_by, "repeats": repeats}
+    said = {name: value for name, value in read.items() if value not in (None, "auto")}
+    try:
+        _keep(folder, graded, digest, said, written_by or UNKNOWN_MODEL)
+    except StoreError as error:
+        watcher.warn(Sentence(f"the scores are not kept, so that no report can use them: {error.sentence.marked}"))
+    scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
+    write_grades(out, scored.grades)
+    return scored
+
+
+def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
+    """Whether `path` is scored as another tool's outputs, not as a run. described: columns and the like are named for
+    it, by which a path that is not there is a file that is not there."""
+    if tool is not None or outputs.are_outputs(path):
+        return True
+    return not path.is_dir() and (path.exists() or described)
+
+
+def open_scored(path: Path | str) -> RunFolder:
+    """What `harness score` made of `path`, a run folder or another tool's outputs: to be read as a run is.
+
+    Raises `StoreError` where there is neither, and where outputs are not scored, or were changed since; it names the
+    command that scores them.
+    """
+    source = Path(path)
+    if not outputs.are_outputs(source):
+        return RunFolder.open(source)
+    folder = OutputsFolder(source)
+    shown = shlex.quote(visible(str(source)))
+    if not folder.manifest.is_file():
+        raise StoreError(f"{visible(str(source))} is not scored yet: give `harness score {shown}` first.")
+    record = next(iter(Manifest.load(folder).benchmarks.values()), None)
+    known = record.settings.get(OUTPUTS) if record is not None else None
+    made = known if isinstance(known, Mapping) else {}
+    if made.get("digest") != outputs.digest_of(source):
+        read = made.get("read")
+        words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
+        again = " ".join([f"harness score {shown}", *words])
+        raise StoreError(f"{visible(str(source))} was changed after it was scored: give `{again}` again.")
+    return folder
+
+
+def _keep(
+    folder: OutputsFolder, graded: Sequence[GradedBenchmark], digest: str, read: Mapping[str, Any], model: str
+) -> None:
+    """Write what a report reads; the manifest last, so that nothing is believed before it is whole."""
+    try:
+        folder.manifest.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(folder.manifest, error) from error
+    records = {}
+    for one in graded:
+        questions.forget(one.folder)
+        questions.write(one.folder, one.questions)
+        publish(one)
+        most = max(grade.sample_index for grade in one.grades) + 1
+        records[one.folder.name] = BenchmarkRecord(
+            identity={}, plan=Plan(samples=most), settings={OUTPUTS: {"digest": digest, "read": dict(read)}}
+        )
+    Manifest(
+        harness_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        model=model,
+        benchmarks=records,
+    ).save(folder)
+
+
+def _questions_of(benchmark: str) -> Sequence[Question]:
+    from harness.benchmarks import catalogue, questions  # cards, which most files do without
+
+    return questions.build(catalogue.load(benchmark)).questions

@@ -1,0 +1,95 @@
+"""A pilot: two samples a question, which count towards the run, and what the rest of it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from harness.asking.prepare import Prepared
+from harness.asking.session import generate
+from harness.asking.watching import Watcher
+from harness.core.errors import UsageError
+from harness.core.wording import option
+from harness.generation.forecast import Forecast, forecast
+from harness.generation.outcome import Outcome
+from harness.grading.processes import pool
+from harness.runs import Manifest, read_samples
+from harness.scoring import score_benchmark
+from harness.scoring.distributions import Z_95
+
+PILOT_SAMPLES = 2
+"""Samples of a question in a pilot: the fewest that show a spread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What one benchmark's score will be about.
+
+    error_now, error_then: sampling errors, now and at `samples` a question.
+
+    All but `samples` are fractions; None: no sample, or too few to tell.
+    """
+
+    samples: int
+    accuracy: float | None
+    error_now: float | None
+    error_then: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piloted:
+    """A pilot's session, what the rest of the run will take, and what its scores will be about, by benchmark."""
+
+    outcome: Outcome
+    forecast: Forecast
+    expected: Mapping[str, Expected]
+    concurrency: int
+
+
+def pilot(prepared: Prepared, watcher: Watcher | None = None) -> Piloted:
+    """Two samples a question, which count towards the run, and a forecast of the rest. Raises as `sample` does.
+
+    Also raises `UsageError` where the run plans more already: a smaller plan would leave its other samples unscored.
+    """
+    settings = prepared.settings
+    _refuse_larger_plan(prepared)
+    few = {n: replace(one, samples=min(PILOT_SAMPLES, one.samples)) for n, one in settings.benchmarks.items()}
+    outcome = generate(prepared, replace(settings, benchmarks=few), watcher)
+    planned = {s.name: (len(s.questions), settings.benchmarks[s.name].samples) for s in prepared.sets}
+    wanted = {(s.name, q.question_id) for s in prepared.sets for q in s.questions}
+    stored = (
+        one
+        for name in planned
+        for one in read_samples(prepared.folder.benchmark(name))
+        if (one.benchmark, one.question_id) in wanted
+    )
+    return Piloted(
+        outcome=outcome,
+        forecast=forecast(stored, planned, settings.concurrency, settings.prices),
+        expected={name: _expected(prepared, name, samples) for name, (_, samples) in planned.items()},
+        concurrency=settings.concurrency,
+    )
+
+
+def _refuse_larger_plan(prepared: Prepared) -> None:
+    if not prepared.folder.manifest.exists():
+        return
+    for name, record in Manifest.load(prepared.folder).benchmarks.items():
+        if name in prepared.settings.benchmarks and record.plan.samples > PILOT_SAMPLES:
+            raise UsageError(
+                f"{prepared.folder.path} has a plan of {record.plan.samples} samples a question of {name}: a pilot is "
+                f"for a run that has not begun. Leave out {option('pilot')} to go on; `harness plan` says what a "
+                "difference takes"
+            )
+
+
+def _expected(prepared: Prepared, name: str, samples: int) -> Expected:
+    (chosen,) = (one for one in prepared.sets if one.name == name)
+    questions = {q.question_id: q for q in chosen.questions}
+    stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
+    score = score_benchmark(chosen.questions, pool.grade_all(questions, stored), None)
+    interval = score.sampling_interval
+    now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
+    # The variance of a mean of n samples of each question falls with 1/n.
+    then = None if now is None else now * (score.n_samples / score.n_questions / samples) ** 0.5
+    return Expected(samples=samples, accuracy=score.accuracy, error_now=now, error_then=then)

@@ -1,0 +1,149 @@
+"""What a question that a run is to answer would take: samples, tokens, hours, money, from a pilot or a former run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import visible
+from harness.core.wording import option
+from harness.generation.forecast import Forecast, forecast
+from harness.generation.spending import Prices
+from harness.reports.scored import read_runs
+from harness.runs import RunFolder, read_samples
+from harness.scoring import score_file
+from harness.scoring.differences import smoothed_variance
+from harness.scoring.planning import samples_to_detect
+from harness.scoring.uncertainty import accuracy
+from harness.verbs.compare import scored
+
+_LINES = 2
+"""p values that a comparison of two runs on one benchmark corrects together: these questions, and such questions."""
+
+_CONCURRENCY = 64
+"""Requests in flight that a forecast supposes where the run does not say how many it had."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needed:
+    """For one benchmark. run: the folder that it is planned from. accuracy: of the run; deviation: of one sample around
+    its question's chance; fractions.
+
+    samples: of each question; None where no number will do. forecast: of one run of that many, beyond what is stored;
+    None with samples. concurrency: requests in flight that it supposes.
+    """
+
+    benchmark: str
+    run: str
+    n_questions: int
+    accuracy: float
+    deviation: float
+    samples: int | None
+    forecast: Forecast | None
+    concurrency: int
+
+
+def former_run(benchmark: str, results: Path) -> RunFolder | None:
+    """Of the runs in the folder `results` that have two samples of a question of this benchmark, the one whose scores
+    of it were written last; None where none is of it.
+
+    Raises `StoreError` where a run of it is there and no scores are, `UsageError` where all have one sample a question.
+    """
+    folders = [RunFolder(path.parent) for path in sorted(results.glob("*/manifest.json"))]
+    of_it = [folder for folder in folders if folder.benchmark(benchmark).path.is_dir()]
+    with_scores = [folder for folder in of_it if folder.benchmark(benchmark).scores.is_file()]
+    latest = sorted(with_scores, key=lambda folder: folder.benchmark(benchmark).scores.stat().st_mtime, reverse=True)
+    for folder in latest:
+        score = score_file.read(folder.benchmark(benchmark))
+        if score is not None and score.sampling_error is not None:
+            return folder
+    name = visible(benchmark, 80)
+    if latest:
+        raise UsageError(f"every scored run of {name} in {results} has {_no_spread(name)}")
+    if of_it:
+        raise StoreError(f"{of_it[0].path} is a run of {name} without scores: harness score {of_it[0].path}")
+    return None
+
+
+def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
+    """USD per million tokens of prompts and of replies. Raises `UsageError` where one of the two is missing."""
+    if (price_in is None) != (price_out is None):
+        raise UsageError(
+            f"{option('price_in')} and {option('price_out')} go together: prompts and replies are both billed"
+        )
+    return None if price_in is None or price_out is None else Prices(price_in, price_out)
+
+
+def plan_from(
+    source: Path, detect: float, other_samples: int | None = None, prices: Prices | None = None
+) -> list[Needed]:
+    """`plan` of a run folder, or of a benchmark's name: then of the run in `results` that `former_run` takes."""
+    if source.exists() or len(source.parts) != 1:
+        return plan(RunFolder.open(source), detect, other_samples, prices)
+    folder = former_run(str(source), Path("results"))
+    if folder is None:
+        name = visible(str(source), 80)
+        raise UsageError(
+            f"{name} is no run folder, and no run in results/ is of a benchmark of that name. Take two samples of each "
+            f"question and score them: harness run {name}:2 … && harness score results/…"
+        )
+    return plan(folder, detect, other_samples, prices, str(source))
+
+
+def plan(
+    folder: RunFolder,
+    detect: float,
+    other_samples: int | None = None,
+    prices: Prices | None = None,
+    benchmark: str | None = None,
+) -> list[Needed]:
+    """By benchmark of a scored run: what finds a true difference of `detect`, a fraction, four times in five.
+
+    other_samples: of each question in what this run is compared with; None = as many as in this run.
+    benchmark: the only one that is planned; None = all of the run.
+    Raises `UsageError`, and `StoreError` where the run is not scored.
+    """
+    if not 0 < detect < 1:
+        raise UsageError("expected points above 0 and below 100", field="detect", value=100 * detect)
+    (run,) = read_runs([folder])
+    found = []
+    for one in run.benchmarks.values():
+        if benchmark not in (None, one.name):
+            continue
+        items = [item for item in scored(run, one) if item.n]
+        if not items or all(item.n == 1 for item in items):
+            raise UsageError(f"{visible(one.name, 80)} of {folder.path} has {_no_spread(visible(one.name, 80))}")
+        estimate = accuracy(items)
+        variance = float(
+            smoothed_variance(*(np.asarray(x) for x in (estimate.value, estimate.variance, estimate.trials)))
+        )
+        samples = samples_to_detect(variance, len(items), detect, other_samples, _LINES)
+        concurrency = int(one.record.settings.get("concurrency") or _CONCURRENCY)
+        stored = read_samples(folder.benchmark(one.name))
+        ahead = None
+        if samples is not None:
+            planned = {one.name: (len(one.questions), samples)}
+            ahead = forecast((s for s in stored if s.benchmark == one.name), planned, concurrency, prices)
+        found.append(
+            Needed(
+                benchmark=one.name,
+                run=str(folder.path),
+                n_questions=len(items),
+                accuracy=estimate.value,
+                deviation=variance**0.5,
+                samples=samples,
+                forecast=ahead,
+                concurrency=concurrency,
+            )
+        )
+    return found
+
+
+def _no_spread(name: str) -> str:
+    return (
+        f"one sample a question, which shows no spread. Take two of each and score them: harness run {name}:2 … && "
+        f"harness score results/…"
+    )

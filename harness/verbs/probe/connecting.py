@@ -1,0 +1,39 @@
+"""The servers that a probe asks, each looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.asking import servers
+from harness.asking.options import WhichServer
+from harness.asking.watching import Watcher
+from harness.verbs.probe.asking import HttpAsker
+
+
+def promised(host: Mapping[str, Any]) -> bool:
+    """Whether a server says that its replies do not depend on the batch: by its pages, or as it was started here."""
+    return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
+
+
+def askers(who: WhichServer, watcher: Watcher) -> list[HttpAsker]:
+    """The servers that `who` names, each looked at once. Raises `UsageError`, `ServerError`."""
+    found = servers.find(who)
+    looks = servers.look(found, who, watcher)
+    made = []
+    for look in looks.each:
+        if look.failure is not None:
+            raise look.failure
+        engine = look.facts.host.get("engine")
+        made.append(
+            HttpAsker(
+                endpoint=look.endpoint,
+                model=looks.model,
+                engine=engine,
+                context=look.info.context_tokens if look.info else None,
+                deterministic=promised(look.facts.host) or promised(found.own.host),
+                spelling=found.provider.spelling(looks.model, engine=engine),
+                ca_file=who.ca_file,
+            )
+        )
+    return made

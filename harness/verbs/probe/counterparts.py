@@ -1,0 +1,289 @@
+"""What a server is held against: another server, what was kept of one, a run's fingerprint, a model on this machine.
+
+A model's folder stands for its chat template and, where its weights lie in it, for what transformers makes of them; a
+GGUF file is served by llama.cpp for the length of the probe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from harness.asking import servers
+from harness.asking.options import WhichServer
+from harness.asking.watching import Watcher
+from harness.client.spelling import Spelling
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import StoreError, UsageError
+from harness.core.hidden import HIDDEN
+from harness.core.inert import quoted, visible
+from harness.generation import fingerprint
+from harness.runs import RunFolder
+from harness.runs.manifest import Manifest
+from harness.verbs.probe import reference, template
+from harness.verbs.probe.asking import Refused
+from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.findings import Check
+from harness.verbs.probe.reference import Likely, Reference, Served
+from harness.verbs.probe.subject import TOP
+
+SECONDS = 900.0
+"""For a model of this machine: to load it, and to go through 96 short texts and 8 replies on a CPU."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a kept reference; one has about 100 KB."""
+
+GGUF = ".gguf"
+FILES = (GGUF, ".json", ".jinja")
+"""Endings by which a name is a file's, and no server's."""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What was kept of a reference for later probes, as it stands in a file. See `reference.Reference`.
+
+    version: of the texts that were asked. told: of each place, the likeliest tokens; begun: beginnings of replies;
+    rounded: of each place, what rounding does to the model, in nats, or nothing.
+    """
+
+    kind: Literal["reference of a probe"] = "reference of a probe"
+    version: str
+    model: str
+    engine: str | None
+    address: str
+    harness: str
+    told: list[dict[str, float]]
+    begun: list[str]
+    rounded: list[Annotated[float, msgspec.Meta(ge=0)]] = []
+
+    @classmethod
+    def of(cls, true: Reference) -> Kept:
+        """Ask it for all of it. Raises `Refused`."""
+        return cls(
+            version=reference.VERSION,
+            model=true.model,
+            engine=true.engine,
+            address=true.named,
+            harness=__version__,
+            told=[dict(one) for one in true.likely()],
+            begun=list(true.beginnings()),
+            rounded=list(true.rounding()),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Kept:
+        """From its file. Raises `UsageError`."""
+        try:
+            kept = codec.decode(template.read_bounded(path, MOST_BYTES), cls)
+        except (OSError, codec.DecodeError) as error:
+            raise UsageError(f"no kept reference can be read there: {error}", field="reference", value=path) from error
+        n = len(reference.texts())
+        if kept.version != reference.VERSION or len(kept.told) != n or len(kept.rounded) not in (0, n):
+            raise UsageError(
+                f"harness {visible(kept.harness, 40)} kept it, with other texts than this one asks: keep it anew",
+                field="reference",
+                value=path,
+            )
+        return kept
+
+    @property
+    def named(self) -> str:
+        """See `Reference`."""
+        return f"{quoted(self.model)} as kept"
+
+    @property
+    def n_tokens(self) -> int:
+        """See `Reference`: nothing is asked anew."""
+        return 0
+
+    def likely(self) -> Sequence[Likely]:
+        """See `Reference`."""
+        return self.told
+
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`."""
+        return self.rounded
+
+    def beginnings(self) -> Sequence[str]:
+        """See `Reference`."""
+        return self.begun
+
+
+@dataclass(frozen=True)
+class OfRun:
+    """The fingerprint that a run keeps: beginnings of replies alone. See `reference.Begun`."""
+
+    named: str
+    begun: Sequence[str]
+
+    def beginnings(self) -> Sequence[str]:
+        """See `Begun`."""
+        return self.begun
+
+
+@dataclass
+class OfFolder:
+    """A model's weights on this machine, by transformers in a process of its own. See `reference.Reference`.
+
+    Only safetensors are read, and no code of the model runs. python: that has torch and transformers. texts: after
+    which it says the next token.
+    """
+
+    path: Path
+    python: str = sys.executable
+    texts: Sequence[str] = field(default_factory=lambda: [text for _, text in reference.texts()])
+    n_tokens: int = 0
+    engine: str | None = "transformers"
+
+    @property
+    def model(self) -> str:
+        """See `Reference`."""
+        return self.path.absolute().name
+
+    @property
+    def named(self) -> str:
+        """See `Reference`."""
+        return f"{quoted(self.model)} in transformers"
+
+    def likely(self) -> Sequence[Likely]:
+        """See `Reference`."""
+        return self._said.likely
+
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`."""
+        said = self._said
+        if not said.rounded:
+            return ()
+        return [reference.divergence(one, other) for one, other in zip(said.rounded, said.likely, strict=True)]
+
+    def beginnings(self) -> Sequence[str]:
+        """See `Reference`."""
+        return self._said.beginnings
+
+    @cached_property
+    def _said(self) -> _Said:
+        asked = {
+            "path": str(self.path.absolute()),
+            "texts": list(self.texts),
+            "prompts": list(fingerprint.PROMPTS),
+            "tokens": fingerprint.TOKENS,
+            "top": TOP,
+        }
+        child = Path(__file__).with_name("transformers_child.py")
+        try:
+            done = subprocess.run(
+                [self.python, str(child)],
+                input=json.dumps(asked).encode(),
+                capture_output=True,
+                timeout=SECONDS,
+                env={**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"},
+                check=False,
+            )
+            said: _Said = codec.decode(done.stdout, _Said)
+        except (subprocess.SubprocessError, codec.DecodeError) as error:
+            raise Refused(0, f"transformers does not load it: {error}") from error
+        if said.failure:
+            raise Refused(0, said.failure)
+        return said
+
+
+class _Said(msgspec.Struct):
+    """What the child writes. rounded: as likely, of the model in 16 bits; empty where likely is."""
+
+    likely: list[dict[str, float]] = []
+    rounded: list[dict[str, float]] = []
+    beginnings: list[str] = []
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a server is examined beside. true: whose weights it is held against, if any are."""
+
+    checks: tuple[Check, ...] = ()
+    true: Reference | None = None
+
+    @classmethod
+    def weights(cls, true: Reference, *further: Check) -> Beside:
+        """The checks of weights, after further ones."""
+        return cls((*further, *reference.against(true)), true)
+
+
+@contextmanager
+def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Beside]:
+    """The checks against what `named` names, which is there for the length of the block; none for None.
+
+    Raises `UsageError`, `ServerError`, `LaunchError`.
+    """
+    path = Path(named) if named is not None else None
+    if named is None or path is None:
+        yield Beside()
+    elif path.is_file() and path.suffix == GGUF:
+        spec = servers.spec("llama_cpp", str(path.absolute()), watcher)
+        with servers.launched(spec, watcher) as server:
+            yield _server(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher)
+    elif path.exists():
+        yield _of_path(path)
+    elif path.suffix in FILES:
+        raise UsageError("there is no such file", field="reference", value=named)
+    else:
+        yield _server(WhichServer.of(base_url=named, ca_file=who.ca_file, api_key_env=who.api_key_env), None, watcher)
+
+
+def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Beside:
+    (asker, *_) = askers(who, watcher)
+    return Beside.weights(Served(asker, name or asker.endpoint.base_url))
+
+
+def _of_path(path: Path) -> Beside:
+    if path.is_dir() and (run := RunFolder(path)).manifest.exists():
+        return Beside((reference.begun_alike(*_of_run(run)),))
+    if path.suffix == ".json" and _is_kept(path):
+        return Beside.weights(Kept.read(path))
+    own = template.against(template.Template.of(path))
+    if path.is_dir() and any(path.glob("*.safetensors")):
+        return Beside.weights(OfFolder(path), own)
+    return Beside((own,))
+
+
+def _of_run(run: RunFolder) -> tuple[OfRun, Spelling]:
+    try:
+        manifest = Manifest.load(run)
+    except StoreError as error:
+        raise UsageError(error.sentence, field="reference", value=run.path) from error
+    kept = manifest.provenance.fingerprint
+    if kept is None or kept.version != fingerprint.VERSION:
+        raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
+    return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest)
+
+
+def _spelling(manifest: Manifest) -> Spelling:
+    """How the run's requests were written: its API, thinking switch, further fields and prefill. All its benchmarks
+    have one spelling. Fields whose value it hides are left out."""
+    first = next(iter(manifest.benchmarks.values()), None)
+    identity = {} if first is None else first.identity
+    switches, further = (identity.get(name) or {} for name in ("chat_template_kwargs", "extra_body"))
+    return replace(
+        reference.PLAIN,
+        api=identity.get("api", "chat"),
+        chat_template_kwargs={name: value for name, value in switches.items() if value != HIDDEN},
+        extra_body={name: value for name, value in further.items() if value != HIDDEN},
+        prefill=None if first is None else first.begun,
+    )
+
+
+def _is_kept(path: Path) -> bool:
+    try:
+        return b"reference of a probe" in template.read_bounded(path, MOST_BYTES)[:200]
+    except OSError:
+        return False

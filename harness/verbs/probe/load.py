@@ -1,0 +1,128 @@
+"""How the server keeps up: the same greedy requests one by one and many at once."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.inert import quoted
+from harness.verbs.probe.asking import CHAT
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, warns
+from harness.verbs.probe.subject import STORY, Subject, asked
+
+PROMPTS = (
+    STORY,
+    "Prove that the sum of two odd integers is even.",
+    "List three differences between a virus and a bacterium.",
+    "Why is the sky blue? Answer as you would to a child of ten.",
+    "What is 17 * 23? Explain step by step.",
+    "Write a function that returns the n-th Fibonacci number.",
+    "Describe the taste of a lemon to somebody who never had one.",
+    "Name the planets, the largest one first.",
+)
+
+TOKENS = 12
+AT_ONCE = 64
+
+LEAST_SAME = 0.5
+"""Share of greedy replies that a batch leaves as they were; fewer is worth knowing."""
+
+LONGEST_WAIT_S = 300.0
+
+PREFIX = (
+    "is the number of a page in the log of a lighthouse. The keeper writes down each evening which ships have passed, "
+    "from where the wind blew, how high the water stood and what he had for supper; he never leaves a line empty, and "
+    "when nothing happened he writes that nothing happened. Whoever finds the page may ask him something."
+)
+"""Long enough for a block or two of a cache: vLLM keeps 16 tokens a block, SGLang a token, llama.cpp what is common."""
+
+MOST_ODD = 1
+"""Replies out of eight that are the same, up to which no batch and no other kernel explains the rest (`reference`)."""
+
+
+def _load(subject: Subject) -> Seen:
+    sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens one by one, then {AT_ONCE} at once"
+    requests = [{**asked(CHAT, text), "max_tokens": TOKENS, "temperature": 0} for text in PROMPTS]
+    alone = subject.asker.streamed(requests)
+    begun = time.monotonic()
+    together = subject.asker.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
+    seconds = time.monotonic() - begun
+    failed = [one for one in [*alone, *together] if isinstance(one, RequestFailed)]
+    pairs = [
+        (alone[i % len(requests)], one)
+        for i, one in enumerate(together)
+        if isinstance(one, Reply) and isinstance(alone[i % len(requests)], Reply)
+    ]
+    n = len(pairs)
+    same = sum(_text(one) == _text(other) for one, other in pairs)
+    empty = sum(bool(_text(one)) and not _text(other) for one, other in pairs)
+    new = sum(one.usage.completion_tokens or TOKENS for one in together if isinstance(one, Reply))
+    came = (
+        f"{same} of {n} replies word by word the same; {_median(alone):.2f} s a reply alone, {_median(together):.2f} s "
+        f"among {AT_ONCE}, {new / max(seconds, 1e-9):,.0f} tokens/s; {len(failed)} failed"
+    )
+    if empty:
+        return spoils(sent, f"{came}; {empty} replies came empty under load")
+    if failed:
+        waits = [one.retry_after for one in failed if one.kind == "rate_limited"]
+        odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
+        about = f"; {len(odd)} of {len(waits)} refusals (429) name no sensible wait" if odd else ""
+        return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
+    if subject.asker.deterministic and same < n:
+        return warns(sent, f"{came}; it promises the same text whatever runs beside a request, and does not keep that")
+    if n and same < LEAST_SAME * n:
+        return warns(sent, came)
+    return sound(sent, came)
+
+
+def _prefix_cache(subject: Subject) -> Seen:
+    n_words = len(PREFIX.split())
+    sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens after {n_words} words that are new, then the same again"
+    # A beginning that nobody has sent before is read whole; the same request again may begin with what was kept.
+    rng = random.Random(subject.seed)  # noqa: S311 - no secret
+    subject.seed += 1
+    prompts = [f"{rng.randrange(10**9)}: {PREFIX} {text}" for text in PROMPTS]
+    requests = [{**asked(CHAT, text), "max_tokens": TOKENS, "temperature": 0} for text in prompts]
+    cold, warm = subject.asker.streamed(requests), subject.asker.streamed(requests)
+    pairs = [(a, b) for a, b in zip(cold, warm, strict=True) if isinstance(a, Reply) and isinstance(b, Reply)]
+    if len(pairs) < len(PROMPTS):
+        failed = next(one for one in [*cold, *warm] if isinstance(one, RequestFailed))
+        return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
+    same = sum(_text(a) == _text(b) for a, b in pairs)
+    hits = [sum(one.usage.cached_tokens or 0 for one in side) for side in zip(*pairs, strict=True)]
+    told = any(one.usage.cached_tokens is not None for pair in pairs for one in pair)
+    n_prompt = sum(one.usage.prompt_tokens or 0 for one, _ in pairs)
+    kept = f"{hits[0]} and {hits[1]} of {n_prompt} prompt tokens from the cache; " if told else ""
+    waits = [statistics.median(one.timing.first_token or 0.0 for one in side) for side in zip(*pairs, strict=True)]
+    came = (
+        f"{same} of {len(pairs)} replies word by word the same; {kept}{waits[0]:.2f} s to the first token without it, "
+        f"{waits[1]:.2f} s with it"
+    )
+    if same <= MOST_ODD:
+        return spoils(sent, came)
+    return warns(sent, came) if same < LEAST_SAME * len(pairs) else sound(sent, came)
+
+
+def _text(reply: Reply | RequestFailed) -> str:
+    return (reply.reasoning or "") + (reply.text or "") if isinstance(reply, Reply) else ""
+
+
+def _median(replies: list[Reply | RequestFailed]) -> float:
+    return statistics.median([one.timing.total for one in replies if isinstance(one, Reply)] or [0.0])
+
+
+CHECKS = (
+    Check(
+        name="load", group="load", look=_load, quick=False,
+        why="Replies that fail or come empty under load are lost samples; text that changes says how far runs repeat.",
+        mend="Lower the concurrency; use the engine's deterministic mode where greedy text has to repeat.",
+    ),
+    Check(
+        name="prefix cache", group="load", look=_prefix_cache, quick=False,
+        why="The second sample of a question begins with what was kept of the first: a cache that mixes prompts up "
+        "answers another question.",
+        mend="Start the engine without prefix caching and probe again; update the engine.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,37 @@
+"""The reports of probes as tables of the reports' own page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.reports.page import tables_page
+from harness.reports.tables import Table
+from harness.verbs.probe.findings import Finding, Report
+
+
+def html(reports: Sequence[Report]) -> str:
+    """A page with one table a server."""
+    models = ", ".join(dict.fromkeys(report.model for report in reports))
+    n = sum(report.count("spoils") for report in reports)
+    told = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
+    return tables_page(f"Probe of {models}", told, [_table(report) for report in reports])
+
+
+def _table(report: Report) -> Table:
+    facts = (
+        report.engine or "unknown engine",
+        f"{report.requests} requests",
+        f"{report.tokens:,} tokens",
+        f"{report.seconds:g} s",
+        f"seed {report.seed}",
+        f"harness {report.version}",
+    )
+    return Table(
+        title=f"{report.model} at {report.address}: {' · '.join(facts)}",
+        columns=("check", "result", "sent", "came", "why it matters, and how to mend it"),
+        rows=tuple((one.check, one.outcome, one.sent, one.came, _advice(one)) for one in report.findings),
+    )
+
+
+def _advice(one: Finding) -> str:
+    return f"{one.why} {one.mend}" if one.outcome in ("spoils", "warns") else one.why

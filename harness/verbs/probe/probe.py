@@ -1,0 +1,164 @@
+"""A probe of one server: which checks are made, in what order, and what their tests come to together."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.asking.options import WhichServer
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.errors import ServerError, StoppedByRule, UsageError, near_names
+from harness.core.files import write_atomically
+from harness.core.inert import quoted
+from harness.core.wording import option
+from harness.verbs.probe import context, counterparts, exact, load, protocol, sampling, template, thinking
+from harness.verbs.probe.asking import Asker, HttpAsker, Refused
+from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, Report, Seen, untested
+from harness.verbs.probe.reference import Served
+from harness.verbs.probe.subject import Subject
+
+if TYPE_CHECKING:
+    from harness.asking.prepare import Prepared
+
+CHECKS: tuple[Check, ...] = (
+    *protocol.CHECKS,
+    *thinking.CHECKS,
+    *template.CHECKS,
+    *sampling.CHECKS,
+    *context.CHECKS,
+    *load.CHECKS,
+)
+
+MOST_SEED = 2**30
+
+
+def chosen(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
+    """The checks of these names or groups, all for none; quick: of those only the short ones. Raises `UsageError`."""
+    known = {one.name for one in checks} | {one.group for one in checks}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no such check.{near_names(name, known)}", field="checks", value=name)
+    return [
+        one for one in checks if (not names or one.name in names or one.group in names) and (one.quick or not quick)
+    ]
+
+
+def examine(
+    asker: Asker,
+    checks: Sequence[Check],
+    *,
+    address: str = "",
+    seed: int | None = None,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Make the checks, one after the other. seed: of the probe; none: a new one, so that draws are new."""
+    begun = time.monotonic()
+    first = secrets.randbelow(MOST_SEED) if seed is None else seed
+    subject = Subject(asker, first)
+    seen = []
+    for check in checks:
+        if watcher is not None:
+            watcher.checking(check.name)
+        seen.append(_looked(check, subject))
+    if watcher is not None:
+        watcher.checked()
+    return Report(
+        address=address,
+        model=asker.model,
+        engine=asker.engine,
+        version=__version__,
+        seed=first,
+        findings=_judged(checks, seen),
+        requests=asker.n_requests,
+        tokens=asker.n_tokens,
+        seconds=round(time.monotonic() - begun, 1),
+    )
+
+
+def _looked(check: Check, subject: Subject) -> Seen:
+    try:
+        return check.look(subject)
+    except Refused as refused:
+        if refused.status in (0, *range(500, 600)) and check.quick:
+            return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
+        return untested("a chat request", f"refused: {quoted(refused.sentence)}")
+    except ServerError as error:
+        # A long prompt that a slow server does not read in time says nothing against it; no answer to a short one does.
+        outcome: Outcome = "spoils" if check.quick else "untested"
+        return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
+
+
+def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
+    """Findings, where those with a p-value are judged together: the outcome that they name, or sound."""
+    tested = [i for i, one in enumerate(seen) if one.p is not None]
+    rejected = dict(zip(tested, exact.holm([seen[i].p or 0.0 for i in tested], FALSE_ALARM), strict=True))
+    return [
+        Finding(
+            check=check.name,
+            group=check.group,
+            outcome=one.outcome if rejected.get(i, True) else "sound",
+            sent=one.sent,
+            came=one.came if one.p is None else f"{one.came}; p = {one.p:.2g}",
+            why=check.why,
+            mend=check.mend,
+            p=one.p,
+        )
+        for i, (check, one) in enumerate(zip(checks, seen, strict=True))
+    ]
+
+
+def probe(
+    who: WhichServer,
+    *,
+    reference: str | None = None,
+    save_reference: Path | None = None,
+    checks: Sequence[str] = (),
+    quick: bool = False,
+    seed: int | None = None,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Examine the one server that `who` names. reference: what it is to be equal to (see `counterparts`).
+    save_reference: where what a later probe compares is written, of the reference where it has weights, else of the
+    server. Raises `UsageError`, `ServerError` where it cannot be asked at all."""
+    watcher = watcher or Watcher()
+    found = askers(who, watcher)
+    if len(found) > 1:
+        raise UsageError(f"a probe is of one server; {option('base_url')} names {len(found)}", field="base_url")
+    asker = found[0]
+    address = asker.endpoint.base_url
+    with counterparts.beside(reference, who, watcher) as beside:
+        wanted = chosen(checks, quick=quick, checks=(*CHECKS, *beside.checks))
+        if save_reference is not None:  # first: what cannot be kept is said before minutes are spent
+            kept = counterparts.Kept.of(beside.true or Served(asker, address))
+            write_atomically(save_reference.absolute(), codec.pretty(kept))
+        return examine(asker, wanted, address=address, seed=seed, watcher=watcher)
+
+
+def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
+    """The quick checks of every endpoint of a run. Raises `StoppedByRule` where one would spoil its score."""
+    settings = prepared.settings
+    for endpoint in settings.endpoints:
+        facts = prepared.looks.facts.get(endpoint.base_url)
+        if facts is None:
+            continue  # it is down; the run probes it while it goes on
+        asker = HttpAsker(
+            endpoint=endpoint,
+            model=settings.model,
+            engine=facts.host.get("engine"),
+            context=prepared.looks.context_of(endpoint, settings.model),
+            spelling=settings.spelling,
+            ca_file=prepared.options.ca_file,
+        )
+        report = examine(asker, chosen(quick=True), address=endpoint.base_url, watcher=watcher)
+        spoilt = [f"{one.check}: {one.came}" for one in report.findings if one.outcome == "spoils"]
+        if spoilt:
+            raise StoppedByRule(
+                f"{endpoint.base_url} would spoil the score, and nothing was asked of the run: {'; '.join(spoilt)}. "
+                "See `harness probe`."
+            )

@@ -1,0 +1,402 @@
+"""Are these the weights of the reference: next-token distributions of both, the server's own draws under the
+reference's, and the beginnings of greedy replies.
+
+Plain text goes to the completions API of both, so that templates play no part. In each place both distributions are
+coarsened to the tokens that both list and one event for the rest; a Kullback-Leibler divergence of coarsened
+distributions is never larger than the true one, so it accuses nobody wrongly. Places of one passage are one cluster.
+
+Two engines that compute in 16 bits differ by rounding, in one model by more than 8 bits a weight do in another. So
+where the reference is a model of this machine, it is computed in 32 bits, and once more in its own 16: what these two
+differ by is the yardstick for the server, place by place.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.client.spelling import Spelling
+from harness.core import codec
+from harness.core.checksums import digest
+from harness.core.inert import quoted
+from harness.generation import fingerprint
+from harness.scoring.distributions import normal_two_sided, t_factor
+from harness.verbs.probe.asking import COMPLETIONS, Answer, Asker, Choice, Refused
+from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.subject import Subject, drawn, logprob_fields
+
+PASSAGES: tuple[str, ...] = (
+    "The old bridge was closed because the river had risen overnight, and nobody in the village could reach "
+    "the market before the water fell again in the afternoon",
+    "A prime number has exactly two divisors, one and itself, which is why the number one is not counted among "
+    "them by anybody who studies arithmetic today",
+    "In the winter of that year the printer moved his shop to the other side of the street, where the rent was "
+    "lower and the windows let in more light",
+    "To make bread you need flour, water, salt and time; the dough rests for an hour under a cloth, and is "
+    "folded twice before it goes into the oven",
+    "The function reads the file line by line, splits each line at the comma and returns a list of numbers, or "
+    "raises an error when a field is empty",
+    "When light passes from air into glass it slows down and bends towards the normal, by an angle that "
+    "depends on its colour, so that a prism spreads it",
+    "The court found that the contract had never been signed by both parties, and that the goods had to be "
+    "returned within thirty days of the decision",
+    "She walked along the beach every morning, collecting shells that she later arranged by size on the shelf "
+    "above the small table in her kitchen",
+    "The train to the capital leaves at seven in the morning from platform four, stops at every station, and "
+    "arrives a little after noon if the weather is good",
+    "Vaccines train the immune system to recognise a virus before it meets one, by showing it a harmless part "
+    "of the virus or the instructions to make such a part",
+    "The orchestra had rehearsed the second movement for three weeks, but on the evening of the concert the "
+    "conductor decided to play it much slower than before",
+    "Prices rose by four percent over the year, mostly because of energy and rent, while wages in the public "
+    "sector stayed where they had been since the last agreement",
+    "If a triangle has sides of three, four and five units, the angle between the two shorter sides is a right "
+    "angle, as the theorem of Pythagoras says",
+    "The keeper of the lighthouse wrote down the name of every ship that passed, the hour at which it came and "
+    "the wind that carried it towards the harbour",
+    "Our team lost the first half by two goals, changed the formation during the break, and scored three times "
+    "in the last twenty minutes of the match",
+    "The moon turns once around its axis in the time in which it travels once around the earth, and therefore "
+    "always shows us the same side of its face",
+)
+
+PLACES = 6
+"""Places of each passage in which the next token is looked at."""
+
+FIRST_WORD, STEP = 6, 3
+
+SLIGHT, GRAVE = 0.0005, 0.004
+"""Nats a token. Of Watt-Tool 8B the divergence from the unquantised weights is 0.0047 at 5 bits (Q5_K_M) and 0.051 at 3
+(Q3_K_M), by llama.cpp's own tool: scores in huggingface.co/eaddario/Watt-Tool-8B-GGUF."""
+
+MORE = 1.25
+"""Times what rounding does to the reference's model: no engine that computes the same weights in 16 bits diverges by
+more. Measured ratios are in docs/probe.md."""
+
+LEAST = 1e-7
+"""Nats: of less, nothing can be told."""
+
+MOST_ODD = 1
+"""Greedy beginnings that are the reference's, of the eight, up to which no batch and no other kernel explains the rest:
+were each to differ with a chance of 30 %, seven of eight would once in 800 probes."""
+
+Likely = Mapping[str, float]
+"""The likeliest tokens in a place → natural logarithms of their probabilities; empty where they were not told."""
+
+
+def texts() -> list[tuple[int, str]]:
+    """(number of the passage, text before the place) of each place in which the next token is looked at."""
+    split = [(i, passage.split()) for i, passage in enumerate(PASSAGES)]
+    return [(i, " ".join(words[:n])) for i, words in split for n in range(FIRST_WORD, FIRST_WORD + STEP * PLACES, STEP)]
+
+
+VERSION = digest([texts(), fingerprint.VERSION])[:12]
+"""What is said of other texts is not compared."""
+
+
+PLAIN = Spelling(stream=False)
+"""Chat prompts with nothing beside them."""
+
+
+class Begun(Protocol):
+    """Whose greedy replies a server's are held against. named: how a report calls it."""
+
+    @property
+    def named(self) -> str: ...
+
+    def beginnings(self) -> Sequence[str]:
+        """Of the greedy replies to the prompts of `fingerprint`. Raises `Refused`."""
+        ...
+
+
+class Reference(Begun, Protocol):
+    """What a server is held against. n_tokens: what it was asked for so far."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def engine(self) -> str | None: ...
+
+    @property
+    def n_tokens(self) -> int: ...
+
+    def likely(self) -> Sequence[Likely]:
+        """Of each place of `texts`. Raises `Refused` where it gives no log-probabilities."""
+        ...
+
+    def rounding(self) -> Sequence[float]:
+        """Of each place of `texts`, by how many nats this model diverges from itself where it is computed in 16 bits;
+        empty where that is not known. Raises `Refused`."""
+        ...
+
+
+@dataclass
+class Served:
+    """A reference that is a server. See `Reference`."""
+
+    asker: Asker
+    named: str
+
+    @property
+    def model(self) -> str:
+        """See `Reference`."""
+        return self.asker.model
+
+    @property
+    def engine(self) -> str | None:
+        """See `Reference`."""
+        return self.asker.engine
+
+    @property
+    def n_tokens(self) -> int:
+        """See `Reference`."""
+        return self.asker.n_tokens
+
+    def likely(self) -> Sequence[Likely]:
+        """See `Reference`."""
+        return [_top(answer) for answer in _next_tokens(self.asker, len(texts()))]
+
+    def rounding(self) -> Sequence[float]:
+        """See `Reference`: a server computes in one type."""
+        return ()
+
+    def beginnings(self) -> Sequence[str]:
+        """See `Reference`."""
+        return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.asker)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One next token under both. divergence: of the server from the reference, in nats. ratio: the logarithm of the
+    server's over the reference's probability of the server's own draw. surprise: −log of the reference's; expected and
+    variance: of it, were the draw the reference's. same: whether the likeliest token is. rounding: the divergence of
+    the reference's own model in 16 bits, where it is known."""
+
+    passage: int
+    divergence: float
+    ratio: float
+    surprise: float
+    expected: float
+    variance: float
+    same: bool
+    rounding: float | None = None
+
+
+def compared(passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None) -> Place:
+    """From the listed log-probabilities of both, and the token that the server drew."""
+    events = [name for name in server if name in reference]
+    p, q = _coarse(events, server), _coarse(events, reference)
+    at = events.index(token) if token in events else len(events)
+    logs = [math.log(one) for one in q]
+    expected = -sum(one * log for one, log in zip(q, logs, strict=True))
+    return Place(
+        passage=passage,
+        divergence=_divergence(p, q),
+        ratio=math.log(p[at] / q[at]),
+        surprise=-logs[at],
+        expected=expected,
+        variance=sum(one * log * log for one, log in zip(q, logs, strict=True)) - expected**2,
+        same=max(server, key=server.__getitem__) == max(reference, key=reference.__getitem__),
+        rounding=rounding,
+    )
+
+
+def divergence(one: Likely, other: Likely) -> float:
+    """Of the first from the second, in nats, of what both list and the rest."""
+    events = [name for name in one if name in other]
+    return _divergence(_coarse(events, one), _coarse(events, other))
+
+
+def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
+    return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
+
+
+def _coarse(events: list[str], logprobs: Likely) -> list[float]:
+    """Probabilities of the events and of the rest, none of them 0."""
+    found = [max(math.exp(logprobs[name]), 1e-9) for name in events]
+    found.append(max(1 - sum(found), 1e-6))
+    total = sum(found)
+    return [one / total for one in found]
+
+
+def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
+    """Mean of (cluster, value) and its 95 % interval by Student's t over the means of the clusters."""
+    by: dict[int, list[float]] = {}
+    for cluster, value in values:
+        by.setdefault(cluster, []).append(value)
+    means = [statistics.fmean(one) for one in by.values()]
+    centre = statistics.fmean(means)
+    if len(means) < 2:
+        return centre, -math.inf, math.inf
+    half = t_factor(len(means) - 1) * statistics.stdev(means) / math.sqrt(len(means))
+    return centre, centre - half, centre + half
+
+
+def times_rounding(found: Sequence[Place]) -> tuple[float, float, float] | None:
+    """How many times what rounding does to the reference's model the server diverges by, and its 95 % interval; None
+    where that is not known. The geometric mean over places: what is hard to round is so for both, and the mean is not
+    that of a few places."""
+    known = [
+        (one.passage, math.log((one.divergence + LEAST) / (one.rounding + LEAST)))
+        for one in found
+        if one.rounding is not None
+    ]
+    if not known:
+        return None
+    mean, low, high = map(math.exp, interval(known))
+    return mean, low, high
+
+
+def weighed(found: Sequence[Place], named: str) -> tuple[Outcome, str]:
+    """What the divergences come to, and the sentence of it."""
+    mean, low, high = interval([(one.passage, one.divergence) for one in found])
+    times = times_rounding(found)
+    said = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    if times is None:
+        odd, why = low > SLIGHT, "two engines differ by as much through rounding, and 8 bits a weight do"
+    else:
+        said += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
+        odd, why = times[1] > MORE, "more than rounding does to this model: 8 bits a weight, or another copy"
+    if not odd:
+        return "sound", said
+    return ("spoils", said) if low > GRAVE else ("warns", f"{said}: {why}")
+
+
+def places(subject: Subject, reference: Reference) -> list[Place]:
+    """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
+    where = texts()
+    subject.seed += len(where)
+    ours, theirs = _next_tokens(subject.asker, subject.seed), reference.likely()
+    rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
+    found = []
+    for (passage, _), answer, other, alone in zip(where, ours, theirs, rounding, strict=True):
+        if (server := _top(answer)) and other:
+            assert isinstance(answer, Answer)
+            found.append(compared(passage, drawn(answer.first), server, other, alone))
+    if not found:
+        raise Refused(0, "no log-probabilities came")
+    return found
+
+
+def _next_tokens(asker: Asker, seed: int) -> list[Answer | Refused]:
+    """One token in each place. Raises `Refused` where none came with log-probabilities."""
+    common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
+    requests = [{"prompt": text, "seed": seed - n, **common} for n, (_, text) in enumerate(texts())]
+    answers = asker.many(requests, COMPLETIONS)
+    if not any(map(_top, answers)):
+        raise next((one for one in answers if isinstance(one, Refused)), None) or Refused(
+            0, "no log-probabilities came"
+        )
+    return answers
+
+
+def _top(answer: Answer | Refused) -> dict[str, float]:
+    tokens = [] if isinstance(answer, Refused) else answer.first.tokens
+    return tokens[0].top if tokens else {}
+
+
+def _greedy(asker: Asker, spelling: Spelling = PLAIN) -> list[Choice]:
+    """Greedy replies to the prompts of a run's fingerprint, with log-probabilities where they are to be had. Raises
+    `Refused` where one fails."""
+    requests: list[dict[str, Any]] = [codec.decode(one) for one in fingerprint.bodies(asker.model, spelling)]
+    answers = asker.many([{**one, **logprob_fields(spelling.path)} for one in requests], spelling.path)
+    if any(isinstance(one, Refused) for one in answers):
+        answers = asker.many(requests, spelling.path)
+    found = []
+    for answer in answers:
+        if isinstance(answer, Refused):
+            raise answer
+        found.append(answer.first)
+    return found
+
+
+WHY = "A quantised copy, another checkpoint or a broken kernel under the same name scores otherwise."
+MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
+
+
+def against(reference: Reference) -> tuple[Check, ...]:
+    """Of what the server says of its tokens, of the tokens that it draws, and of its greedy replies."""
+    kept: list[list[Place]] = []
+
+    def seen(subject: Subject) -> list[Place]:
+        if not kept:
+            kept.append(places(subject, reference))
+        return kept[0]
+
+    sent = f"{len(PASSAGES)} passages, the next token in {PLACES} places of each, of both"
+
+    def weights(subject: Subject) -> Seen:
+        try:
+            found = seen(subject)
+        except Refused as refused:
+            return untested(sent, quoted(refused.sentence))
+        outcome, said = weighed(found, reference.named)
+        ratio, least, most = interval([(one.passage, one.ratio) for one in found])
+        came = (
+            f"{said}; likeliest token the same in {sum(one.same for one in found)} of {len(found)} places; mean "
+            f"log-ratio of its own draws "
+            f"{ratio:+.4f} ({least:+.4f} to {most:+.4f}); {subject.asker.n_tokens + reference.n_tokens:,} tokens so far"
+        )
+        return Seen(outcome=outcome, sent=sent, came=came)
+
+    def draws(subject: Subject) -> Seen:
+        try:
+            found = seen(subject)
+        except Refused as refused:
+            return untested(sent, quoted(refused.sentence))
+        deviation = math.sqrt(sum(one.variance for one in found))
+        if deviation == 0:
+            return untested(sent, "the reference leaves nothing to chance")
+        z = sum(one.surprise - one.expected for one in found) / deviation
+        return Seen(
+            outcome="spoils",
+            sent=sent,
+            came=f"the reference finds the server's draws {z:+.1f} standard deviations more surprising than its own",
+            p=normal_two_sided(z),
+        )
+
+    return (
+        Check(name="weights", group="reference", look=weights, why=WHY, mend=MEND, quick=False),
+        Check(name="draws", group="reference", look=draws, why=WHY, mend=MEND, quick=False),
+        begun_alike(reference),
+    )
+
+
+def begun_alike(reference: Begun, spelling: Spelling = PLAIN) -> Check:
+    """The check that replies, so template and weights together, begin as the reference's do. spelling: how its
+    own were asked for."""
+    kind = "chat" if spelling.api == "chat" else "raw"
+    sent = (
+        f"{len(fingerprint.PROMPTS)} {kind} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, of both"
+    )
+
+    def look(subject: Subject) -> Seen:
+        try:
+            theirs, ours = reference.beginnings(), _greedy(subject.asker, spelling)
+        except Refused as refused:
+            return untested(sent, quoted(refused.sentence))
+        n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
+        agreed, n = (sum(one) for one in zip(*map(_agreeing, ours, theirs), strict=True))
+        share = f", {agreed} of {n} tokens up to where they part" if n else ""
+        came = f"{n_same} of {len(theirs)} begin as those of {reference.named}{share}"
+        if n_same <= MOST_ODD:
+            return spoils(sent, came)
+        return warns(sent, came) if n_same < fingerprint.LEAST_SAME else sound(sent, came)
+
+    return Check(
+        name="greedy replies", group="reference", look=look, quick=False, why=WHY,
+        mend="Compare the chat template first, by its check; then quantisation, checkpoint and engine.",
+    )  # fmt: skip
+
+
+def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
+    """(tokens of ours with which theirs begins, all of ours), as far as log-probabilities name them; (0, 0) without."""
+    said, agreed = "", 0
+    for token in ours.tokens:
+        said += token.token
+        agreed += theirs.startswith(said)
+    return agreed, len(ours.tokens)

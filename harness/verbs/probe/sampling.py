@@ -1,0 +1,240 @@
+"""Is sampling what was asked for: temperature, cuts of the distribution, penalties, seeds, no reply from a cache.
+
+Draws of one token are held against the server's own log-probabilities at temperature 1, so that nothing has to be known
+of the model. Source of the statistics: `exact`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from harness.core.inert import quoted
+from harness.verbs.probe import exact
+from harness.verbs.probe.asking import Refused
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.subject import Subject, shares
+
+DRAWS = 100
+"""Draws of a test of a temperature: 0.3 in the place of 1 is found nearly always, 0.9 seldom (docs/probe.md)."""
+
+CUT_DRAWS = 40
+"""Draws of a test of a cut: one token outside is enough."""
+
+NEAR = 1.25
+"""Probabilities within this factor of a border may change places in a batch: they are allowed on both sides."""
+
+SURE = 0.99
+"""Least chance with which a cut that is ignored would have shown; with less, the check says nothing."""
+
+CLOSED = "no log-probabilities, or no prompt of which the first token is open"
+
+
+def _greedy(subject: Subject) -> Seen:
+    sent = "the story prompt at temperature 0, three times"
+    choice = subject.greedy
+    odd = [t for t in choice.tokens if t.top and t.logprob is not None and max(t.top.values()) - t.logprob > 0.2]
+    if odd:
+        worst = max(odd, key=lambda t: max(t.top.values()) - (t.logprob or 0))
+        likelier = max(worst.top, key=worst.top.__getitem__)
+        return spoils(sent, f"{len(odd)} of {len(choice.tokens)} tokens are not the likeliest: "
+                            f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier")  # fmt: skip
+    texts = {subject.chat().first.whole for _ in range(3)}
+    if len(texts) == 1:
+        return sound(
+            sent, "the same reply each time" + (", the likeliest token in each place" if choice.tokens else "")
+        )
+    if not choice.tokens and len({text[:12] for text in texts}) > 1:
+        return spoils(
+            sent, f"replies that differ from their beginning: {', '.join(repr(quoted(t[:40])) for t in texts)}"
+        )
+    return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or is sampled")
+
+
+def _temperature(value: float) -> Callable[[Subject], Seen]:
+    def look(subject: Subject) -> Seen:
+        sent = f"one token at temperature {value:g}, {DRAWS} seeds"
+        opened = subject.open
+        if opened is None:
+            return untested(sent, CLOSED)
+        counts = subject.draws(DRAWS, temperature=value)
+        p = exact.temperature(counts, opened.logprobs, value, subject.seed)
+        came = f"{len(counts)} different tokens ({quoted(shares(counts))}) after {opened.text!r}"
+        return Seen(outcome="spoils", sent=sent, came=came, p=p)
+
+    return look
+
+
+def _whole(subject: Subject) -> Seen:
+    sent = f"one token at temperature 1, {DRAWS} seeds, nothing cut"
+    opened = subject.open
+    if opened is None:
+        return untested(sent, CLOSED)
+    counts = subject.draws(DRAWS)
+    n, mass = counts.total(), 1 - sum(map(math.exp, opened.logprobs.values()))
+    outside = n - sum(counts[token] for token in opened.logprobs)
+    if n * mass < 5:
+        return untested(sent, f"only {mass:.1%} of the distribution lies beyond the {len(opened.logprobs)} likeliest")
+    came = f"{outside} of {n} tokens beyond the {len(opened.logprobs)} likeliest, {n * mass:.0f} expected"
+    return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
+
+
+def _cut(name: str, value: float, kept: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
+    """kept: from the probabilities, falling, the least that stays."""
+
+    def look(subject: Subject) -> Seen:
+        sent = f"one token at temperature 1 with {name} {value:g}, {CUT_DRAWS} seeds"
+        opened = subject.open
+        if opened is None:
+            return untested(sent, CLOSED)
+        ps = {token: math.exp(value) for token, value in opened.logprobs.items()}
+        least = kept(sorted(ps.values(), reverse=True)) / NEAR
+        allowed = {token for token, p in ps.items() if p >= least}
+        if 1 - sum(ps[token] for token in allowed) ** CUT_DRAWS < SURE:
+            return untested(sent, "it hardly cuts this distribution")
+        try:
+            counts = subject.draws(CUT_DRAWS, **{name: value})
+        except Refused as refused:
+            return untested(sent, f"refused: {quoted(refused.sentence)}")
+        outside = {token: n for token, n in counts.items() if token not in allowed}
+        if outside:
+            n = sum(outside.values())
+            return spoils(sent, f"{n} of {counts.total()} tokens lie outside of it: {quoted(shares(outside))}")
+        return sound(sent, f"all {counts.total()} tokens among the {len(allowed)} that it leaves")
+
+    return look
+
+
+def _nucleus(mass: float) -> Callable[[list[float]], float]:
+    """mass: a little more than is asked for, since a batch may move the border by a token."""
+
+    def least(ps: list[float]) -> float:
+        total = 0.0
+        for p in ps:
+            total += p
+            if total >= mass:
+                return p
+        return ps[-1]
+
+    return least
+
+
+def _penalties(subject: Subject) -> Seen:
+    text = "Write the word apple again and again, at least thirty times, and nothing else."
+    sent = "a reply that repeats a word, with frequency_penalty 2, presence_penalty 2 and a repetition penalty of 1.5"
+    plain = subject.chat(text, max_tokens=40).first.whole
+    words = plain.lower().split()
+    if not words or max(map(words.count, words)) < 6:
+        return untested(sent, "the model does not repeat itself")
+    repeat = "repeat_penalty" if subject.asker.engine == "llama.cpp" else "repetition_penalty"
+    ignored, refused = [], []
+    for fields in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}, {repeat: 1.5}):
+        (name,) = fields
+        try:
+            if subject.chat(text, max_tokens=40, **fields).first.whole == plain:
+                ignored.append(name)
+        except Refused:
+            refused.append(name)
+    kinds = (("leaves the reply as it was", ignored), ("refused", refused))
+    came = "; ".join(f"{', '.join(names)}: {what}" for what, names in kinds if names)
+    # A model that is sure enough repeats itself under a presence penalty: only the frequency's grows without bound.
+    if "frequency_penalty" in ignored:
+        return warns(sent, came)
+    return sound(sent, f"frequency_penalty changes the reply{came and f'; {came}'}" if not refused else came)
+
+
+def _hot(subject: Subject, **fields: Any) -> str:
+    return subject.chat(temperature=1.0, top_p=1.0, **fields).first.whole
+
+
+def _same_seed(subject: Subject) -> Seen:
+    sent = "three seeds at temperature 1, each twice"
+    subject.seed += 3
+    pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
+    same = sum(one == other for one, other in pairs)
+    if same == 3:
+        return sound(sent, "the same text for the same seed, three times of three")
+    first = sum(one[:12] == other[:12] for one, other in pairs)
+    if same or first == 3:
+        return warns(sent, f"the same text {same} times of three: replies repeat but for the batch")
+    return warns(sent, "other text each time: the seed is ignored")
+
+
+def _other_seed(subject: Subject) -> Seen:
+    sent = "four seeds at temperature 1"
+    subject.seed += 4
+    texts = {_hot(subject, seed=seed) for seed in range(subject.seed - 4, subject.seed)}
+    if len(texts) == 1:
+        return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
+    return sound(sent, f"{len(texts)} different texts")
+
+
+def _cache(subject: Subject) -> Seen:
+    sent = "the same request without a seed at temperature 1, four times"
+    texts = {_hot(subject) for _ in range(4)}
+    if len(texts) == 1:
+        return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
+    return sound(sent, f"{len(texts)} different texts")
+
+
+_REWRITTEN = "Look for a proxy that rewrites it, or a server started with sampling defaults that override requests."
+
+CHECKS = (
+    Check(
+        name="temperature 0", group="sampling", look=_greedy,
+        why="Greedy scores are those of the likeliest tokens; sampled ones are another setting.",
+        mend=_REWRITTEN,
+    ),
+    Check(
+        name="temperature 1", group="sampling", look=_temperature(1.0), quick=False,
+        why="The temperature moves accuracy and the spread of samples; papers state it.",
+        mend=_REWRITTEN,
+    ),
+    Check(
+        name="temperature 0.5", group="sampling", look=_temperature(0.5), quick=False,
+        why="The temperature moves accuracy and the spread of samples; papers state it.",
+        mend=_REWRITTEN,
+    ),
+    Check(
+        name="whole distribution", group="sampling", look=_whole, quick=False,
+        why="A cut that nobody asked for (top_k, top_p, min_p filled in) makes another setting of a run.",
+        mend="Start the engine with neutral sampling defaults, or send the fields: top_p 1, top_k -1 (llama.cpp: 0), "
+        "min_p 0.",
+    ),
+    Check(
+        name="top_k", group="sampling", look=_cut("top_k", 2, lambda ps: ps[1]), quick=False,
+        why="Model cards recommend it (20 for Qwen3); without it the tail is sampled too.",
+        mend="Use a server that obeys it, or leave it out and say so beside the score.",
+    ),
+    Check(
+        name="top_p", group="sampling", look=_cut("top_p", 0.3, _nucleus(0.33)), quick=False,
+        why="Nearly every published score is with top_p 0.95; without it the tail is sampled too.",
+        mend="Use a server that obeys it, or leave it out and say so beside the score.",
+    ),
+    Check(
+        name="min_p", group="sampling", look=_cut("min_p", 0.5, lambda ps: ps[0] / 2), quick=False,
+        why="Some model cards recommend it.",
+        mend="Use a server that obeys it, or leave it out and say so beside the score.",
+    ),
+    Check(
+        name="penalties", group="sampling", look=_penalties, quick=False,
+        why="A penalty that is ignored leaves a run at another setting than it states.",
+        mend="Leave penalties out, or use a server that obeys them.",
+    ),
+    Check(
+        name="same seed", group="sampling", look=_same_seed,
+        why="With it a sample can be asked for again; a score does not depend on it.",
+        mend="Nothing is to be done for a score; use an engine that obeys seeds where samples are to be repeated.",
+    ),
+    Check(
+        name="other seed", group="sampling", look=_other_seed,
+        why="Samples that are copies of one another make pass@k and every error bar wrong.",
+        mend="Look for a cache between here and the engine, or a server with a fixed seed.",
+    ),
+    Check(
+        name="no cached replies", group="sampling", look=_cache,
+        why="Samples that are copies of one another make pass@k and every error bar wrong.",
+        mend="Look for a cache between here and the engine, or a server with a fixed seed; send seeds.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,118 @@
+"""A server under examination, with what several checks look at asked once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from harness.verbs.probe import exact
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Answer, Asker, Choice, Refused
+
+TOP = 20
+"""Likeliest tokens asked for: the most that the OpenAI protocol allows."""
+
+LONG = 24
+"""New tokens of the greedy reply that several checks look at."""
+
+STORY = "Tell me a short story about a lighthouse keeper who collects clocks."
+
+OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
+    (CHAT, "Say one random English word."),
+    (CHAT, "Pick a random number between 1 and 100. Answer with the number only."),
+    (COMPLETIONS, "My favourite animal is the"),
+    (COMPLETIONS, "He opened the box. Inside it there was"),
+)
+"""Prompts whose first token is open: the one of the highest entropy is drawn from. (path, text)."""
+
+LEAST_ENTROPY = 0.5
+"""In nats: with less, hardly anything can be told from draws."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """A prompt with its first token's distribution at temperature 1. logprobs: natural logarithms, of the likeliest."""
+
+    path: str
+    text: str
+    logprobs: dict[str, float]
+
+    def fields(self, **more: Any) -> dict[str, Any]:
+        """A request for one token after it."""
+        return {**asked(self.path, self.text), "max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **more}
+
+
+def asked(path: str, text: str) -> dict[str, Any]:
+    """The prompt's fields."""
+    return {"messages": [{"role": "user", "content": text}]} if path == CHAT else {"prompt": text}
+
+
+def logprob_fields(path: str) -> dict[str, Any]:
+    """What asks for the likeliest tokens."""
+    return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
+
+
+@dataclass
+class Subject:
+    """The server, and the seed from which the probe's own seeds come."""
+
+    asker: Asker
+    seed: int
+
+    def chat(self, text: str = STORY, **fields: Any) -> Answer:
+        """The whole reply to one message. Raises `Refused`."""
+        return self.asker.whole({**asked(CHAT, text), "max_tokens": LONG, "temperature": 0, **fields})
+
+    @cached_property
+    def greedy(self) -> Choice:
+        """The greedy reply to the story prompt, with log-probabilities where they are to be had. Raises `Refused`."""
+        try:
+            return self.chat(**logprob_fields(CHAT)).first
+        except Refused:
+            return self.chat().first
+
+    @cached_property
+    def open(self) -> Open | None:
+        """The open prompt of the highest entropy; None where no log-probabilities come, or no prompt is open."""
+        found: list[Open] = []
+        for path, text in OPEN_PROMPTS:
+            fields = {**Open(path, text, {}).fields(), **logprob_fields(path)}
+            try:
+                tokens = self.asker.whole(fields, path).first.tokens
+            except Refused:
+                continue
+            if tokens and len(tokens[0].top) >= 5:
+                # Halves of characters share one name: they count among what is not listed.
+                top = {token: value for token, value in tokens[0].top.items() if "\ufffd" not in token}
+                found.append(Open(path, text, top))
+        best = max(found, key=lambda one: exact.entropy(one.logprobs), default=None)
+        return best if best is not None and exact.entropy(best.logprobs) >= LEAST_ENTROPY else None
+
+    def draws(self, n: int, **fields: Any) -> Counter[str]:
+        """How often each first token of `open` comes in n requests of seeds of their own. Raises `Refused` where more
+        than a tenth fail."""
+        opened = self.open
+        assert opened is not None
+        self.seed += 1
+        # Far apart: generators that are seeded with neighbours may begin alike.
+        seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
+        requests = [opened.fields(**{"seed": seed, **logprob_fields(opened.path), **fields}) for seed in seeds]
+        answers = self.asker.many(requests, opened.path)
+        failed = [one for one in answers if isinstance(one, Refused)]
+        if 10 * len(failed) > n:
+            raise failed[0]
+        return Counter(drawn(one.first) for one in answers if not isinstance(one, Refused))
+
+
+def drawn(choice: Choice) -> str:
+    """The token of a reply of one token, as log-probabilities name it."""
+    return choice.tokens[0].token if choice.tokens else choice.whole
+
+
+def shares(counts: Mapping[str, int]) -> str:
+    """The most frequent tokens and how often they came, in a line."""
+    top = sorted(counts.items(), key=lambda item: -item[1])[:4]
+    return ", ".join(f"{token!r} ×{n}" for token, n in top) + (" …" if len(counts) > 4 else "")

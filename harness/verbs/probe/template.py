@@ -1,0 +1,227 @@
+"""Is the prompt that reaches the model the one that its own chat template makes?
+
+The server's prompt comes from the server (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); the other
+from the template of the model's own files, rendered here in a sandbox.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.client.facts.tokens import THINK
+from harness.core import codec
+from harness.core.errors import ServerError, UsageError
+from harness.core.inert import quoted
+from harness.core.records import Message
+from harness.verbs.probe.asking import Asker
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.subject import Subject
+
+SECONDS = 10.0
+MOST_BYTES = 32 * 1024 * 1024
+"""Of a file that holds a template."""
+
+SHOWN = 6
+"""Places in which two prompts differ that are shown."""
+
+SHOWN_TOKENS = 24
+"""Of each side of such a place."""
+
+_PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
+"""What stands for tokens where a server does not tell them: marks, words, and single characters."""
+
+SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
+
+CONVERSATIONS: dict[str, tuple[Message, ...]] = {
+    "a question": (Message("user", QUESTION),),
+    "a system prompt and a question": (Message("system", SYSTEM), Message("user", QUESTION)),
+    "a second question": (Message("user", QUESTION), Message("assistant", ANSWER), Message("user", "And a pyramid?")),
+}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A model's own chat template. names: texts of special tokens, as templates call them."""
+
+    text: str
+    names: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: Path) -> Template:
+        """From a folder of a model, its tokenizer_config.json, or a Jinja file. Raises `UsageError`."""
+        names: dict[str, str] = {}
+        text: Any = None
+        try:
+            config = path / "tokenizer_config.json" if path.is_dir() else path
+            if config.suffix == ".json" and config.exists():
+                said = codec.decode(read_bounded(config), dict[str, Any])
+                text = said.get("chat_template")
+                if isinstance(text, list):  # several by name
+                    text = next((one.get("template") for one in text if one.get("name") == "default"), None)
+                for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
+                    token = said.get(name)
+                    token = token.get("content") if isinstance(token, dict) else token
+                    if isinstance(token, str):
+                        names[name] = token
+            beside = path / "chat_template.jinja" if path.is_dir() else path
+            if beside.suffix != ".json" and beside.exists():
+                text = read_bounded(beside).decode()
+        except (OSError, UnicodeDecodeError, codec.DecodeError, AttributeError) as error:
+            raise UsageError(f"no chat template can be read there: {error}", field="reference", value=path) from error
+        if not isinstance(text, str) or not text:
+            raise UsageError(
+                "it holds no chat template: expected a model's folder, its tokenizer_config.json or a Jinja file",
+                field="reference",
+                value=path,
+            )
+        return cls(text, names)
+
+    def render(self, conversations: Sequence[Sequence[Message]]) -> list[str | None]:
+        """The prompts; None where the template refuses the conversation. Raises `UsageError` where it does not end."""
+        asked = {"template": self.text, "names": self.names, "conversations": [list(one) for one in conversations]}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", str(Path(__file__).with_name("template_child.py"))],
+                input=codec.encode(asked),
+                capture_output=True,
+                timeout=SECONDS,
+                env={"PATH": os.environ.get("PATH", "")},
+                check=True,
+            )
+            return [one.get("text") for one in json.loads(done.stdout)]
+        except (subprocess.SubprocessError, ValueError) as error:
+            raise UsageError(
+                f"the chat template does not end within {SECONDS:g} s and 1 GB", field="reference"
+            ) from error
+
+
+def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The file's content. Raises `OSError`, also where it is larger."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(f"{path} is larger than {most} bytes")
+    return content
+
+
+def _prompt(subject: Subject) -> Seen:
+    sent = "a question with a system prompt and one without, rendered by the server"
+    try:
+        plain = subject.asker.rendered(CONVERSATIONS["a question"], {})
+        if plain is None:
+            return untested(sent, "the server does not show its prompts")
+        withheld = subject.asker.rendered(CONVERSATIONS["a system prompt and a question"], {})
+    except ServerError as error:
+        return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
+    text, ids = plain
+    if len(ids) > 1 and ids[0] == ids[1]:
+        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
+    if QUESTION not in text:
+        return spoils(sent, f"the question is not in it: {quoted(text)!r}")
+    if withheld is not None and SYSTEM not in withheld[0]:
+        return spoils(sent, f"the system prompt is lost: {quoted(withheld[0])!r}")
+    if text.count(THINK) > 1:
+        return spoils(sent, f"{THINK} stands in it {text.count(THINK)} times: {quoted(text[-80:])!r}")
+    before = text[: text.index(QUESTION)]
+    if "system" in before.lower():
+        return warns(sent, f"a system prompt that nobody asked for: {quoted(before)!r}")
+    return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
+
+
+def against(template: Template) -> Check:
+    """The check that the server's prompts are those of `template`."""
+
+    def look(subject: Subject) -> Seen:
+        sent = f"{len(CONVERSATIONS)} conversations, rendered by the server and by the model's own template"
+        local = template.render(list(CONVERSATIONS.values()))
+        odd: list[str] = []
+        n = 0
+        for (name, messages), ours in zip(CONVERSATIONS.items(), local, strict=True):
+            if ours is None:
+                continue
+            try:
+                found = subject.asker.rendered(messages, {})
+            except ServerError as error:
+                return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
+            if found is None:
+                return untested(sent, "the server does not show its prompts")
+            n += 1
+            text, ids = found
+            bos = template.names.get("bos_token", "")
+            odd += [f"{name}: {one}" for one in _differences(subject.asker, ours, text, ids, bos)]
+        if n == 0:
+            return untested(sent, "the template refuses all of them")
+        if odd:
+            return spoils(sent, "\n".join(odd))
+        return sound(sent, f"{n} prompts, to the last character the same")
+
+    return Check(
+        name="chat template", group="template", look=look,
+        why="The same weights under another template are another model: scores of one model differ by 20 points by it.",
+        mend="Start the engine with the model's own template, and without one of the launcher's.",
+    )  # fmt: skip
+
+
+def _differences(asker: Asker, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
+    """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS."""
+    found = []
+    if len(ids) > 1 and ids[0] == ids[1]:
+        found.append(f"the first token stands twice ({ids[0]}): a doubled BOS")
+    ours, theirs = (text.removeprefix(bos) if bos else text for text in (ours, theirs))
+    if ours == theirs:
+        return found
+    if SYSTEM in ours and SYSTEM not in theirs:
+        found.append("the system prompt is lost")
+    if SYSTEM not in ours and "system" in theirs.lower() and "system" not in ours.lower():
+        found.append("a default system prompt is put in")
+    if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
+        found.append(f"{THINK} stands in it {b} times instead of {a}")
+    return [*found, *_by_token(asker, ours, theirs)]
+
+
+def _by_token(asker: Asker, ours: str, theirs: str) -> list[str]:
+    """Where two prompts differ, in tokens as the server's tokenizer makes them; without one, in words and marks."""
+    a: Sequence[int | str]
+    b: Sequence[int | str]
+    try:
+        a, b, unit = asker.tokens(ours) or [], asker.tokens(theirs) or [], "token"
+    except ServerError:
+        a, b = [], []
+    if not a or not b or a == b:  # other texts of the same tokens: a tokenizer that changes what it reads
+        a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
+    found = []
+    for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        left, right = (_spelt(asker, side) for side in (a[i:k], b[j:m]))
+        before = _spelt(asker, a[max(0, i - 2) : i]) if i else ""
+        place = f"after {before}" if before else "at the beginning"
+        sides = f"the model's template has {left or 'nothing'}, the server {right or 'nothing'}"
+        found.append(f"{unit} {i + 1}, {place}: {sides}")
+    more = [f"and {len(found) - SHOWN} further places"] if len(found) > SHOWN else []
+    return [*found[:SHOWN], *more]
+
+
+def _spelt(asker: Asker, side: Sequence[int | str]) -> str:
+    """Tokens one by one, as JSON writes texts: line ends and spaces show."""
+    texts = [one if isinstance(one, str) else asker.spelt([one]) for one in side[:SHOWN_TOKENS]]
+    shown = [quoted(json.dumps(one, ensure_ascii=False)) for one in texts]
+    return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
+
+
+CHECKS = (
+    Check(
+        name="prompt", group="template", look=_prompt,
+        why="A doubled BOS, a lost or an added system prompt, a doubled <think>: another model of the same weights.",
+        mend="Start the engine with the model's own template; send a system prompt of your own where one is added.",
+    ),
+)  # fmt: skip

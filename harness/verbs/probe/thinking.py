@@ -1,0 +1,117 @@
+"""Where the reasoning of a thinking model goes: a field of its own, cut ones included, and whether its switch works."""
+
+from __future__ import annotations
+
+from harness.client.facts.tokens import THINK, THINK_END
+from harness.core.errors import ServerError
+from harness.core.inert import quoted
+from harness.core.records import Message
+from harness.verbs.probe.asking import Choice, Refused
+from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
+from harness.verbs.probe.subject import LONG, Subject
+
+QUESTION = "What is 17 + 25?"
+SHORT = 16
+"""New tokens within which a thinking model is still thinking."""
+
+
+def _thinks(choice: Choice) -> bool:
+    return bool(choice.thought) or THINK in choice.content or THINK_END in choice.content
+
+
+def _ends_open(subject: Subject) -> bool:
+    try:
+        found = subject.asker.rendered([Message(role="user", content=QUESTION)], {})
+    except ServerError:
+        return False
+    return found is not None and found[0].rstrip().endswith(THINK)
+
+
+def _reasoning(subject: Subject) -> Seen:
+    sent = f"a sum at temperature 0, cut after {SHORT} tokens"
+    choice = subject.chat(QUESTION, max_tokens=SHORT).first
+    opened = _ends_open(subject)
+    if not _thinks(choice) and not opened:
+        return untested(sent, "the model does not think, or does not show it")
+    if choice.thought and not choice.content:
+        return sound(sent, "the reasoning has a field of its own, and a cut one leaves the answer empty")
+    if choice.finish_reason == "stop":
+        return untested(sent, "the reply ended by itself")
+    if THINK in choice.content:
+        return sound(sent, f"the reasoning stands in the text, after {THINK}")
+    shown = quoted(choice.content[:60])
+    return spoils(sent, f"the template opened {THINK}, and an unclosed reasoning comes as the answer: {shown!r}")
+
+
+def _switch(subject: Subject) -> Seen:
+    sent = "the same with enable_thinking true and false in chat_template_kwargs"
+    messages = [Message(role="user", content=QUESTION)]
+    try:
+        on, off = (subject.asker.rendered(messages, {"enable_thinking": value}) for value in (True, False))
+        if on is not None and off is not None:
+            if on != off:
+                return sound(
+                    sent, f"other prompts: the one ends {quoted(on[0][-30:])!r}, the other {quoted(off[0][-30:])!r}"
+                )
+            if not on[0].rstrip().endswith(THINK):
+                return untested(sent, "the template has no such switch")
+            return warns(sent, f"the same prompt, which opens {THINK} both times")
+    except ServerError:
+        pass
+    try:
+        first, second = (
+            subject.chat(QUESTION, max_tokens=SHORT, chat_template_kwargs={"enable_thinking": value}).first
+            for value in (True, False)
+        )
+    except Refused as refused:
+        return untested(sent, f"refused: {quoted(refused.sentence)}")
+    if _thinks(first) and not _thinks(second):
+        return sound(sent, "reasoning with it, none without it")
+    if _thinks(second):
+        return warns(sent, "reasoning in both: the switch changes nothing")
+    return untested(sent, "no reasoning in either")
+
+
+EFFORTS = ("low", "high")
+
+
+def _effort(subject: Subject) -> Seen:
+    sent = f"the same with reasoning_effort {' and '.join(EFFORTS)}"
+    messages = [Message(role="user", content=QUESTION)]
+    try:
+        prompts = [subject.asker.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
+    except ServerError:
+        prompts = [None]
+    if None not in prompts and prompts[0] != prompts[1]:
+        return sound(sent, "the template makes other prompts of them, by chat_template_kwargs")
+    try:
+        low, high = (subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=effort).first for effort in EFFORTS)
+        again = subject.chat(QUESTION, max_tokens=LONG, reasoning_effort=EFFORTS[0]).first
+    except Refused as refused:
+        return untested(sent, f"refused: {quoted(refused.sentence)}")
+    if not any(map(_thinks, (low, high))):
+        return untested(sent, "the model does not think, or does not show it")
+    if low.whole != again.whole:
+        return untested(sent, "the same effort brings other replies from time to time")
+    if low.whole == high.whole:
+        return warns(sent, "the same reply, word by word: the effort changes nothing")
+    return sound(sent, "other replies")
+
+
+CHECKS = (
+    Check(
+        name="reasoning", group="protocol", look=_reasoning,
+        why="An answer is looked for after the reasoning; where an unclosed one comes as text, a guess counts.",
+        mend="Start the engine with the model's reasoning parser, or with none and a template that shows <think>.",
+    ),
+    Check(
+        name="thinking switch", group="protocol", look=_switch,
+        why="A score with thinking and one without are two scores.",
+        mend="Use the switch that the model's template knows (see its chat template).",
+    ),
+    Check(
+        name="effort", group="protocol", look=_effort,
+        why="A score at low effort and one at high effort are two scores; an ignored one makes them the same.",
+        mend="Use the field that the model's template or provider knows; state the score without an effort.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,264 @@
+"""Experiments on the error of an accuracy: runs repeated, and runs of several sizes.
+
+The repeats are taken from one scored run, without replacement, or are sampled: then each is a run folder of its own
+with seeds of its own, and the same call again asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from harness.asking.options import RunOptions
+from harness.asking.prepare import Prepared, prepare
+from harness.asking.session import generate
+from harness.asking.watching import Watcher
+from harness.core.checksums import digest
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import safe_name, visible
+from harness.core.wording import option
+from harness.reports.scored import read_runs
+from harness.runs import RunFolder
+from harness.scoring import QuestionTally
+from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.resampling import (
+    Counts,
+    Repeats,
+    SampleSizes,
+    real_repeats,
+    real_sizes,
+    resampled_repeats,
+    resampled_sizes,
+)
+from harness.verbs.compare import scored
+
+DRAWS = 200
+"""Repeats of each size that `samples` draws from one run, unless said otherwise."""
+
+OnRepeat = Callable[[int, int, RunFolder], None]
+"""Told before each real repeat: its number, of how many, and its run folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """Real runs. folders: by their number of samples (None: as the benchmarks say), in order. owed: what is missing, in
+    a sentence; then nothing can be said of the errors yet."""
+
+    folders: dict[int | None, tuple[RunFolder, ...]]
+    owed: str = ""
+
+
+def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0) -> list[Repeats]:
+    """`runs` repeats of n samples of each question, by benchmark, from the samples of one scored run.
+
+    n: None = as many as `runs` blocks of them hold without sharing one; where that is none, half of what is stored.
+    seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
+    """
+    if runs < 2:
+        raise UsageError("expected 2 at least: one accuracy does not deviate", field="runs", value=runs)
+    found = []
+    for name, correct, counts, warnings in _stored(folder):
+        stored = int(counts.min())
+        size = n or stored // runs or stored // 2
+        _check_size(name, size, stored, field="samples")
+        if size == stored:
+            raise UsageError(
+                f"{visible(name, 80)} has {stored} samples of each question, and every repeat would hold all of them: "
+                f"take fewer, or sample repeats with {option('real')}",
+                field="samples",
+                value=size,
+            )
+        one = resampled_repeats(name, correct, counts, size, runs, seed)
+        found.append(msgspec.structs.replace(one, warnings=warnings))
+    return found
+
+
+def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
+    """The error of each number of samples, by benchmark, from those of one scored run. Raises as `repeats_of` does."""
+    _check_sizes(ns)
+    found = []
+    for name, correct, counts, warnings in _stored(folder):
+        for n in ns:
+            _check_size(name, n, int(counts.min()), field="n")
+        one = resampled_sizes(name, correct, counts, tuple(sorted(set(ns))), runs, seed)
+        found.append(msgspec.structs.replace(one, warnings=warnings))
+    return found
+
+
+def sample_repeats(
+    options: RunOptions,
+    runs: int,
+    ns: Sequence[int] = (),
+    watcher: Watcher | None = None,
+    on_repeat: OnRepeat = lambda _number, _of, _folder: None,
+) -> Sampled:
+    """`runs` runs, or as many of each number of samples of `ns`, each with seeds of its own, in folders below
+    `options.out`; sampled, and then scored. The server is looked at, or started, once.
+
+    Raises what `sample` raises. What is stored counts: the same call again goes on.
+    """
+    if options.out is None:
+        raise UsageError("say where the run folders of the repeats go", field="out")
+    if ns:
+        _check_sizes(ns)
+        if options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks):
+            raise UsageError(f"{option('n')} says how many samples each run has: leave out any other number")
+    for name in ("target_error", "budget_tokens", "budget_usd"):
+        if getattr(options, name) is not None:
+            raise UsageError("repeats are of one size: leave it out", field=name)
+    sizes: list[int | None] = [*sorted(set(ns))] or [None]
+    places = {n: [_folder(options.out, n, number) for number in range(1, runs + 1)] for n in sizes}
+    every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
+    owed = []
+    with prepare(RunOptions(**{**dict(options), "out": every[0][2]}), watcher) as prepared:
+        for place, (n, number, path) in enumerate(every, 1):
+            on_repeat(place, len(every), RunFolder(path))
+            outcome = _run(prepared, path, n, _seed(options.seed, n, number), watcher)
+            if not outcome:
+                owed.append(path.name if n is None else f"{path.parent.name}/{path.name}")
+    folders = {n: tuple(map(RunFolder, places[n])) for n in sizes}
+    if owed:
+        listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
+        return Sampled(folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again")
+    for found in folders.values():
+        for folder in found:
+            score_run(folder, Grading(workers=os.cpu_count() or 1), (watcher or Watcher()).graded)
+    return Sampled(folders=folders)
+
+
+def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
+    """What runs of one kind came to, by benchmark. Raises `UsageError` for fewer than two, `StoreError` unscored."""
+    if len(folders) < 2:
+        raise UsageError("expected 2 at least: one accuracy does not deviate", field="runs", value=len(folders))
+    names = tuple(folder.path.name for folder in folders)
+    return [real_repeats(name, names, correct, counts) for name, correct, counts in _several(folders)]
+
+
+def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
+    """What runs of several sizes came to, by benchmark; a cell for each size. Raises as `repeats_between` does."""
+    by_name: dict[str, list[tuple[Counts, Counts]]] = {}
+    for folders in cells:
+        for name, correct, counts in _several(folders):
+            by_name.setdefault(name, []).append((correct, counts))
+    return [real_sizes(name, tuple(found)) for name, found in by_name.items()]
+
+
+# ---- sampling
+
+
+def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watcher: Watcher | None) -> bool:
+    """Whether the repeat is complete."""
+    benchmarks = prepared.settings.benchmarks
+    if n is not None:
+        benchmarks = {name: replace(one, samples=n) for name, one in benchmarks.items()}
+    settings = replace(prepared.settings, out=path, seed=seed, benchmarks=benchmarks)
+    return generate(replace(prepared, settings=settings), settings, watcher).complete
+
+
+def _folder(out: Path, n: int | None, number: int) -> Path:
+    return (out if n is None else out / f"n{n}") / f"run-{number:02}"
+
+
+def _seed(base: int | None, n: int | None, number: int) -> int | None:
+    """A run seed of each repeat's own, from which its samples' seeds come."""
+    return None if base is None else int(digest(["repeat", base, n, number])[:7], 16) + 1
+
+
+# ---- counting
+
+
+def _stored(folder: RunFolder) -> Iterator[tuple[str, Counts, Counts, tuple[str, ...]]]:
+    """(benchmark, right samples, samples of each question, warnings). Raises `UsageError` below two samples."""
+    (run,) = read_runs([folder])
+    for name, benchmark in run.benchmarks.items():
+        correct, counts = _counts(scored(run, benchmark))
+        if counts.min() < 2:
+            raise UsageError(
+                f"{visible(name, 80)} of {visible(run.label, 80)} has a question with {counts.min()} sample"
+                f"{'' if counts.min() == 1 else 's'}, which shows no spread: sample at least two of each"
+            )
+        assert benchmark.score is not None
+        missing = benchmark.score.n_missing
+        warnings = (f"the run is unfinished: {missing} of its samples are missing",) if missing else ()
+        yield name, correct, counts, warnings
+
+
+def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts]]:
+    """(benchmark, right samples, samples), both (runs, questions), of runs that were asked the same."""
+    runs = read_runs(folders)
+    for name in runs[0].benchmarks:
+        rows: list[tuple[Counts, Counts]] = []
+        asked: list[list[str]] = []
+        for run in runs:
+            items = scored(run, run.benchmarks[name])
+            asked.append([item.question.question_id for item in items])
+            rows.append(_counts(items))
+        if any(one != asked[0] for one in asked):
+            raise StoreError(f"the runs were not asked the same questions of {visible(name, 80)}.")
+        yield name, np.array([correct for correct, _ in rows]), np.array([counts for _, counts in rows])
+
+
+def _counts(items: Sequence[QuestionTally]) -> tuple[Counts, Counts]:
+    return np.array([item.correct for item in items]), np.array([item.n for item in items])
+
+
+def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
+    if not 1 <= n <= stored:
+        raise UsageError(
+            f"{visible(name, 80)} has {stored} samples of each question, and {n} cannot be drawn from them: take "
+            f"1 to {stored}, or sample with {option('real')}",
+            field=field,
+            value=n,
+        )
+
+
+def _check_sizes(ns: Sequence[int]) -> None:
+    if len(set(ns)) < 2 or min(ns) < 2:
+        raise UsageError(
+            "expected at least two numbers of samples, each 2 or more (one sample shows no spread)",
+            field="n",
+            value=",".join(map(str, ns)),
+        )
+
+
+def default_folder(options: RunOptions) -> Path:
+    """Where real repeats go if nothing is said: below `experiments/`, by the benchmarks' names."""
+    names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
+    return Path("experiments") / safe_name(",".join(names) or "data")
+
+
+def numbers_of(text: str) -> tuple[int, ...]:
+    """`8,16,32`, or `8,16,…,256` (also with three dots): by the ratio of the two before the dots where it leads to the
+    number behind them, else by their difference. Raises `ValueError`."""
+    words = text.replace("...", "…").split(",")
+    found: list[int] = []
+    for place, word in enumerate(words):
+        if word.strip() != "…":
+            found.append(int(word))
+            continue
+        if place < 2 or place + 2 != len(words):
+            raise ValueError(text)
+        first, second, last = found[-2], found[-1], int(words[-1])
+        found += _going_on(first, second, last)
+    return tuple(found)
+
+
+def _going_on(first: int, second: int, last: int) -> list[int]:
+    """What lies between `second` and `last`, without both."""
+    if not 0 < first < second < last:
+        raise ValueError(f"{first}, {second} … {last}")
+    by_ratio = second % first == 0
+    between = []
+    number = second
+    while by_ratio and (number := number * (second // first)) < last:
+        between.append(number)
+    if by_ratio and number == last:
+        return between
+    if (last - second) % (second - first):
+        raise ValueError(f"{first}, {second} … {last}")
+    return list(range(second, last, second - first))[1:]

@@ -1,0 +1,46 @@
+"""A second grader over the samples of a run, or of another tool's outputs. It changes no verdict."""
+
+from __future__ import annotations
+
+import sys
+
+from harness.asking.keywords import FilePath
+from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
+from harness.runs import Manifest, RunFolder, grades, opinions, questions, read_samples
+from harness.verbs.outputs import ScoredFile
+
+
+def second_opinions(
+    source: RunFolder | ScoredFile, library: str, python: FilePath | None = None
+) -> dict[str, Agreement]:
+    """By benchmark, how another grader agrees with the grades of a scored source; of a run its verdicts are kept.
+
+    python: the interpreter that has it; none: this one. Raises `UsageError` where it is not installed there.
+    """
+    interpreter = str(python or sys.executable)
+    return (
+        _of_run(source, library, interpreter)
+        if isinstance(source, RunFolder)
+        else _of_file(source, library, interpreter)
+    )
+
+
+def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
+    found = {}
+    for name in Manifest.load(run).benchmarks:
+        folder = run.benchmark(name)
+        asked = {question.question_id: question for question in questions.read(folder)}
+        theirs = second_verdicts(library, asked, read_samples(folder), python=python)
+        opinions.replace(folder, library, theirs)
+        found[name] = agreement(grades.read(folder), theirs)
+    return found
+
+
+def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
+    found = {}
+    for benchmark in scored.graded:
+        name = benchmark.folder.name
+        asked = {question.question_id: question for question in benchmark.questions}
+        samples = (sample for _, sample in scored.pairs if sample.benchmark == name)
+        found[name] = agreement(benchmark.grades, second_verdicts(library, asked, samples, python=python))
+    return found

@@ -1,0 +1,104 @@
+"""What a sweep will take, before anything is started: samples, tokens, time. Nothing is contacted or downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from harness.asking import prepare
+from harness.benchmarks import catalogue, data, prompts
+from harness.core.errors import StoreError
+from harness.generation.forecast import Forecast, forecast
+from harness.generation.settings import DEFAULT_CONCURRENCY
+from harness.presets import preset as presets
+from harness.runs import RunFolder, read_samples
+from harness.verbs.plan import former_run
+from harness.verbs.sweep import records
+from harness.verbs.sweep.cells import Cell, Group, Sweep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One cell. n_questions: None where neither its data are here nor its card says. at_most: the number is the card's,
+    of which a filter may leave out some. most_tokens: new ones, if every sample took all that it may.
+
+    forecast: from a former run, `source`; None without one. done: nothing is left to do.
+    """
+
+    cell: Cell
+    benchmark: str
+    n_questions: int | None
+    at_most: bool
+    samples: int
+    most_tokens: int | None
+    forecast: Forecast | None = None
+    source: str = ""
+    done: bool = False
+
+    @property
+    def n_samples(self) -> int | None:
+        """In all, those that are stored included."""
+        return None if self.n_questions is None else self.n_questions * self.samples
+
+
+def expected(sweep: Sweep) -> list[Expected]:
+    """By cell, in order. Raises `UsageError` for what no server needs to be asked: names of benchmarks, prompts,
+    presets, columns."""
+    return [_expected(sweep, group, cell) for group in sweep.groups for cell in group.cells]
+
+
+def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
+    options = cell.options
+    card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
+    n_questions: int | None
+    done = records.scored(sweep, group, cell) is not None
+    if card is None or options.data or data.status(card) != "absent":
+        asked = prepare.questions_of(options)
+        (chosen,) = asked.sets
+        settings = asked.benchmarks[chosen.name]
+        name, n_questions, at_most = chosen.name, len(chosen.questions), False
+        samples, max_tokens = settings.samples, settings.sampling.max_tokens
+    else:
+        prompts.named(options.prompt or card.prompt, card.prompts)
+        preset = presets.load(options.preset) if options.preset is not None else None
+        max_tokens = prepare.sampling_of(options, preset, card.sampling)[0].max_tokens
+        name, samples = card.name, options.samples or card.samples
+        known = [n for n in (card.questions, options.limit) if n is not None]
+        n_questions, at_most = min(known, default=None), bool(options.filter or options.ids)
+    most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
+    found = Expected(
+        cell=cell,
+        benchmark=name,
+        n_questions=n_questions,
+        at_most=at_most,
+        samples=samples,
+        most_tokens=most,
+        done=done,
+    )
+    return found if done or n_questions is None else _with_forecast(sweep, found, n_questions)
+
+
+def _with_forecast(sweep: Sweep, found: Expected, n_questions: int) -> Expected:
+    """As long as a former run's replies were: the cell's own, else another's of this sweep, else one of results/."""
+    own = RunFolder(sweep.folder(found.cell))
+    former, more = (own, 0) if _has_samples(own, found.benchmark) else (None, found.samples)
+    for folder in (sweep.out, Path("results")):
+        if former is None:
+            try:
+                former = former_run(found.benchmark, folder)
+            except StoreError:
+                continue
+    if former is None:
+        return found
+    samples = list(read_samples(former.benchmark(found.benchmark)))
+    # Of another run's samples none counts for this one: as many more are to come as this one asks.
+    before = max(len(list(some)) for _, some in groupby(sorted(s.question_id for s in samples))) if more else 0
+    concurrency = found.cell.options.concurrency or DEFAULT_CONCURRENCY
+    ahead = forecast(samples, {found.benchmark: (n_questions, found.samples + before)}, concurrency, None)
+    return replace(found, forecast=ahead, source=str(former.path))
+
+
+def _has_samples(folder: RunFolder, benchmark: str) -> bool:
+    path = folder.benchmark(benchmark).samples
+    return path.is_file() and path.stat().st_size > 0

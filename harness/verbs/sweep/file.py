@@ -1,0 +1,123 @@
+"""A sweep's file, read and checked: every refusal names file, line, key, and what was expected. Shipped files are the
+suites: sweeps of a named set of benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.core import about, yaml_file
+from harness.core.errors import UsageError, near_names
+from harness.core.inert import visible
+from harness.core.validation import first_problem
+from harness.verbs.sweep import schema
+
+Keys = Sequence[str | int]
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepFile:
+    """content: as written, and known to fit the schema. at: keys → "file:line" of the value they lead to."""
+
+    path: Path
+    content: dict[str, Any]
+    at: Callable[[Keys], str]
+
+    @property
+    def name(self) -> str:
+        """The sweep's own name, else the file's."""
+        return str(self.content.get("name") or self.path.stem.lower())
+
+
+def read(path: Path) -> SweepFile:
+    """Raises `UsageError`: one sentence with file, line and key."""
+    content, line = yaml_file.read_with_lines(path, "a sweep")
+
+    def at(keys: Keys) -> str:
+        return f"{path}:{line(keys)}"
+
+    try:
+        schema.sweep_model().model_validate(content)
+    except ValidationError as error:
+        raise UsageError(_sentence(error, at)) from error
+    except UsageError as error:  # a validator of an option that has its own words
+        raise UsageError(f"{path}: {error.sentence}") from error
+    if "extends" in content:
+        content = _extended(content, at)
+    if "benchmarks" not in content:
+        raise UsageError(f"{at(())}: the key 'benchmarks' is missing")
+    return SweepFile(path=path, content=content, at=at)
+
+
+def _extended(content: dict[str, Any], at: Callable[[Keys], str]) -> dict[str, Any]:
+    """With the keys of the file that it extends; options of all runs are joined."""
+    where = at(("extends",))
+    try:
+        base = read(find(str(content["extends"]))).content
+    except RecursionError as error:
+        raise UsageError(f"{where}: the file extends itself") from error
+    except UsageError as error:
+        raise refused(where, error) from error
+    joined = {key: {**base.get(key, {}), **content.get(key, {})} for key in ("run", "score", "judge", "table")}
+    own = {key: value for key, value in base.items() if key not in ("name", "out")}
+    return own | content | {key: value for key, value in joined.items() if value}
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether the YAML file is a sweep, not a benchmark's card. Raises `UsageError` where it cannot be read."""
+    return not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card"))
+
+
+def find(name_or_path: str) -> Path:
+    """The file of a path, or of a suite's name, of which the beginning will do. Raises `UsageError`."""
+    path = Path(name_or_path)
+    if path.suffix in SUFFIXES or path.exists():
+        return path
+    files = suites()
+    fitting = [one for one in files if one.stem == name_or_path] or [
+        one for one in files if one.stem.startswith(name_or_path)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = [one.stem for one in files]
+    raise UsageError(
+        f"there is no suite {visible(name_or_path, 80)!r}; there are {', '.join(names)}, or give the path of a sweep's "
+        f"file (.yaml).{near_names(name_or_path, names)}"
+    )
+
+
+def suites() -> list[Path]:
+    """The shipped suites."""
+    return sorted((about.shipped_folder("datasets", "datasets") / "suites").glob("*.yaml"))
+
+
+def _sentence(error: ValidationError, at: Callable[[Keys], str]) -> str:
+    problems = error.errors(include_url=False, include_context=False)
+    first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
+    problem = first_problem(error, _known(first["loc"]))
+    return f"{at(first['loc'])}: {problem.sentence}"
+
+
+def _known(keys: Keys) -> list[str]:
+    """Keys that a misspelt one may have meant: those of the part of the file in which it stands."""
+    part: Any = schema.json_schema()
+    whole = part
+    for key in keys[:-1]:
+        part = part.get("items", {}) if isinstance(key, int) else part.get("properties", {}).get(key, {})
+        for option in (part, *part.get("anyOf", ())):
+            if "$ref" in option:
+                part = whole["$defs"][option["$ref"].rpartition("/")[2]]
+                break
+    return list(part.get("properties", ()))
+
+
+def refused(where: str, error: UsageError) -> UsageError:
+    """The same refusal, with where in the file its cause stands."""
+    return UsageError(f"{where}: {error.sentence}")

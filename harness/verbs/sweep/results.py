@@ -1,0 +1,197 @@
+"""What a sweep came to: every cell with its score or the reason why it has none, beside its base cell, and beside what
+is published of its model. p values are Holm's over all differences of the sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.core.errors import HarnessError, UsageError
+from harness.reports.scored import ScoredBenchmark, read_runs
+from harness.runs import RunFolder
+from harness.scoring import PairedComparison, PublishedComparison, Score, compare_runs
+from harness.scoring.deciding import LEVEL, Standing
+from harness.scoring.differences import holm
+from harness.scoring.distributions import normal_two_sided
+from harness.scoring.intervals import Interval, Limits, mean_limits
+from harness.verbs.compare import verify
+from harness.verbs.sweep import records
+from harness.verbs.sweep.cells import AXES, Cell, Sweep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One cell. reason: why it has no score, or not the whole one; empty where all is well.
+
+    beside: the cell minus its base cell; p: on these questions, run again, by Holm. published: the nearest settings
+    first; standing: what they come to.
+    """
+
+    cell: Cell
+    benchmark: ScoredBenchmark | None = None
+    reason: str = ""
+    beside: PairedComparison | None = None
+    p: float | None = None
+    published: Sequence[PublishedComparison] = ()
+    standing: Standing | None = None
+
+    @property
+    def score(self) -> Score | None:
+        """None without one."""
+        return None if self.benchmark is None else self.benchmark.score
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is found other than its base."""
+        return self.p is not None and self.p < LEVEL
+
+    def nearest(self, metric: str) -> PublishedComparison | None:
+        """The published score of this metric whose settings are nearest; a quoted one where there is no other."""
+        fitting = [one for one in self.published if one.published.metric == metric]
+        return min(fitting, key=lambda one: (one.published.quoted, len(one.differing)), default=None)
+
+
+class Aggregate(NamedTuple):
+    """The mean of the benchmarks' accuracies of one point of the other axes, each counted once.
+
+    sampling_interval: of the mean, 95 %, from the benchmarks' own (independent of each other); at_most: of one at least
+    only a bound is known. question_interval: over other questions of the kinds. difference, p: beside the base (Holm);
+    None where samples of one of the two are missing.
+    missing: benchmarks without a score, without which there is no mean.
+    """
+
+    point: Mapping[str, str]
+    mean: float | None
+    sampling_interval: Interval | None
+    at_most: bool
+    question_interval: Interval | None
+    missing: Sequence[str]
+    difference: float | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """results: every cell, in order. base: (axis, entry) that the others are compared with; None where nothing is."""
+
+    sweep: Sweep
+    results: Sequence[Result]
+    base: tuple[str, str] | None
+    aggregates: Sequence[Aggregate]
+
+    def of(self, point: Mapping[str, str]) -> Result | None:
+        """The result at a point."""
+        return next((one for one in self.results if dict(one.cell.point) == dict(point)), None)
+
+
+def columns_axis(sweep: Sweep) -> str | None:
+    """The axis whose entries are the columns of a grid; None where there is none. A series of checkpoints is rows."""
+    if sweep.table.columns is not None:
+        return sweep.table.columns if sweep.table.columns in sweep.axes else None
+    series = any(one.step is not None for one in sweep.axes.get("models", ()))
+    order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
+    several = [axis for axis in order if len(sweep.axes.get(axis, ())) > 1]
+    return next(iter([*several, *(axis for axis in order if axis in sweep.axes)]), None)
+
+
+def results(sweep: Sweep) -> Results:
+    """Read what is on disk. Nothing is contacted. Raises `StoreError` for a damaged run."""
+    read = [_read(sweep, cell) for cell in sweep.cells]
+    base = _base(sweep)
+    compared = [replace(one, beside=_beside(read, one, base)) for one in read]
+    means = _aggregates(compared) if sweep.suite is not None else []
+    raw = [one.beside.p_sampling for one in compared if one.beside is not None]
+    raw += [one.p for one in means if one.p is not None]
+    adjusted = iter(holm(raw))
+    found = [replace(one, p=next(adjusted)) if one.beside is not None else one for one in compared]
+    means = [one._replace(p=next(adjusted)) if one.p is not None else one for one in means]
+    return Results(sweep=sweep, results=found, base=base, aggregates=means)
+
+
+def _read(sweep: Sweep, cell: Cell) -> Result:
+    record = records.read(sweep, cell)
+    reason = "not run" if record is None else record.reason
+    folder = RunFolder(sweep.folder(cell))
+    if not folder.manifest.is_file():
+        return Result(cell=cell, reason=reason or "its run folder is gone")
+    (run,) = read_runs([folder])
+    found = next(iter(run.benchmarks.values()), None)
+    if found is None or found.score is None or not found.questions:
+        return Result(cell=cell, reason=reason or "not scored")
+    result = Result(cell=cell, benchmark=found, reason=reason)
+    try:
+        verified = verify(folder)
+    except UsageError:  # nothing is published of it
+        return result
+    return replace(result, published=verified[0].comparisons, standing=verified[0].standing)
+
+
+def _base(sweep: Sweep) -> tuple[str, str] | None:
+    """The base of the table; by default the first column of a grid, else the first of the first axis with several."""
+    if sweep.table.base is not None:
+        return next(
+            (axis, one.name) for axis in AXES for one in sweep.axes.get(axis, ()) if one.name == sweep.table.base
+        )
+    chosen = columns_axis(sweep) if sweep.table.layout == "grid" else None
+    several = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
+    axis = chosen if chosen in several else next(iter(several), None)
+    return None if axis is None else (axis, sweep.axes[axis][0].name)
+
+
+def _beside(read: Sequence[Result], one: Result, base: tuple[str, str] | None) -> PairedComparison | None:
+    if base is None or one.benchmark is None or one.cell.point.get(base[0]) == base[1]:
+        return None
+    point = {**one.cell.point, base[0]: base[1]}
+    first = next((other for other in read if dict(other.cell.point) == point), None)
+    if first is None or first.benchmark is None:
+        return None
+    try:
+        return compare_runs(one.benchmark.questions, first.benchmark.questions)
+    except HarnessError:  # no question is shared
+        return None
+
+
+def _aggregates(found: Sequence[Result]) -> list[Aggregate]:
+    by_point: dict[tuple[tuple[str, str], ...], list[Result]] = {}
+    for one in found:
+        rest = tuple((axis, name) for axis, name in one.cell.point.items() if axis != "benchmarks")
+        by_point.setdefault(rest, []).append(one)
+    return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
+
+
+def _aggregate(point: Mapping[str, str], listed: Sequence[Result]) -> Aggregate:
+    missing = [one.cell.benchmark for one in listed if one.reason or one.score is None or one.score.accuracy is None]
+    if missing:
+        return Aggregate(point, None, None, False, None, missing)
+    scores = [one.score for one in listed if one.score is not None]
+    accuracies = [one.accuracy or 0.0 for one in scores]
+    pairs = [one.beside for one in listed if one.beside is not None]
+    difference, p = None, None
+    if len(pairs) == len(listed) and not any(one.n_missing for one in pairs):
+        difference = math.fsum(one.difference for one in pairs) / len(pairs)
+        error = math.hypot(*(one.sampling_error for one in pairs)) / len(pairs)
+        p = normal_two_sided(difference / error) if error else 1.0
+    return Aggregate(
+        point=point,
+        mean=math.fsum(accuracies) / len(scores),
+        sampling_interval=_interval_of_mean(accuracies, [one.sampling_interval for one in scores]),
+        at_most=any(one.sampling_error is None for one in scores),
+        question_interval=_interval_of_mean(accuracies, [one.question_interval for one in scores]),
+        missing=(),
+        difference=difference,
+        p=p,
+    )
+
+
+def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
+    """See `mean_limits`. None where an interval is unknown."""
+    known = [one for one in intervals if one is not None]
+    if len(known) < len(values):
+        return None
+    low, high = np.array(known).T
+    return mean_limits(np.array(values), Limits(low, high)).interval()

@@ -1,0 +1,286 @@
+"""A sweep carried out: each server is started once, all that it can serve is run and scored, and it is stopped.
+
+What became of a cell is on disk before the next begins, so the same sweep goes on wherever it was killed. A cell that
+fails is recorded with its reason and stops no other. The scorer is a process of its own, which the door starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from harness.asking import prepare, servers
+from harness.asking.options import JudgeOptions, ScoreOptions
+from harness.asking.watching import Watcher
+from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, ServerError
+from harness.core.inert import quoted, visible
+from harness.core.wording import Sentence
+from harness.runs import RunFolder
+from harness.runs.lock import RunLock
+from harness.verbs.run import sample
+from harness.verbs.sweep import records
+from harness.verbs.sweep.cells import Cell, Group, Sweep
+from harness.verbs.sweep.records import CellRecord, Stage
+
+if TYPE_CHECKING:
+    from server_launchers.keeping.supervisor import RunningServer
+    from server_launchers.spec import ServerSpec
+
+
+class Scored(NamedTuple):
+    """How a scorer's process ended. code: 0 = all is graded; said: its last words, where it is not."""
+
+    code: int
+    said: str = ""
+
+
+Scorer = Callable[[Path, ScoreOptions, JudgeOptions | None], Scored]
+"""Grades and scores a run folder in a process of its own."""
+
+OnCell = Callable[[CellRecord], None]
+"""Told of each cell that came to an end, well or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """How a sweep ended: a record of each cell, in order; None = it was not come to."""
+
+    records: Sequence[tuple[Cell, CellRecord | None]]
+
+    @property
+    def lost(self) -> list[tuple[Cell, str]]:
+        """The cells that are not what was asked for, and why."""
+        return [
+            (cell, "not run" if one is None else one.reason) for cell, one in self.records if one is None or one.lost
+        ]
+
+
+def swept(sweep: Sweep) -> Swept:
+    """What is on disk of a sweep."""
+    return Swept(records=[(cell, records.read(sweep, cell)) for cell in sweep.cells])
+
+
+@contextmanager
+def held(sweep: Sweep) -> Iterator[None]:
+    """The sweep's folder, for one process. Raises `StoreError` naming the other."""
+    folder = RunFolder(sweep.out)
+    folder.create()
+    with RunLock(folder):
+        yield
+
+
+class Hold:
+    """The server that runs for a sweep: one at a time, kept from one group to the next where that needs other weights
+    only. A context manager; with its end the server ends."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._running: tuple[ServerSpec, RunningServer] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    def serving(self, wanted: ServerSpec) -> RunningServer:
+        """A server of this spec, ready. Raises `ServerError` where it does not come up."""
+        if self._running is not None:
+            spec, server = self._running
+            found = None if server.ended else servers.swapped(server, spec, wanted, self._watcher)
+            if found is not None:
+                self._running = wanted, found
+                return found
+            self.stop()
+        found = servers.launched(wanted, self._watcher)
+        self._running = wanted, found
+        return found
+
+    def stop(self) -> None:
+        """End the server, if one runs."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            if not running[1].detached:
+                running[1].stop()
+
+
+def owing(sweep: Sweep) -> list[Group]:
+    """The groups with something left to do, but for a judge that is started in the end."""
+    return [
+        group
+        for group in sweep.groups
+        if not all(_is_done(sweep, group, cell, judging=_judges_late(sweep)) for cell in group.cells)
+    ]
+
+
+def run_group(
+    sweep: Sweep,
+    group: Group,
+    score: Scorer,
+    hold: Hold,
+    watcher: Watcher | None = None,
+    on_cell: OnCell = lambda _record: None,
+    devices: Sequence[str] = (),
+) -> None:
+    """Start the group's server where a cell owes samples, and bring every cell as far as it goes.
+
+    hold: keeps the server. devices: in the place of the spec's. Raises `Interrupted` and KeyboardInterrupt only; all
+    else is recorded.
+    """
+    one = _Group(sweep, group, score, watcher or Watcher(), on_cell)
+    todo = []
+    for cell in group.cells:
+        if records.sampled(sweep, group, cell) is None:
+            todo.append(cell)
+        elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
+            one.scored(cell)
+    if group.spec is None:
+        for cell in todo:
+            one.sampled(cell)
+        return
+    described = [(cell, spec) for cell in todo if (spec := one.spec_for(cell)) is not None]
+    while described:
+        wanted = described[0][1]
+        batch = [cell for cell, spec in described if spec == wanted]
+        ended = one.served(batch, hold, replace(wanted, devices=tuple(devices)) if devices else wanted)
+        described = [(cell, spec) for cell, spec in described if cell not in ended]
+
+
+def judge_late(
+    sweep: Sweep, score: Scorer, watcher: Watcher | None = None, on_cell: OnCell = lambda _record: None
+) -> None:
+    """Start the judge once, where the sweep says how, and show it every cell that it has not seen."""
+    if not _judges_late(sweep):
+        return
+    assert sweep.judge is not None
+    watcher = watcher or Watcher()
+    todo = [
+        (group, cell)
+        for group in sweep.groups
+        for cell in group.cells
+        if records.sampled(sweep, group, cell) is not None and records.scored(sweep, group, cell) is None
+    ]
+    if not todo:
+        return
+    wish = dict(sweep.judge.serve or {})
+    try:
+        spec = servers.spec(wish.pop("engine"), wish.pop("model", None) or sweep.judge.model or "", watcher, **wish)
+        with servers.launched(spec, watcher) as server:
+            for group, cell in todo:
+                _Group(sweep, group, score, watcher, on_cell).scored(cell, servers.at(sweep.judge, server))
+    except HarnessError as error:
+        if isinstance(error, Interrupted):
+            raise
+        for group, cell in todo:
+            if records.scored(sweep, group, cell) is None:
+                reason = f"the judge did not start: {error.sentence}"
+                _Group(sweep, group, score, watcher, on_cell).ended(cell, "scored", reason, error.exit_code)
+
+
+def _judges_late(sweep: Sweep) -> bool:
+    """A judge with a server of its own waits until the models' servers have gone: they want the same devices."""
+    return sweep.judge is not None and sweep.judge.serve is not None
+
+
+def _is_done(sweep: Sweep, group: Group, cell: Cell, *, judging: bool) -> bool:
+    record = records.sampled(sweep, group, cell)
+    if record is None or record.stage == "sampled" or record.lost:
+        return False
+    return True if judging else records.scored(sweep, group, cell) is not None
+
+
+class _Group:
+    """The cells of one server, one after the other."""
+
+    def __init__(self, sweep: Sweep, group: Group, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
+        self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
+
+    def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0) -> None:
+        """Record where the cell stands, and say so."""
+        record = CellRecord(
+            cell=cell.name,
+            stage=stage,
+            asked=records.asked(self._group, cell),
+            scoring=records.scoring(self._sweep),
+            reason=quoted(reason),
+            code=code,
+        )
+        records.write(self._sweep, record)
+        if stage != "sampled" or reason:
+            self._on_cell(record)
+
+    def spec_for(self, cell: Cell) -> ServerSpec | None:
+        """The server that the cell needs, checked against its benchmark before minutes are spent on a start; None where
+        the cell has failed already."""
+        spec = dict(self._group.spec or {})
+        model = cell.options.model or spec.get("model")
+        spec = {name: value for name, value in spec.items() if value is not None}
+        wish = cell.options.model_copy(update={"serve": spec, "model": model})
+        try:
+            return prepare.server_of(prepare.questions_of(wish, self._watcher), self._watcher)
+        except HarnessError as error:
+            if isinstance(error, Interrupted):
+                raise
+            self.ended(cell, "failed", error.sentence, error.exit_code)
+            return None
+
+    def served(self, cells: Sequence[Cell], hold: Hold, spec: ServerSpec) -> list[Cell]:
+        """Run the cells on a server of this spec. Returns those that came to an end: not all, where the server died."""
+        try:
+            server = hold.serving(spec)
+        except ServerError as error:
+            for cell in cells:
+                self.ended(cell, "failed", f"the server did not start: {error.sentence}", error.exit_code)
+            return list(cells)
+        for place, cell in enumerate(cells, 1):
+            self.sampled(cell, server)
+            if why := server.ended:
+                self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
+                hold.stop()
+                return list(cells[:place])
+        return list(cells)
+
+    def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
+        """Ask for what the cell owes, then score what is there. server: the one that was started for it."""
+        reason, code = "", 0
+        try:
+            with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
+                found = sample(prepared, self._watcher)
+            self._watcher.sampled()
+            for warning in found.outcome.warnings:
+                self._watcher.warn(Sentence(f"{cell.name}: {warning.marked}"))
+            if found.missed or (not found.reached and not found.complete):
+                reason, code = _owed(found.outcome.n_owed, found.outcome.n_expected, found.outcome.causes), EXIT_OWED
+                reason = found.missed or reason
+        except Interrupted:
+            raise
+        except HarnessError as error:
+            reason, code = error.sentence, error.exit_code
+        if reason:
+            if self._sweep.folder(cell).joinpath("manifest.json").is_file():
+                self._score(self._sweep.folder(cell), self._sweep.score, None)
+            self.ended(cell, "failed", reason, code)
+            return
+        self.ended(cell, "sampled")
+        self.scored(cell)
+
+    def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
+        """Grade and score what is stored. judge: one that was started for the sweep."""
+        late = _judges_late(self._sweep)
+        chosen = judge or (None if late else self._sweep.judge)
+        code, said = self._score(self._sweep.folder(cell), self._sweep.score, chosen)
+        stage: Stage = "judged" if chosen is not None else "scored"
+        if code:
+            # Samples are there and stay; scoring is tried again.
+            self.ended(cell, "sampled", f"scoring ended with {code}: {said}", code)
+        else:
+            self.ended(cell, stage)
+
+
+def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
+    why = f": {causes[0]}" if causes else ""
+    return f"{n_owed} of {n_expected} samples are owed{why}"

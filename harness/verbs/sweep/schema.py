@@ -1,0 +1,233 @@
+"""What a sweep's file may hold. Its keys are the fields of the options of a run, a server, a scoring and a judge, taken
+from their own definitions: an option that is added there can stand in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+)
+
+from harness.asking.options import Count, JudgeOptions, Listed, RunOptions, ScoreOptions, Texts
+from server_launchers.spec import ENGINES, OPTIONS, Option
+
+OWN = ("benchmarks", "out", "serve")
+"""Options of a run that the sweep itself decides: its axes, its folders, its servers."""
+
+JUDGE_OWN = ("serve", "provider", "api_key_file", "header", "ca_file", "hash_weights")
+"""Options of a judge that stand elsewhere in the file, or that no command of the scorer takes."""
+
+NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
+"""Names of entries are parts of the names of folders."""
+
+DEFAULT_K = 8
+
+Scalar = str | int | float | bool
+
+
+class Part(BaseModel):
+    """A mapping of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Reported(Part):
+    """A number that a suite's source reports for a model on a server; samples: of each question."""
+
+    model: str
+    server: str
+    benchmark: str
+    percent: Annotated[float, Field(ge=0, le=100)]
+    samples: Count | None = None
+
+
+class Suite(Part):
+    """What makes a sweep a named set of benchmarks: what it repeats, and how its benchmarks become one number.
+
+    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. reported: numbers that hold for one
+    kind of server only; others stand in results/published/.
+    """
+
+    title: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(pattern=r"^https://")] | None = None
+    aggregate: Literal["mean"] = "mean"
+    note: str = ""
+    reported: tuple[Reported, ...] = ()
+
+
+class TableOptions(Part):
+    """layout: grid = a table a benchmark, one axis as columns; models = a table a benchmark, pass@1, pass@k, reported
+    and mean length as columns. columns: the axis of a grid; none: servers, else sampling, prompts, models, whichever
+    has several. base: the entry that the others are compared with; none: the first. k: of pass@k, or by benchmark.
+    """
+
+    layout: Literal["grid", "models"] = "grid"
+    columns: Literal["models", "servers", "prompts", "sampling"] | None = None
+    base: str | None = None
+    k: Count | dict[str, Count] = DEFAULT_K
+
+    def k_of(self, benchmark: str) -> int:
+        """The k of pass@k for an entry of the benchmarks."""
+        return self.k if isinstance(self.k, int) else self.k.get(benchmark, DEFAULT_K)
+
+
+def _as(key: str) -> BeforeValidator:
+    """A single word stands for the entry that has it under `key`."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+def _open(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """A text with a placeholder is checked once the placeholder has its value."""
+    return value if isinstance(value, str) and "{" in value else handler(value)
+
+
+def _some(entry: Any) -> Any:
+    return Annotated[list[entry], Field(min_length=1)]
+
+
+def _fields(options: type[BaseModel], without: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of `options`, each of which may be left out, or hold a placeholder."""
+    return {
+        name: (Annotated[info.rebuild_annotation(), WrapValidator(_open)], _may_be_left_out())
+        for name, info in options.model_fields.items()
+        if name not in without
+    }
+
+
+def _may_be_left_out(**more: Any) -> Any:
+    return Field(default=None, json_schema_extra=_without_default, **more)
+
+
+def _without_default(shown: dict[str, Any]) -> None:
+    shown.pop("default", None)
+
+
+def _server_fields() -> dict[str, Any]:
+    """The fields of a server's spec; the name of a flag is as good as the field's own."""
+    found: dict[str, Any] = {
+        "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out where none is to be started.")),
+        "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
+        "extra_flags": (Texts, _may_be_left_out(description="Handed to the engine as they stand.")),
+    }
+    for one in OPTIONS.values():
+        spelt = one.flag.lstrip("-").replace("-", "_")
+        alias = {} if spelt == one.field else {"validation_alias": AliasChoices(one.field, spelt)}
+        found[one.field] = (
+            Annotated[_type_of(one), WrapValidator(_open)],
+            _may_be_left_out(description=one.asked.help, **alias),
+        )
+    return found
+
+
+def _type_of(one: Option) -> Any:
+    if one.choices:
+        return Literal[one.choices]
+    if one.kind is tuple:
+        return Listed | tuple[int, ...] if one.field == "devices" else Texts
+    if one.kind is dict:
+        return Mapping[str, Scalar]
+    if one.kind in (int, float):
+        return Annotated[one.kind, Field(strict=True, ge=one.asked.least, le=one.asked.most, gt=one.asked.above)]
+    return bool if one.kind is bool else str
+
+
+_SPELT = {one.flag.lstrip("-").replace("-", "_"): one.field for one in OPTIONS.values()}
+"""The name of a server's flag → the field of its spec."""
+
+
+def field_of(key: str) -> str:
+    """The field of a server's spec that a key of the file names."""
+    return _SPELT.get(key, key)
+
+
+def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
+    named = {"name": (Annotated[str, Field(pattern=r"^[a-z0-9{][a-z0-9._{}-]*$")], _may_be_left_out())}
+    model = create_model(title, __base__=Part, __doc__=doc, **(named | fields))
+    return Annotated[model, BeforeValidator(_as(short).func, json_schema_input_type=str | model)]
+
+
+@cache
+def sweep_model() -> type[BaseModel]:
+    """The whole file."""
+    run = create_model("Run", __base__=Part, __doc__="Options of a run.", **_fields(RunOptions, OWN))
+    server = create_model("Server", __base__=Part, __doc__="A server's spec.", **_server_fields())
+    asked = _fields(RunOptions, OWN)
+    values = Annotated[dict[str, Annotated[list[Scalar], Field(min_length=1)]], Field(min_length=1)]
+    models = _entry(
+        "Model",
+        "A model, with what is its own; server: what it changes of every server's spec.",
+        "model",
+        asked | {"server": (server, _may_be_left_out())},
+    )
+    servers = _entry(
+        "ServerVariant",
+        "A server that is started for each model; without engine: none is. values: words in braces, each of which "
+        "makes a variant. run: options of the runs on it.",
+        "engine",
+        _server_fields()
+        | {
+            "command": (Texts, _may_be_left_out(description="A program of yours with its words, in place of engine.")),
+            "values": (values, _may_be_left_out()),
+            "run": (run, _may_be_left_out()),
+        },
+    )
+    prompts = _entry("PromptVariant", "How questions are put.", "prompt", asked)
+    sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", asked)
+    benchmarks = _entry(
+        "BenchmarkEntry",
+        "A card's name (NAME:SAMPLES) or file, or a file of questions.",
+        "benchmark",
+        asked | {"benchmark": (str, _may_be_left_out())},
+    )
+    judge = _fields(JudgeOptions, JUDGE_OWN) | {"serve": (Annotated[server, _as("engine")], _may_be_left_out())}
+    slots = Annotated[list[Annotated[list[str | int] | str, Field(min_length=1)]], Field(min_length=1)] | Count
+    return create_model(
+        "Sweep",
+        __base__=Part,
+        __doc__="Models × servers × prompts × sampling × benchmarks. An axis that is left out has one point.",
+        name=(Annotated[str, Field(pattern=NAME)], _may_be_left_out(description="Default: the file's.")),
+        extends=(
+            str,
+            _may_be_left_out(description="A suite, or another sweep's file, whose keys hold where this has none."),
+        ),
+        out=(Annotated[str, Field(min_length=1)], _may_be_left_out(description="Default: results/ and the name.")),
+        suite=(Suite, _may_be_left_out()),
+        run=(run, _may_be_left_out(description="Options of all runs.")),
+        models=(_some(models), _may_be_left_out()),
+        checkpoints=(
+            Texts,
+            _may_be_left_out(description="Folders of one model's checkpoints, in place of models; * stands for any."),
+        ),
+        servers=(_some(servers), _may_be_left_out()),
+        prompts=(_some(prompts), _may_be_left_out()),
+        sampling=(_some(sampling), _may_be_left_out()),
+        benchmarks=(_some(benchmarks), _may_be_left_out(description="Left out where `extends` brings them.")),
+        score=(create_model("Score", __base__=Part, **_fields(ScoreOptions)), _may_be_left_out()),
+        judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
+        table=(TableOptions, _may_be_left_out()),
+        slots=(
+            slots,
+            _may_be_left_out(description="Servers that run at once: how many, or the devices of each."),
+        ),
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of a sweep's file, for editors."""
+    made = sweep_model().model_json_schema()
+    for part in ("Server", "ServerVariant"):
+        known = made["$defs"][part]["properties"]
+        known |= {spelt: known[name] for spelt, name in _SPELT.items() if spelt != name}
+    made["anyOf"] = [{"required": ["benchmarks"]}, {"required": ["extends"]}]
+    return made | {"title": "Sweep", "$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -1,0 +1,60 @@
+"""A whole sweep: from its plan to its tables. Command and Python door differ in how they score and who watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.asking.watching import Watcher
+from harness.core.inert import visible
+from harness.verbs.sweep import running, table
+from harness.verbs.sweep.cells import Cell, Group, Sweep
+from harness.verbs.sweep.results import Result, Results, results
+
+SideBySide = Callable[[Sequence[Group]], None]
+"""Carries out the groups of a sweep that has several slots, several at once, until all have ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """lost: cells that are not what was asked for, and why. written: the files of the tables."""
+
+    results: Results
+    lost: Sequence[tuple[Cell, str]]
+    written: Sequence[Path]
+
+    @property
+    def disagreeing(self) -> list[Result]:
+        """Cells whose score does not agree with what is published of their model."""
+        return [one for one in self.results.results if one.standing == "not compatible"]
+
+
+def carry_out(
+    sweep: Sweep,
+    score: running.Scorer,
+    watcher: Watcher,
+    on_cell: running.OnCell = lambda _record: None,
+    side_by_side: SideBySide | None = None,
+) -> Ended:
+    """Do what is left of a sweep, and write its tables.
+
+    side_by_side: None = one server after the other, on the devices of the first slot. Raises `Interrupted`,
+    KeyboardInterrupt, and `StoreError` where another process has the folder; all else is recorded with its cell.
+    """
+    with running.held(sweep):
+        groups = running.owing(sweep)
+        if side_by_side is not None and len(sweep.slots) > 1 and len(groups) > 1:
+            side_by_side(groups)
+        else:
+            with running.Hold(watcher) as hold:
+                for group in groups:
+                    running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
+        running.judge_late(sweep, score, watcher, on_cell)
+        found = results(sweep)
+        return Ended(results=found, lost=running.swept(sweep).lost, written=table.write(found))
+
+
+def disagreement(one: Result) -> str:
+    """What a cell that disagrees is told with."""
+    return f"{visible(one.cell.name, 200)} does not agree with what is published of {visible(one.cell.model, 100)}"

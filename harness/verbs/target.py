@@ -1,0 +1,106 @@
+"""A run that ends when it is exact enough: asked in stages, graded after each, until the sampling error is small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asking.prepare import Prepared
+from harness.asking.session import Sampled, generate
+from harness.asking.watching import Watcher
+from harness.core.inert import visible
+from harness.core.wording import option
+from harness.generation.outcome import Outcome
+from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error
+from harness.verbs.graded import GradedRounds
+
+
+def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None) -> Sampled:
+    """Whole rounds until the sampling error of every benchmark is at most `error`, a fraction, or its samples are used.
+
+    Asked in stages: eight rounds first, then as many as their spread says. After each stage all is graded, and a
+    benchmark that is exact enough asks no more; so no sample is asked that a look could have spared.
+    """
+    graded = GradedRounds(prepared.folder, prepared.sets)
+    planned = prepared.settings.benchmarks
+    reached = {name: _reached(graded.of(name)) for name in planned}
+    sessions: list[Outcome] = []
+    while True:
+        stage = {n: replace(one, samples=_wanted(reached[n], error, one.samples)) for n, one in planned.items()}
+        sessions.append(generate(prepared, _stage(prepared.settings, stage, first=not sessions), watcher))
+        outcome = _together(sessions)
+        if not outcome.complete:
+            return Sampled(outcome=outcome)
+        reached = {name: _reached(graded.of(name)) for name in planned}
+        if all(_wanted(reached[n], error, one.samples) <= stage[n].samples for n, one in planned.items()):
+            break
+    said = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
+    if all(one.rounds >= LEAST_ROUNDS and one.error <= error for one in reached.values()):
+        met = f"the sampling error is {said}, at or below the target of {100 * error:g}"
+        return Sampled(outcome=outcome, reached=met)
+    needed = max(_needed(one, error) for one in reached.values())
+    return Sampled(
+        outcome=outcome,
+        missed=f"the sampling error is {said}; the target is {100 * error:g}, for which {option('samples')} would have "
+        f"to be about {needed}",
+    )
+
+
+def _stage(settings: RunSettings, asked: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
+    """The settings of one stage; the servers are told apart before the first one only."""
+    return replace(settings, benchmarks=asked, fingerprint=settings.fingerprint and first)
+
+
+def _together(sessions: Sequence[Outcome]) -> Outcome:
+    """The last session, with what all of them brought."""
+    return replace(
+        sessions[-1],
+        elapsed_s=sum(one.elapsed_s for one in sessions),
+        n_session=sum(one.n_session for one in sessions),
+        n_truncated=sum(one.n_truncated for one in sessions),
+        n_duplicates=sum(one.n_duplicates for one in sessions),
+        n_loops=sum(one.n_loops for one in sessions),
+        n_continued=sum(one.n_continued for one in sessions),
+        kept_tokens=sum(one.kept_tokens for one in sessions),
+        tokens=sum(one.tokens for one in sessions),
+        warnings=list(dict.fromkeys(warning for one in sessions for warning in one.warnings)),
+    )
+
+
+def _wanted(reached: Reached, error: float, most: int) -> int:
+    """Samples a question that the next stage asks for; those that are there where no more are wanted."""
+    if reached.rounds >= LEAST_ROUNDS and reached.error <= error:
+        return reached.rounds
+    return max(reached.rounds, min(most, _needed(reached, error)))
+
+
+def _needed(reached: Reached, error: float) -> int:
+    """Samples a question that are expected to do."""
+    if reached.rounds < LEAST_ROUNDS or reached.error <= error:
+        return LEAST_ROUNDS
+    return next_rounds(reached.error, reached.rounds, error)
+
+
+def _said(name: str, reached: Reached, several: bool) -> str:
+    of = f" on {visible(name, 80)}" if several else ""
+    return f"{100 * reached.error:.2f} points{of} after {reached.rounds} samples a question"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How exact one benchmark's accuracy is. rounds: samples of every question that are stored and graded.
+
+    error: half the width of the sampling interval over 1.96, a fraction; 1 before the first round.
+    """
+
+    rounds: int
+    error: float
+
+
+def _reached(rounds: NDArray[np.bool_]) -> Reached:
+    n = len(rounds)
+    return Reached(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)

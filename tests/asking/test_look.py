@@ -1,0 +1,91 @@
+"""The look at the servers before the first sample: one deadline for all of them, whatever they send."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from harness.asking import servers
+from harness.asking.options import RunOptions
+from harness.asking.watching import Watcher
+from harness.core.errors import ServerError
+from tests.faults.server import FaultServer, Pause, Request, Step, http, models
+
+
+def interim(_: Request) -> Iterable[Step]:
+    while True:
+        yield b"HTTP/1.1 102 Processing\r\n\r\n"
+        yield Pause(0.05)
+
+
+def a_header_now_and_then(_: Request) -> Iterable[Step]:
+    yield b"HTTP/1.1 200 OK\r\n"
+    while True:
+        yield b"X: y\r\n"
+        yield Pause(0.05)
+
+
+def well(request: Request) -> Iterable[Step]:
+    return [models("m", "n") if request.path.endswith("/models") else http(404)]
+
+
+@contextlib.contextmanager
+def options(*answers: object) -> Iterator[RunOptions]:
+    with contextlib.ExitStack() as stack:
+        urls = [stack.enter_context(FaultServer(answer)).base_url for answer in answers]  # type: ignore[arg-type]
+        yield RunOptions(base_url=urls, model="m")
+
+
+class Warned(Watcher):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warn(self, warning: object) -> None:
+        self.said.append(str(warning))
+
+
+@pytest.mark.timeout(15)
+def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "LOOK_S", 1.5)
+    watcher = Warned()
+    with options(*[interim, a_header_now_and_then] * 4, well) as asked:
+        looks = servers.look(servers.find(asked, None), asked, watcher)
+    assert [one.failure is None for one in looks.each] == [False] * 8 + [True]
+    assert len(watcher.said) == 8
+
+
+@pytest.mark.timeout(15)
+def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "LOOK_S", 1.5)
+    asked_for: list[str] = []
+
+    def answer(request: Request) -> Iterable[Step]:
+        asked_for.append(request.path)
+        return well(request) if request.path.endswith("/models") else interim(request)
+
+    with options(answer) as asked:
+        looks = servers.look(servers.find(asked, None), asked, Warned())
+    assert looks.model == "m"
+    assert looks.concurrency is None
+
+
+@pytest.mark.timeout(15)
+def test_where_none_comes_to_an_end_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "LOOK_S", 0.5)
+    with options(interim, interim) as asked, pytest.raises(ServerError, match="does not come to an end"):
+        servers.look(servers.find(asked, None), asked, Warned())
+
+
+def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
+    def counted(n: int) -> int:
+        def answer(request: Request) -> Iterable[Step]:
+            return [models("m", *(f"m{i}" for i in range(n))) if request.path.endswith("/models") else http(404)]
+
+        with FaultServer(answer) as server:
+            asked = RunOptions(base_url=[server.base_url], model="m")
+            servers.look(servers.find(asked, None), asked, Warned())
+            return len(server.requests)
+
+    assert counted(2) == counted(2000)

@@ -1,0 +1,209 @@
+"""What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import harness
+from harness.asking.watching import Watcher
+from harness.core.errors import HarnessError, InUse, UsageError
+from harness.core.records import Key
+from harness.extensions.on_ray import grading, sampling
+from harness.runs import RunFolder, read_samples
+from harness.runs.lock import RunLock
+from harness.scoring.pipeline import Grading, grade_run, score_run
+from tests.budget import rounds
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer
+from tests.runs.parts import NAME, sampled, write
+from tests.system.command import harness as command
+
+N, M = 6, 2
+
+
+class Here:
+    """In place of a cluster: each task runs in this process, and the first of them twice, as where its node is lost."""
+
+    n_nodes, n_cpus = 2, 3
+
+    def __init__(self, on: str) -> None:
+        assert on == "ray"
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def each(self, work: Callable[..., Any], given: Sequence[Any], names: Sequence[str], stands: Any) -> list[Any]:
+        assert len(given) == len(names)
+        ended = [work(*one) for one in (given[0], *given)][1:]
+        stands(ended)
+        return ended
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "Cluster", Here)
+    monkeypatch.setattr(grading, "Cluster", Here)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with FaultServer(able(0.6)) as running:
+        yield running
+
+
+def asked(folder: Path, server: FaultServer) -> dict[str, Any]:
+    return {
+        "data": sums(folder, N), "id_key": "id", "samples": M, "model": "test-model", "base_url": server.base_url,
+        "canary": False, "fingerprint": False,
+    }  # fmt: skip
+
+
+def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FaultServer) -> None:
+    alone = harness.run(**asked(tmp_path, server), out=tmp_path / "alone")
+    run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=3)
+    assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
+    assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_owed) == (N * M, N * M, 0)
+    assert {one.key: one.text for one in run.samples()} == {one.key: one.text for one in alone.samples()}
+    before = len(server.requests)
+    again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
+    assert (again.complete, again.outcome.n_session) == (True, 0)
+    assert [one for one in server.requests[before:] if one.method == "POST"] == []
+    assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
+    with pytest.raises(UsageError, match="was begun as 3 shards"):
+        harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray", shards=2)
+
+
+def test_as_many_shards_as_nodes(tmp_path: Path, server: FaultServer) -> None:
+    harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
+    assert len(list((tmp_path / "run/shards").iterdir())) == Here.n_nodes
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shard": "1/2"}, "shard='1/2'|shard: it does not go with on"),
+        ({"rpm": 10.0}, "rpm: it does not go with on"),
+        ({"budget_tokens": 10}, "budget_tokens: it does not go with on"),
+        ({"serve": "vllm"}, "serve: it does not go with on"),
+        ({"base_url": ()}, "needs an address that every node reaches"),
+        ({"model": None}, "needs model or out"),
+    ],
+)
+def test_what_means_nothing_to_several_clients_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+    options = {"benchmarks": "aime24", "model": "m", "base_url": "http://127.0.0.1:1"} | given
+    if "serve" in given:
+        del options["base_url"]
+    with pytest.raises(UsageError, match=message):
+        harness.run(**options, on="ray")
+    with pytest.raises(UsageError, match="shards=2: it goes with on"):
+        harness.run("aime24", model="m", base_url="http://127.0.0.1:1", shards=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_shard_waits_for_the_lock_of_a_lost_one(
+    tmp_path: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = asked(tmp_path, server) | {"data": str(tmp_path / "sums.jsonl"), "out": str(tmp_path / "part")}
+    monkeypatch.setattr(sampling, "FREED_SECONDS", 0.0)
+    with RunLock(RunFolder(tmp_path / "part")), pytest.raises(InUse):
+        sampling.run_shard(given)
+    assert sampling.run_shard(given)["complete"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "ray"], "needs the package ray"),
+        (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"], "expected ray, the"),
+        (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"], "--shards goes with"),
+        (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on goes without --pilot"),
+        (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
+        (["score", "run", "--on", "ray"], "needs the package ray"),
+        (["score", "file.jsonl", "--on", "ray"], "--on goes with a run folder"),
+    ],
+)
+def test_without_ray_it_is_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
+    write(tmp_path / "run", [sampled(0, 0)], n_questions=1, planned=1)
+    (tmp_path / "file.jsonl").write_text('{"gen": "1", "answer": "1"}\n')
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / "ray.py").write_text("raise ImportError('no ray')\n")
+    result = command(tmp_path, *words, extra={"PYTHONPATH": str(absent)})
+    assert (result.code, message in result.err) == (2, True), result.err
+    assert result.err.count("\n") == 1
+
+
+@given(st.lists(st.integers(0, 4_000), max_size=5), st.lists(st.integers(0, N * M - 1), min_size=1, max_size=30))
+def test_stretches_side_by_side_hold_every_line_once(
+    tmp_path_factory: pytest.TempPathFactory, cuts: list[int], order: list[int]
+) -> None:
+    folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
+    place = folder.benchmark(NAME)
+    size = place.samples.stat().st_size
+    borders = sorted({0, size, *(min(cut, size) for cut in cuts)})
+    spans = pairwise(borders)
+    found = [sample for span in spans for sample in read_samples(place, span=span)]
+    first = dict[Key, Any]()
+    for sample in found:
+        first.setdefault(sample.key, sample)
+    assert list(first.values()) == list(read_samples(place))
+
+
+@pytest.mark.fuzz
+@settings(max_examples=rounds(6))
+@given(st.integers(1, 3_000), st.lists(st.integers(0, N * M - 1), min_size=1, max_size=20), st.booleans())
+def test_stretches_are_graded_as_the_whole_is(
+    tmp_path_factory: pytest.TempPathFactory, part_bytes: int, order: list[int], fresh: bool
+) -> None:
+    folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
+    place = folder.benchmark(NAME)
+    score_run(folder, Grading())
+    whole = [place.grades.read_bytes(), place.scores.read_bytes()]
+    if fresh:
+        place.grades.unlink()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(grading, "PART_BYTES", part_bytes)
+    patch.setattr(grading, "PARTS_PER_CPU", 100)
+    left = grading.grade_on("ray", folder, Grading(fresh=fresh), Watcher())
+    patch.undo()
+    assert not left.fresh
+    told: list[int] = []
+    list(grade_run(folder, left, lambda _, n: told.append(n)))
+    assert told == [], "nothing is left to be graded here"
+    score_run(folder, left)
+    assert [place.grades.read_bytes(), place.scores.read_bytes()] == whole
+    assert list(place.path.glob("grades.part-*")) == []
+
+
+def journal(order: Sequence[int]) -> list[Any]:
+    """Samples in this order; one whose key comes again has another text there."""
+    again = [at in order[:place] for place, at in enumerate(order)]
+    return [sampled(at % N, at // N, r"\boxed{7}" if twice else None) for at, twice in zip(order, again, strict=True)]
+
+
+def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
+    from harness.extensions.on_ray import cluster
+
+    def refuse() -> None:
+        raise UsageError("too many", field="samples", value=3)
+
+    kind, value = cluster._task(refuse, harness.__version__, str(Path.cwd()), ())
+    with pytest.raises(UsageError, match="shard 1: samples=3: too many"):
+        cluster._unpacked(kind, value, "shard 1")
+    kind, value = cluster._task(refuse, "0.0.1", str(Path.cwd()), ())
+    with pytest.raises(HarnessError, match=r"the caller 0\.0\.1: install one"):
+        cluster._unpacked(kind, value, "shard 1")
+    assert cluster._task(lambda: sys.maxsize, harness.__version__, str(Path.cwd()), ()) == ("done", sys.maxsize)

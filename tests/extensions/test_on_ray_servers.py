@@ -1,0 +1,195 @@
+"""What a server of a cluster does on its node, without a cluster: registered, begun again, ended with its caller."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import psutil
+import pytest
+
+from harness.core.about import __version__
+from harness.core.errors import UsageError
+from harness.extensions.on_ray.serving import FILE, HOST, Replica, Replicas, resources_of
+from server_launchers.spec import ServerSpec
+from tests.system.command import argv, environment, harness
+
+PROGRAM = str(Path(__file__).parents[1] / "on_ray" / "small_server.py")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    (tmp_path / "pids").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def replica(place: Path) -> Iterator[Callable[..., Replica]]:
+    begun = []
+
+    def begin(*habits: str, version: str = __version__) -> Replica:
+        wanted = Replicas(
+            name="small", words=tuple(words(place, HOST, FILE, *habits)), count=1, nodes=1, resources={"CPU": 1},
+            host="0.0.0.0", folder=place / "endpoints",
+        )  # fmt: skip
+        begun.append(Replica("small-1", wanted, str(wanted.folder), str(place), version))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.stop()
+
+
+def words(place: Path, host: str, file: str, *habits: str) -> list[str]:
+    own = ["--host", host, "--register", file, "--until-eof"]
+    program = [sys.executable, PROGRAM, "{port}", str(place / "pids"), *habits]
+    return ["command", "--served-name", "small", *own, "--", *program]
+
+
+def stands(replica: Replica, wanted: str) -> str:
+    while (stand := replica.stands())[0] != wanted:
+        assert stand[0] in ("starting", "lost", "ready"), stand
+        time.sleep(0.02)
+    return stand[1]
+
+
+def alive(place: Path) -> list[int]:
+    return [int(one.name) for one in (place / "pids").iterdir() if psutil.pid_exists(int(one.name))]
+
+
+def test_a_server_that_ends_by_itself_is_begun_again_and_stop_leaves_nothing(
+    place: Path, replica: Callable[..., Replica]
+) -> None:
+    served = replica()
+    url = stands(served, "ready")
+    (file,) = (place / "endpoints").glob("small-1@*.url")
+    assert file.read_text().split() == [url]
+    with pytest.raises(httpx.HTTPError):
+        httpx.post(f"http://127.0.0.1:{urlsplit(url).port}/die")
+    while [file] == (again := list((place / "endpoints").glob("*.url"))) or not again:
+        time.sleep(0.02)
+    stands(served, "ready")
+    served.stop()
+    assert len(list((place / "pids").iterdir())) == 2
+    assert alive(place) == []
+    assert list((place / "endpoints").glob("*.url")) == []
+
+
+def test_a_start_that_fails_says_its_cause_and_its_log(place: Path, replica: Callable[..., Replica]) -> None:
+    said = stands(replica("dies"), "failed")
+    assert "flash_attn" in said
+    assert said.endswith(f"its log is {place}/endpoints/small-1.log")
+    assert len(list((place / "pids").iterdir())) == 1
+
+
+def test_a_node_with_another_version_starts_nothing(place: Path, replica: Callable[..., Replica]) -> None:
+    assert "caller 0.0.0" in stands(replica(version="0.0.0"), "failed")
+    assert alive(place) == []
+
+
+@pytest.mark.parametrize("when", ["ready", "starting"])
+def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
+    file = place / "a.url"
+    line = argv("serve", *words(place, "0.0.0.0", str(file)))
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(place))
+    assert process.stdin is not None
+    assert process.stderr is not None
+    while not (file.exists() if when == "ready" else list((place / "pids").iterdir())):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.stdin.close()
+    process.stdin = None
+    process.communicate()
+    assert process.returncode == (130 if when == "ready" else -signal.SIGTERM)
+    assert not file.exists()
+    while alive(place):  # where it was not ready yet, its guard ends it
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpus", "wanted"),
+    [
+        ({"engine": "vllm", "model": "m", "tp": 4, "pp": 2}, None, {"CPU": 1, "GPU": 8}),
+        ({"engine": "sglang", "model": "m", "dp": 2}, None, {"CPU": 1, "GPU": 2}),
+        ({"engine": "vllm", "model": "m", "tp": 4}, 0.5, {"CPU": 1, "GPU": 0.5}),
+        ({"engine": "vllm_ascend", "model": "m", "tp": 2}, None, {"CPU": 1, "NPU": 2}),
+        ({"engine": "vllm", "model": "m", "device": "cpu"}, None, {"CPU": 1}),
+        ({"engine": "llama_cpp", "model": "m.gguf"}, None, {"CPU": 1}),
+        ({"engine": "command", "extra_flags": ("x",)}, None, {"CPU": 1}),
+        ({"engine": "command", "extra_flags": ("x",)}, 2, {"CPU": 1, "GPU": 2}),
+        (
+            {"engine": "vllm", "model": "m", "tp": 8, "pp": 2, "nodes": 2, "head_address": "n"},
+            None,
+            {"CPU": 1, "GPU": 8},
+        ),
+        ({"engine": "sglang", "model": "m", "tp": 4, "nodes": 2, "head_address": "n"}, 2, {"CPU": 1, "GPU": 1}),
+    ],
+)
+def test_what_ray_holds_follows_from_the_parallel_sizes(fields: dict[str, object], gpus: float, wanted: object) -> None:
+    assert resources_of(ServerSpec(**fields), gpus) == wanted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"engine": "external", "model": "http://n:1"},
+        {"engine": "vllm", "model": "m", "devices": "0,1"},
+    ],
+)
+def test_what_runs_elsewhere_or_names_its_devices_is_refused(fields: dict[str, object]) -> None:
+    if "devices" in fields:
+        fields = fields | {"devices": ("0", "1")}
+    with pytest.raises(UsageError):
+        resources_of(ServerSpec(**fields), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--on", "spark"), "--on spark: expected ray"),
+        (("--on", "ray", "--dry-run"), "--on goes without --dry-run and --register"),
+        (("--on", "ray", "--slurm", "2"), "--slurm goes without"),
+        (("--on", "ray", "--host", "127.0.0.1"), "no other machine reaches it there"),
+        (("--on", "ray", "--devices", "0"), "give --gpus-per-replica instead"),
+        (("--replicas", "2"), "--replicas goes with --on ray"),
+        (("--gpus-per-replica", "2"), "--gpus-per-replica goes with --on ray"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--node-rank", "1"),
+            "--node-rank 1: --on finds it for each node",
+        ),
+        (("--on", "ray", "--nodes", "2", "--head-address", "a"), "--head-address a: --on finds it for each node"),
+        (("--on", "ray", "--nodes", "2", "--tp", "3"), "--nodes 2: 3 devices cannot be spread evenly"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--dp", "2"),
+            "--dp 2: replicas of several nodes each are servers",
+        ),
+        (("--on", "ray", "--nodes", "2", "--tp", "2", "--restarts", "1"), "--restarts 1: a part of a model is not"),
+        (
+            ("--on", "ray", "--nodes", "2", "--tp", "2", "--gpus-per-replica", "3"),
+            "--gpus-per-replica 3: cannot be spread evenly over --nodes 2",
+        ),
+        (("--until-eof", "--detach"), "--until-eof goes without --detach"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+    done = harness(tmp_path, "serve", "vllm", "m", *given)
+    assert done.code == 2
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_without_ray_its_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text("raise ImportError\n")
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(PROGRAM).parents[2])])}
+    for line in (["vllm", "m"], ["stop"]):
+        done = harness(tmp_path, "serve", *line, "--on", "ray", extra=path)
+        assert done.code == 2
+        assert "--on ray needs the package ray" in done.err

@@ -1,0 +1,329 @@
+"""What progress looks like: several lines on a terminal and in a notebook, one in a log; whatever servers say, inert."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from harness.core.inert import visible
+from harness.generation.eta import TimeLeft
+from harness.generation.progress import (
+    BenchmarkProgress,
+    EndpointProgress,
+    FailureProgress,
+    OldestInFlight,
+    Progress,
+)
+from harness.showing import display
+from harness.showing.display import ProgressDisplay
+from harness.showing.lines import line, panel
+from harness.showing.running_score import RunningScore
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
+
+
+def progress(**changes: Any) -> Progress:
+    return replace(
+        Progress(
+            elapsed_s=724.0, done=141, total=740, in_flight=64, waiting=533, given_up=1, failures=23, retries=22,
+            finished=141, truncated=2, tokens=1_500_000, arrived=1_812_400, tokens_per_s=2503.3,
+            tokens_per_s_now=2913.4, concurrency=64, eta=TimeLeft(540, 660, 820),
+            benchmarks=(
+                BenchmarkProgress(name="aime24", done=121, total=240, in_flight=16, retrying=0, given_up=0),
+                BenchmarkProgress(name="math500", done=20, total=500, in_flight=48, retrying=2, given_up=1),
+            ),
+            endpoints=(
+                EndpointProgress(base_url="http://node1:8000/v1", state="open", in_flight=64, limit=64, done=9, failed=0),
+                EndpointProgress(
+                    base_url="http://node2:8000/v1", state="set aside", in_flight=0, limit=1, done=9, failed=20,
+                    why="cannot connect to node2:8000: Connection refused", wait_s=12.0,
+                ),
+            ),
+            failed=(
+                FailureProgress(kind="server", count=3, latest="HTTP 500: overloaded", ago_s=2),
+                FailureProgress(kind="connect", count=20, latest="cannot connect to node2:8000", ago_s=40),
+            ),
+            oldest=OldestInFlight(benchmark="aime24", question_id="q-17", sample_index=3, seconds=552, tokens=21044),
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+def text(lines: Any) -> str:
+    return "\n".join("".join(span.text for span in one) for one in lines)
+
+
+SCORES = {"aime24": RunningScore(accuracy=0.567, n_samples=120, sampling_interval=(0.512, 0.62))}
+
+# ruff: noqa: E501
+WIDE = """
+aime24  ██████████████████████████████▓▓▓▓··························  121/240  50%  16 in flight
+math500 ██▓▓▓▓▓▓▒×··················································   20/500   4%  48 in flight  2 to ask again  1 given up
+tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
+time      12 min · 9 to 14 min left, likely 11 min
+oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
+accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 graded
+failures  3 × server, latest 2 s ago: HTTP 500: overloaded
+failures  20 × connect, latest 40 s ago: cannot connect to node2:8000
+endpoint  http://node2:8000/v1 set aside, asked again in 12 s: cannot connect to node2:8000: Connection refused
+"""
+
+
+def test_two_hundred_columns_show_everything() -> None:
+    assert text(panel(progress(), 199, 40, SCORES)).replace("·  1", "·  1") == WIDE.strip().replace("··  ", "·· ")
+
+
+def test_eighty_columns_keep_a_bar_and_cut_what_is_longest() -> None:
+    shown = text(panel(progress(), 79, 21, SCORES)).split("\n")
+    assert max(map(len, shown)) <= 79
+    assert "█" in shown[0]
+    assert "121/240  50%  16 in flight" in shown[0]
+    assert "1 given up" in shown[1]
+    assert shown[2].startswith("tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated")
+    assert shown[-1].endswith("…")
+
+
+def test_a_low_terminal_keeps_bars_and_the_weightiest_facts() -> None:
+    many = tuple(
+        BenchmarkProgress(name=f"b{n}", done=100 if n < 12 else 0, total=100, in_flight=4 * (n in (12, 13)))
+        for n in range(20)
+    )
+    shown = text(panel(progress(benchmarks=many), 79, 8, {})).split("\n")
+    assert len(shown) == 8
+    assert [row.split()[0] for row in shown] == ["b12", "b13", "b0", "and", "tokens", "time", "oldest", "failures"]
+    assert "17 more benchmarks: 11 done, 6 under way or to come" in shown[3]
+
+
+@given(
+    parts=st.lists(
+        st.tuples(st.integers(0, 10**6), st.integers(0, 500), st.integers(0, 500), st.integers(0, 500),
+                  st.integers(0, 10**6), st.text(max_size=40)),
+        min_size=1, max_size=12,
+    ),
+    width=st.integers(20, 250),
+    height=st.integers(3, 60),
+)  # fmt: skip
+def test_no_line_is_too_long_and_no_bar_full_before_the_end(parts: list[Any], width: int, height: int) -> None:
+    benchmarks = tuple(
+        BenchmarkProgress(
+            name=name, done=done, total=done + flying + retrying + given_up + rest, in_flight=flying, retrying=retrying,
+            given_up=given_up,
+        )
+        for done, flying, retrying, given_up, rest, name in parts
+    )  # fmt: skip
+    shown = panel(progress(benchmarks=benchmarks), width, height, SCORES)
+    assert len(shown) <= height
+    for one in shown:
+        assert cell_len(text([one])) <= width
+        assert visible(text([one])) == text([one])
+    for bar, benchmark in zip(shown, benchmarks, strict=False):
+        kinds = {span.kind for span in bar}
+        if len(benchmarks) < height - 4 and "done" in kinds and benchmark.done < benchmark.total:
+            assert kinds & {"in flight", "retrying", "given up", "rest"}
+
+
+def test_a_log_gets_one_line_that_stands_alone() -> None:
+    assert line(progress(), SCORES) == (
+        "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to ask again · 2 (1.4%) truncated · "
+        "23 failed requests · 1 given up · 1 of 2 endpoints waiting · "
+        "aime24 56.7% right so far (51.2 to 62.0), 120 graded · 12 min so far · 9 to 14 min left"
+    )
+
+
+def test_ctrl_c_says_what_is_waited_for_how_long_and_what_a_second_one_does() -> None:
+    stopping = progress(stopping=True, why="stopped by SIGINT", grace_s=28.4, in_flight=12)
+    said = "ending: 12 in flight have 28 s; Ctrl-C again ends them now (they stay owed)"
+    assert said in line(stopping)
+    assert said in text(panel(stopping, 79, 30))
+    assert "ending: 1 in flight have as long as they take" in line(progress(stopping=True, grace_s=None, in_flight=1))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_foreign_words_reach_the_terminal_inert(width: int) -> None:
+    hostile = progress(
+        benchmarks=(BenchmarkProgress(name=HOSTILE, done=1, total=3),),
+        endpoints=(
+            EndpointProgress(
+                base_url=HOSTILE, state="paused", in_flight=0, limit=1, done=0, failed=1, why=HOSTILE, wait_s=3.0
+            ),
+        ),
+        failed=(FailureProgress(kind="server", count=1, latest=HOSTILE, ago_s=1),),
+        oldest=OldestInFlight(benchmark=HOSTILE, question_id=HOSTILE, sample_index=0, seconds=1, tokens=1),
+    )
+    scores = {HOSTILE: RunningScore(accuracy=0.5, n_samples=2)}
+    shown = [text([one]) for one in panel(hostile, width, 30, scores)] + [line(hostile, scores)]
+    assert any(r"\x1b" in one for one in shown)
+    for one in shown:
+        assert one.isprintable()
+
+
+class Screen(StringIO):
+    """Standard error that is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Screen]:
+    """Call it in the test itself: between fixture and test, pytest puts its own standard error back."""
+
+    def opened() -> Screen:
+        screen = Screen()
+        monkeypatch.setattr(sys, "stderr", screen)
+        return screen
+
+    for name in ("NO_COLOR", "TTY_COMPATIBLE", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "30")
+    return opened
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[], list[Any]]]:
+    """IPython as a kernel has it, without a front end: what it displays is kept."""
+    pytest.importorskip("IPython")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    from IPython.core.displaypub import CapturingDisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.kernel = object()
+
+    def opened() -> list[Any]:
+        shell.display_pub = CapturingDisplayPublisher()
+        outputs: list[Any] = shell.display_pub.outputs
+        return outputs
+
+    yield opened
+    InteractiveShell.clear_instance()
+
+
+def test_a_terminal_is_redrawn_and_keeps_the_last_state(terminal: Callable[[], Screen]) -> None:
+    screen = terminal()
+    shown = ProgressDisplay()
+    shown(progress())
+    assert "121/240" in screen.getvalue()
+    assert "\x1b[32m" in screen.getvalue()
+    shown(progress(arrived=2_000_000))
+    shown.close()
+    assert "\x1b[1A" in screen.getvalue()  # drawn over what stood there
+    assert screen.getvalue().rindex("2,000,000") > screen.getvalue().rindex("1,812,400")
+    assert "\x1b[?25h" in screen.getvalue()  # the cursor is back
+
+
+def test_the_cursor_waits_where_an_echo_of_the_keyboard_breaks_no_line(terminal: Callable[[], Screen]) -> None:
+    screen = terminal()
+
+    def drawn() -> str:
+        return re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen.getvalue())
+
+    shown = ProgressDisplay()
+    shown(progress())
+    assert re.search(r"endpoint  http://node2.*…\n $", drawn())  # 99 of 100 columns: ^C would go over the edge
+    assert max(len(one) for one in drawn().split("\n")) == 99
+    shown.close()
+    assert re.search(r"endpoint  http://node2.*…\n$", drawn())  # no empty line is left behind
+
+
+def test_no_color_takes_the_colours_and_leaves_the_bars(
+    terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = terminal()
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = ProgressDisplay()
+    shown(progress())
+    shown.close()
+    assert "█" in screen.getvalue()
+    assert "[32m" not in screen.getvalue()
+
+
+def test_a_dumb_terminal_and_a_log_get_a_line_now_and_then(
+    terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = terminal()
+    monkeypatch.setenv("TERM", "dumb")
+    now = 0.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: now)
+    shown = ProgressDisplay()
+    for now in (1.0, 5.0, 11.5, 20.0, 41.0, 42.0, 72.0):
+        shown(progress(done=int(now)))
+    shown(progress(done=73, stopping=True, grace_s=30.0))  # said at once
+    shown(progress(done=74, stopping=True, grace_s=30.0))
+    shown.close()
+    lines = screen.getvalue().splitlines()
+    assert [one.split("/")[0] for one in lines] == ["11", "42", "72", "73", "74"]
+    assert "\x1b" not in screen.getvalue()
+
+
+def test_a_notebook_gets_lines_and_nothing_that_moves_a_cursor(
+    terminal: Callable[[], Screen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = terminal()  # `!harness run …` in a notebook has a pseudo-terminal
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    monkeypatch.setenv("TERM", "xterm-color")
+    shown = ProgressDisplay()
+    for n in range(50):
+        shown(progress(done=n))
+    shown.close()
+    assert screen.getvalue().splitlines() == [line(progress(done=49))]
+
+
+def test_a_notebook_that_calls_python_has_one_output_that_is_replaced(notebook: Callable[[], list[Any]]) -> None:
+    outputs = notebook()
+    shown = ProgressDisplay()
+    assert outputs == []
+    hostile = FailureProgress(kind="server", count=1, latest=f"<script>alert(1)</script>{HOSTILE}", ago_s=1)
+    for done in (10, 11):
+        shown(progress(done=done, failed=(hostile,)))
+    shown(progress(done=12, arrived=2_000_000))
+    shown.close()
+    assert [one.get("update", False) for one in outputs] == [False, True, True, True]
+    assert len({one["transient"]["display_id"] for one in outputs}) == 1
+    first, last = outputs[0]["data"]["text/html"], outputs[-1]["data"]["text/html"]
+    assert "121/240" in first
+    assert "&lt;script&gt;" in first
+    assert "<script" not in first
+    assert not set("\x07\x1b\u202e") & set(first)
+    assert "1,812,400" in first
+    assert "2,000,000" in last
+    assert ProgressDisplay(shown=False)(progress()) is None
+    assert len(outputs) == 4
+
+
+def test_wide_characters_take_two_columns_and_the_columns_stand_below_each_other() -> None:
+    two = tuple(BenchmarkProgress(name=name, done=1, total=4, in_flight=1) for name in ("数学竞赛题", "math"))
+    for width in (60, 24):
+        shown = [text([one]) for one in panel(progress(benchmarks=two), width, 30)[:2]]
+        assert max(map(cell_len, shown)) <= width
+    first, second = (text([one]) for one in panel(progress(benchmarks=two), 60, 30)[:2])
+    assert first.startswith("数学竞赛题 █")
+    assert second.startswith("math       █")
+
+
+def test_one_is_one() -> None:
+    first = line(progress(arrived=1, failures=1))
+    assert "1 token," in first
+    assert "1 failed request ·" in first
+
+
+def test_a_silent_one_says_nothing(terminal: Callable[[], Screen]) -> None:
+    screen = terminal()
+    shown = ProgressDisplay(shown=False)
+    shown(progress())
+    shown.close()
+    assert screen.getvalue() == ""

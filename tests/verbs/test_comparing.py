@@ -1,0 +1,185 @@
+"""`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import harness as reasoning_harness
+from harness.core.errors import StoreError, UsageError
+from harness.runs import RunFolder, grades
+from harness.scoring.deciding import Compared, decide
+from harness.verbs.compare import compare, verify
+from harness.verbs.plan import plan
+from tests.reports.run_folders import write_run
+from tests.system.command import harness
+
+R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+
+
+def two_runs(folder: Path, second: float = 0.2) -> tuple[RunFolder, RunFolder]:
+    base = write_run(folder / "base", benchmarks=[("demo", 30, 16)], strength=0.5)
+    return base, write_run(folder / "tuned", benchmarks=[("demo", 30, 16)], strength=second, seed=2)
+
+
+def test_a_worse_run_is_told_on_both_lines_and_refused_by_the_gate(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0")
+    assert done.code == 4
+    assert "these questions" in done.out
+    assert "such questions" in done.out
+    assert done.out.count("worse\n") == 2
+    assert "harness: tuned is worse than base on demo by" in done.err
+
+
+def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    done = harness(tmp_path, "compare", "base", "tuned", "--baseline", "tuned", "--fail-if-worse", "1.0", "--json")
+    assert done.code == 0
+    (decision,) = json.loads(done.out)
+    assert (decision["run"], decision["baseline"], decision["verdict"]) == ("base", "tuned", "better")
+    low, high = decision["paired"]["sampling_interval"]
+    assert 0 < low < decision["paired"]["difference"] < high
+
+
+def test_equal_models_pass_and_the_gate_says_what_it_could_not_see(tmp_path: Path) -> None:
+    two_runs(tmp_path, second=0.5)
+    done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0")
+    assert done.code == 0, done.out
+    assert done.out.count("no difference seen") == 2
+    assert "tuned has too few samples for this gate" in done.err
+    assert "samples a question of each" in done.out
+
+
+def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path)
+    (told,) = json.loads(harness(tmp_path, "compare", "base", "tuned", "--json").out)
+    (beside,) = reasoning_harness.compare([base, tuned.path])
+    assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
+    assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
+    assert [one.samples for one in reasoning_harness.plan(base, 0.02)] == [one.samples for one in plan(base, 0.02)]
+
+
+def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    base, _ = two_runs(tmp_path)
+    with pytest.raises(UsageError, match="name two runs at least"):
+        compare([base])
+    with pytest.raises(UsageError, match="shares no benchmark"):
+        compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])])
+    with pytest.raises(StoreError, match="demo of fresh is not scored"):
+        compare([base, write_run(tmp_path / "fresh", scored=False)])
+
+
+def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
+    base = write_run(tmp_path / "base", identity={"dataset_digest": "aaa", "seed": 0}, strength=0.5)
+    other = write_run(tmp_path / "other", identity={"dataset_digest": "bbb", "seed": 0}, missing=0.5)
+    twin = write_run(tmp_path / "twin", identity={"dataset_digest": "aaa", "seed": 0})
+    place = twin.benchmark("demo")
+    grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
+    first, second = compare([base, other, twin])
+    assert any("not asked the same: dataset_digest: " in warning for warning in first.decision.warnings)
+    assert any("the run is unfinished" in warning for warning in first.decision.warnings)
+    assert any("they are one run twice" in warning for warning in second.decision.warnings)
+    assert any("graded by different graders" in warning for warning in second.decision.warnings)
+    assert [one.field for one in first.settings] == ["dataset_digest"]
+
+
+def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
+    base, tuned = two_runs(tmp_path, second=0.44)
+    (alone,) = compare([base, tuned])
+    same = Compared(run="r", baseline="b", paired=alone.decision.paired, samples=16)
+    many = decide([same] * 10)
+    assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
+    assert min(one.p_sampling for one in many) == pytest.approx(min(1.0, 20 * alone.decision.paired.p_sampling))
+
+
+def test_a_run_of_the_published_model_agrees_and_says_what_it_could_have_seen(tmp_path: Path) -> None:
+    write_run(tmp_path / "good", model=R1, benchmarks=[("aime24", 30, 16)], strength=0.31)
+    done = harness(tmp_path, "verify", "good")
+    assert done.code == 0, done.out
+    assert "aime24: compatible" in done.out
+    assert "could have seen" in done.out
+    assert "temperature: 0.6 here, 0.8 there" in done.out
+
+
+def test_a_run_that_is_far_off_is_told_with_the_size_of_it(tmp_path: Path) -> None:
+    bad = write_run(tmp_path / "bad", model=R1, benchmarks=[("aime24", 30, 64)], strength=0.02)
+    done = harness(tmp_path, "verify", "bad")
+    assert done.code == 4
+    assert "lower by" in done.out
+    assert " ± " in done.out
+    (found,) = verify(bad)
+    assert len(found.comparisons) > 5
+    assert len(found.comparisons[0].differing) <= len(found.comparisons[-1].differing)
+    printed = json.loads(harness(tmp_path, "verify", "bad", "--json").out)
+    assert printed[0]["standing"] == "not compatible"
+    assert printed[0]["comparisons"][0]["published"]["source"]["url"].startswith("https://")
+
+
+def test_a_score_of_one_sample_a_question_acquits_no_run(tmp_path: Path) -> None:
+    """Of QwQ-32B one source has a single sample, beside which a run eight points too low is compatible."""
+    folder = write_run(tmp_path / "low", model="Qwen/QwQ-32B", benchmarks=[("aime24", 30, 16)], strength=0.72)
+    (found,) = verify(folder)
+    assert any(one.verdict == "compatible" for one in found.comparisons)
+    assert found.standing == "not compatible"
+
+
+OWN = """
+schema: 1
+source: {{title: Our wiki, url: "https://example.org/wiki", by: others}}
+settings: {{temperature: 0.6, top_p: 0.9, max_tokens: 4096, seed: 3, prompt: other}}
+questions: {{demo: 30}}
+scores:
+  - {{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {percent}, samples: 64}}
+"""
+
+
+@pytest.mark.parametrize(("percent", "code", "said"), [(50.0, 0, "demo: compatible"), (80.0, 4, "lower by")])
+def test_a_run_is_verified_against_a_file_of_ones_own_and_the_exit_code_says_it(
+    tmp_path: Path, percent: float, code: int, said: str
+) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 64)], strength=0.5)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "wiki.yaml").write_text(OWN.format(percent=percent), encoding="utf-8")
+    for place in ("own/wiki.yaml", "own"):
+        done = harness(tmp_path, "verify", "mine", "--published", place)
+        assert done.code == code, done.err
+        assert said in done.out
+        assert "Our wiki" in done.out
+    differing = re.findall(r"^ +(\w+): .* here, .* there$", done.out, re.MULTILINE)
+    assert differing == ["max_tokens", "prompt", "top_p"]  # what moves a score most comes first; a seed moves none
+
+
+def test_a_run_is_verified_against_an_export_of_another(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", benchmarks=[("demo", 30, 64)], strength=0.5)
+    write_run(tmp_path / "again", benchmarks=[("demo", 30, 64)], strength=0.5, seed=2)
+    write_run(tmp_path / "other", benchmarks=[("demo", 30, 64)], strength=0.8)
+    reasoning_harness.export(first, "every-eval-ever", out=tmp_path / "theirs")
+    done = harness(tmp_path, "verify", "again", "--published", "theirs")
+    assert done.code == 0, done.err
+    assert "by reasoning-harness (64 samples a question): compatible" in done.out
+    assert " ± " in done.out
+    assert harness(tmp_path, "verify", "other", "--published", "theirs").code == 4
+
+
+def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "mine", benchmarks=[("demo", 30, 2)])
+    (tmp_path / "empty").mkdir()
+    for place, said in (("empty", "empty holds none"), ("nowhere.yaml", "nowhere.yaml is not there")):
+        refused = harness(tmp_path, "verify", "mine", "--published", place)
+        assert refused.code == 2
+        assert said in refused.err
+    (tmp_path / "own.yaml").write_text(OWN.format(percent=50).replace("model-7b", "other"), encoding="utf-8")
+    refused = harness(tmp_path, "verify", "mine", "--published", "own.yaml")
+    assert "nothing is published of org/model-7b on demo, as far as own.yaml goes: give --model" in refused.err
+
+
+def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "mine", model="me/mine", benchmarks=[("aime24", 30, 2)])
+    with pytest.raises(UsageError, match="nothing is published of me/mine on aime24"):
+        verify(folder)
+    assert verify(folder, R1)[0].benchmark == "aime24"

@@ -1,0 +1,189 @@
+"""A resume takes the questions from the run's own file, where nothing that they were made from has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.asking.options import RunOptions
+from harness.asking.prepare import prepare, questions_of
+from harness.core import packed
+from harness.core.errors import StoreError
+from harness.core.records import Key
+from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.scoring.pipeline import Grading, score_run
+from harness.verbs.run import sample
+from tests.faults.server import FaultServer, completion, models
+
+ROWS = [{"id": f"q{i}", "question": f"What is {i} + 1?", "answer": str(i + 1), "level": i % 2} for i in range(6)]
+
+
+@pytest.fixture(autouse=True, params=["held", "read when looked at"])
+def _kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "held":
+        monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
+        monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
+
+
+def data(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    path = folder / "sums.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def options(folder: Path, **given: Any) -> RunOptions:
+    return RunOptions.of(data=str(folder / "sums.jsonl"), model="m", out=folder / "run", canary=False, **given)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """A finished run of six questions."""
+    data(tmp_path, ROWS)
+    assert asked_by(tmp_path) == 6
+    return RunFolder(tmp_path / "run")
+
+
+def asked_by(folder: Path, **given: Any) -> int:
+    """Requests of a session that ends with nothing owed."""
+    with FaultServer(lambda r: completion(r"\boxed{1}") if r.method == "POST" else [models("m")]) as server:
+        with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
+            assert sample(prepared).complete
+        return sum(one.method == "POST" for one in server.requests)
+
+
+def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -> None:
+    (first,) = questions_of(options(tmp_path / "elsewhere" / "..")).sets
+    (kept,) = questions_of(options(tmp_path)).sets
+    assert kept.made is not None
+    assert list(kept.questions) == list(questions.read(run.benchmark("sums")))
+    assert (kept.n_all, kept.dataset_digest, kept.template_digest) == (6, first.dataset_digest, first.template_digest)
+    before = run.manifest.read_bytes()
+    assert asked_by(tmp_path, samples=2) == 6
+    assert questions_of(options(tmp_path)).sets[0].made == kept.made
+    after = Manifest.load(run).benchmarks["sums"]
+    noted = (questions.MADE, questions.DIGEST)
+    assert [json.loads(before)["benchmarks"]["sums"]["settings"][one] for one in noted] == [
+        after.settings[one] for one in noted
+    ]
+    assert [one.key for one in read_samples(run.benchmark("sums"))][-1].sample_index == 1
+    assert score_run(run, Grading())[0].n_samples == 12
+
+
+def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> None:
+    data(tmp_path, [*ROWS[:-1], {**ROWS[-1], "answer": "9"}])
+    assert questions_of(options(tmp_path)).sets[0].made is None
+    with pytest.raises(StoreError, match="dataset_digest"):
+        asked_by(tmp_path, samples=2)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt": "boxed_prefix"},
+        {"limit": 3},
+        {"filter": ("level=1",)},
+        {"system_prompt": "Think."},
+        {"api": "completions"},
+    ],
+)
+def test_another_prompt_or_selection_is_made(run: RunFolder, tmp_path: Path, given: dict[str, Any]) -> None:
+    assert questions_of(options(tmp_path, **given)).sets[0].made is None
+
+
+def spoilt_file(run: RunFolder) -> None:
+    path = run.benchmark("sums").questions
+    path.write_bytes(path.read_bytes().replace(b'"references":["1"]', b'"references":["7"]'))
+
+
+def removed_file(run: RunFolder) -> None:
+    run.benchmark("sums").questions.unlink()
+
+
+def older_record(run: RunFolder) -> None:
+    manifest = Manifest.load(run)
+    record = manifest.benchmarks["sums"]
+    settings = {name: value for name, value in record.settings.items() if name != questions.MADE}
+    record = msgspec.structs.replace(record, settings=settings)
+    msgspec.structs.replace(manifest, benchmarks={"sums": record}).save(run)
+
+
+def strange_note(run: RunFolder) -> None:
+    manifest = Manifest.load(run)
+    record = manifest.benchmarks["sums"]
+    record = msgspec.structs.replace(record, settings={**record.settings, questions.MADE: {"recipe": 3}})
+    msgspec.structs.replace(manifest, benchmarks={"sums": record}).save(run)
+
+
+@pytest.mark.parametrize("spoil", [spoilt_file, removed_file, older_record, strange_note])
+def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
+    run: RunFolder, tmp_path: Path, spoil: Callable[[RunFolder], None]
+) -> None:
+    spoil(run)
+    assert questions_of(options(tmp_path)).sets[0].made is None
+    if spoil is spoilt_file:
+        with pytest.raises(StoreError, match="is not as it was when this run began"):
+            asked_by(tmp_path, samples=2)
+    else:
+        assert asked_by(tmp_path, samples=2) == 6
+        assert questions_of(options(tmp_path)).sets[0].made is not None
+
+
+def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, tmp_path: Path) -> None:
+    assert asked_by(tmp_path, limit=3) == 0
+    assert questions_of(options(tmp_path, limit=3)).sets[0].made is None
+    assert len(questions.read(run.benchmark("sums"))) == 6
+    assert score_run(run, Grading())[0].n_questions == 3
+
+
+def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Path) -> None:
+    data(tmp_path, ROWS)
+    first = asked_by(tmp_path, shard="1/2")
+    (kept,) = questions_of(options(tmp_path, shard="1/2")).sets
+    assert kept.made is not None
+    assert (first, len(kept.questions), len(kept.selection)) == (3, 3, 6)
+    assert asked_by(tmp_path, shard="1/2") == 0
+    keys = {one.key for one in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))}
+    assert keys == {Key(question.question_id, 0) for question in kept.questions}
+
+
+def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path: Path) -> None:
+    path = run.benchmark("sums").questions
+    before = path.stat()
+    assert asked_by(tmp_path, samples=2) == 6
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    settings = Manifest.load(run).benchmarks["sums"].settings
+    (kept,) = questions_of(options(tmp_path)).sets
+    assert questions.still_noted(settings, kept.made) == {
+        name: settings[name] for name in (questions.DIGEST, questions.MADE)
+    }
+    assert questions.still_noted(settings, None) == {}
+
+
+def test_a_question_that_is_changed_under_a_run_is_not_asked_and_stays_owed(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "PLAIN_RECORDS", 2)
+    monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
+    path = run.benchmark("sums").questions
+    whole = path.read_bytes()
+
+    def reply(request: Any) -> Any:
+        if request.method != "POST":
+            return [models("m")]
+        path.write_bytes(whole.replace(b"What is", b"What was"))
+        return completion(r"\boxed{1}")
+
+    with FaultServer(reply) as server:
+        given = options(tmp_path, base_url=(server.base_url,), fingerprint=False, samples=2, concurrency=1)
+        with prepare(given) as prepared:
+            outcome = sample(prepared).outcome
+    (cause,) = outcome.causes
+    assert "questions.jsonl was changed while it was in use" in str(cause.example)
+    assert 0 < outcome.n_owed < 6
+    path.write_bytes(whole)
+    assert asked_by(tmp_path, samples=2) == outcome.n_owed

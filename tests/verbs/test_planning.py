@@ -1,0 +1,179 @@
+"""`harness plan`: the samples that it names find the difference four times in five, and it says what they take."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harness as reasoning_harness
+from harness.core.errors import UsageError
+from harness.scoring.differences import holm, question_difference_variance, score_variance
+from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
+from harness.scoring.planning import samples_to_detect
+from harness.verbs.plan import plan
+from tests.faults.server import FaultServer
+from tests.reports.run_folders import write_run
+from tests.system.command import harness
+from tests.verbs.test_race import able
+
+
+def test_the_samples_are_as_worked_by_hand() -> None:
+    # variance 0.1, 30 questions, 2 points: 2 · 0.1/30 / (0.02/2.8016)²
+    assert samples_to_detect(0.1, 30, 0.02) == math.ceil(2 * 0.1 / 30 / (0.02 / 2.801585) ** 2) == 131
+    assert samples_to_detect(0.1, 30, 0.02, 1000) == math.ceil(0.1 / 30 / ((0.02 / 2.801585) ** 2 - 0.1 / 30 / 1000))
+    assert samples_to_detect(0.1, 30, 0.02, 64) is None
+
+
+def test_that_many_samples_find_the_difference_four_times_in_five() -> None:
+    rng = np.random.default_rng(2)
+    chances = rng.beta(0.9, 0.9, size=60)
+    other = np.clip(chances + 0.05 * chances * (1 - chances) / (chances * (1 - chances)).mean(), 0, 1)
+    gap = float((other - chances).mean())
+    n = samples_to_detect(float((chances * (1 - chances)).mean()), 60, gap)
+    assert n is not None
+    counts = np.full(60, float(n))
+    ours, theirs = (rng.binomial(n, p, size=(2000, 60)).astype(float) for p in (other, chances))
+    z = (ours - theirs).mean(axis=-1) / n / np.sqrt(score_variance(ours, counts, theirs, counts))
+    assert float((np.abs(z) > Z_95).mean()) == pytest.approx(0.8, abs=0.04)
+
+
+@pytest.mark.parametrize(("n_tests", "least", "most"), [(2, 0.77, 0.9), (1, 0.6, 0.75)])
+def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: float, most: float) -> None:
+    """Two p values are corrected together; planned for one test alone, the verdict comes in less than 80 %."""
+    rng = np.random.default_rng(4)
+    chances = rng.beta(2, 2, size=30)
+    gap = 0.06
+    other = chances + gap * (1 - chances) / (1 - chances).mean()
+    variance = float((chances * (1 - chances) + other * (1 - other)).mean()) / 2
+    n = samples_to_detect(variance, 30, gap, None, n_tests)
+    assert n is not None
+    counts = np.full(30, float(n))
+    ours, theirs = (rng.binomial(n, p, size=(1000, 30)).astype(float) for p in (other, chances))
+    gaps = (ours - theirs) / n
+    z = gaps.mean(axis=-1) / np.sqrt(score_variance(ours, counts, theirs, counts))
+    t = gaps.mean(axis=-1) / np.sqrt(question_difference_variance(gaps))
+    found = [holm([normal_two_sided(a), t_two_sided(b, 29)])[0] < 0.05 for a, b in zip(z, t, strict=True)]
+    assert least < float(np.mean(found)) < most
+
+
+def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "problem": f"What is {i} + 1?", "answer": str(i + 1)} for i in range(12)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with FaultServer(able(0.5)) as server:
+        given = (
+            "--data",
+            "sums.jsonl",
+            "--id-key",
+            "id",
+            "--base-url",
+            server.base_url,
+            "--out",
+            "pilot",
+            "--no-canary",
+        )
+        assert harness(tmp_path, "run", *given, "--samples", "400", "--pilot").code == 0
+    assert harness(tmp_path, "score", "pilot").code == 0
+    done = harness(tmp_path, "plan", "pilot", "--detect", "2", "--price-in", "1", "--price-out", "10")
+    assert done.code == 0, done.err
+    assert "samples a question in each of two runs find a difference of 2 points" in done.out
+    assert "new tokens" in done.out
+    assert not re.search(r"± 0[.,]?0*\b", done.out)
+    assert "time:" in done.out
+    assert "USD" in done.out
+    folder = tmp_path / "pilot"
+    (priced,) = reasoning_harness.plan(folder, 0.02, price_in=1, price_out=10)
+    assert priced.forecast is not None
+    assert f"about {priced.forecast.usd:,.2f} USD" in done.out
+    (told,) = json.loads(harness(tmp_path, "plan", "pilot", "--detect", "2", "--json").out)
+    assert f"sums: {told['samples']:,} samples a question" in done.out
+    assert told["forecast"]["n_samples"] > 0
+    assert told["forecast"]["usd"] is None
+    (two,), (four,) = plan_of(tmp_path, 0.02), plan_of(tmp_path, 0.04)
+    assert two.samples == told["samples"]
+    assert two.samples == pytest.approx(4 * four.samples, rel=0.02)
+
+
+def plan_of(folder: Path, detect: float):  # type: ignore[no-untyped-def]
+    from harness.runs import RunFolder
+
+    return plan(RunFolder(folder / "pilot"), detect)
+
+
+def test_what_cannot_be_found_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path / "pilot", benchmarks=[("demo", 30, 2)])
+    done = harness(tmp_path, "plan", "pilot", "--detect", "1", "--versus", "4")
+    assert done.code == 0
+    assert "no number of samples finds 1 points beside 4 samples" in done.out
+    refused = harness(tmp_path, "plan", "pilot", "--detect", "0")
+    assert (refused.code, "--detect" in refused.err) == (2, True)
+
+
+def test_one_sample_a_question_shows_no_spread(tmp_path: Path) -> None:
+    write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
+    with pytest.raises(UsageError, match=r"pilot has one sample a question.* harness run demo:2 … && harness score"):
+        plan_of(tmp_path, 0.02)
+
+
+def test_a_run_of_one_sample_a_question_stands_back_for_an_older_one_that_is_of_use(tmp_path: Path) -> None:
+    for name, samples in {"single": 1, "usable": 2}.items():
+        write_run(tmp_path / "results" / name, benchmarks=[("demo", 30, samples)])
+    os.utime(tmp_path / "results" / "usable" / "demo" / "scores.json", (1e9, 1e9))
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"from {tmp_path}/results/usable:\ndemo: ")
+    shutil.rmtree(tmp_path / "results" / "usable")
+    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert refused.code == 2
+    assert "every scored run of demo in results has one sample a question" in refused.err
+    assert "harness run demo:2" in refused.err
+
+
+def test_a_benchmarks_name_stands_for_the_latest_scores_of_it_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, benchmarks in {"old": ["demo", "sums"], "new": ["demo"], "another": ["sums"]}.items():
+        write_run(tmp_path / "results" / name, benchmarks=[(one, 30, 2) for one in benchmarks])
+    for age, name in enumerate(("another", "new", "old")):
+        for scores in (tmp_path / "results" / name).glob("*/scores.json"):
+            os.utime(scores, (1e9 - age, 1e9 - age))
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"from {tmp_path}/results/new:\ndemo: ")
+    os.utime(tmp_path / "results" / "old" / "demo" / "scores.json", (2e9, 2e9))
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.out.startswith(f"from {tmp_path}/results/old:\ndemo: ")
+    assert "sums" not in done.out
+    monkeypatch.chdir(tmp_path)
+    (planned,) = reasoning_harness.plan("demo", 0.02)
+    assert planned.run == f"{tmp_path}/results/old"
+    assert f"demo: {planned.samples:,} samples a question" in done.out
+    with pytest.raises(UsageError, match="aime24 is no run folder"):
+        reasoning_harness.plan("aime24", 0.02)
+
+
+def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:
+    write_run(tmp_path / "results" / "other", benchmarks=[("demo", 30, 2)])
+    write_run(tmp_path / "demo", benchmarks=[("sums", 30, 2)])
+    done = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert done.out.startswith("sums: ")
+
+
+def test_without_a_run_of_the_benchmark_it_says_what_to_do(tmp_path: Path) -> None:
+    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert refused.code != 0
+    assert "harness run demo:2" in refused.err
+    write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
+    (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
+    refused = harness(tmp_path, "plan", "demo", "--detect", "2")
+    assert refused.code != 0
+    assert f"harness score {tmp_path}/results/mine" in refused.err
+    refused = harness(tmp_path, "plan", "results/mine2", "--detect", "2")
+    assert "results/mine2" in refused.err
+    assert "there is no run" in refused.err

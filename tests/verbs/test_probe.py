@@ -1,0 +1,155 @@
+"""A sound server passes a probe, and behind each proxy that spoils something the check for it finds it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from harness.asking.options import WhichServer
+from harness.verbs.probe import exact, probe
+from harness.verbs.probe.counterparts import Kept
+from harness.verbs.probe.findings import Report
+from server_launchers.keeping.supervisor import RunningServer
+from tests.faults.server import FaultServer, Request, http
+from tests.system.command import harness
+from tests.verbs.toy_model import FAULTS, Fault, Head, SaysStop, Temperature, Toy, ToyAsker, answering, between
+
+
+def examined(fault: Fault | None = None, **toy: object) -> Report:
+    asker = ToyAsker(Toy(chance=random.Random(5), **toy), fault or Fault())  # type: ignore[arg-type]
+    return probe.examine(asker, probe.chosen(), seed=11)
+
+
+def found(report: Report) -> dict[str, str]:
+    """Checks that are not sound, with their outcome."""
+    return {one.check: one.outcome for one in report.findings if one.outcome in ("spoils", "warns")}
+
+
+def test_a_sound_server_passes_every_check() -> None:
+    report = examined()
+    assert found(report) == {}
+    untested = {one.check for one in report.findings if one.outcome == "untested"}
+    assert untested <= {"reasoning", "thinking switch", "effort", "prompt"}
+    assert report.sound
+
+
+def test_noise_as_of_a_batch_spoils_nothing() -> None:
+    assert examined(noise=0.003).sound
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_is_found_by_its_check(name: str) -> None:
+    fault = FAULTS[name]()
+    assert set(fault.finds) <= found(examined(fault)).keys()
+
+
+def test_every_finding_says_what_it_is_about() -> None:
+    for one in examined(Temperature()).findings:
+        assert all((one.sent, one.came, one.why, one.mend)), one.check
+
+
+# ---- the command, over HTTP
+
+
+def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as sound, FaultServer(answering(Toy(), Head())) as spoilt:
+        well = harness(
+            tmp_path, "probe", sound.base_url, "--checks", "length,context", "--html", "page.html",
+            "--save-reference", "kept.json",
+        )  # fmt: skip
+        ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
+        both = harness(tmp_path, "probe", "--matrix", sound.base_url, spoilt.base_url, "--checks", "context")
+    assert well.code == 0, well.out
+    assert "nothing spoils a score" in well.out
+    assert [line for line in well.err.splitlines() if line.startswith("probe: ")] == [
+        "probe: length …", "probe: context …", "probe: too long a prompt …"
+    ]  # fmt: skip
+    assert Kept.read(tmp_path / "kept.json").model == "toy"
+    page = (tmp_path / "page.html").read_text()
+    assert "too long a prompt" in page
+    assert "<script" not in page
+    assert "unsafe-inline" not in page
+    assert ill.code == 4
+    assert "probe:" not in ill.err
+    outcomes = {one["check"]: one["outcome"] for one in json.loads(ill.out)[0]["findings"]}
+    assert outcomes == {"streaming": "sound", "context": "spoils", "too long a prompt": "spoils"}
+    assert both.code == 4
+    (row,) = [line for line in both.out.splitlines() if line.strip().startswith("context")]
+    assert row.split() == ["context", "sound", "SPOILS"]
+
+
+def test_several_servers_need_a_matrix(tmp_path: Path) -> None:
+    alone = harness(tmp_path, "probe", "http://127.0.0.1:9", "http://127.0.0.1:10")
+    assert alone.code == 2
+    assert "--matrix" in alone.err
+
+
+def test_what_a_server_says_is_inert_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>\x1b[31m"
+
+    def answer(request: Request):  # type: ignore[no-untyped-def]
+        if request.path.endswith("/models"):
+            yield http(200, {"data": [{"id": "m"}]})
+        else:
+            yield http(400, {"error": {"message": hostile}})
+
+    with FaultServer(answer) as server:
+        result = harness(tmp_path, "probe", server.base_url, "--checks", "streaming,errors", "--html", "page.html")
+    assert result.code == 4
+    assert "\x1b" not in result.out + result.err
+    page = (tmp_path / "page.html").read_text()
+    assert "<script" not in page
+    assert "\x1b" not in page
+
+
+def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> None:
+    nobody = harness(tmp_path, "probe", "http://127.0.0.1:9/v1")
+    assert nobody.code == 2
+    assert "127.0.0.1:9" in nobody.err
+    with FaultServer(answering(Toy(), Fault())) as server:
+        misspelt = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 1")
+    assert misspelt.code == 2
+    assert "Did you mean temperature 1" in misspelt.err
+
+
+@pytest.mark.server
+def test_the_embedded_server_is_sound_and_a_proxy_before_it_is_found_out(embedded_server: RunningServer) -> None:
+    root = embedded_server.base_urls[0].removesuffix("/v1")
+
+    def outcomes(address: str) -> dict[str, str]:
+        report = probe.probe(WhichServer(base_url=address), checks=["streaming", "usage", "length"])
+        return {one.check: one.outcome for one in report.findings}
+
+    assert set(outcomes(root).values()) == {"sound"}
+    with between(root, SaysStop()) as proxy:
+        assert outcomes(proxy.base_url) == {"streaming": "sound", "usage": "sound", "length": "spoils"}
+
+
+# ---- the statistics
+
+
+def test_a_draw_at_the_temperature_is_rejected_as_seldom_as_stated() -> None:
+    rng = random.Random(1)
+    logprobs = {str(i): -0.4 * i for i in range(20)}
+    weights = [2.718281828 ** (2 * value) for value in logprobs.values()]
+    rejected = 0
+    for i in range(60):
+        counts = dict.fromkeys(logprobs, 0)
+        for token in rng.choices(list(logprobs), weights, k=60):
+            counts[token] += 1
+        rejected += exact.temperature(counts, logprobs, 0.5, i) <= 0.05
+    assert rejected <= 11  # of 60 at 5 %: more comes by chance 4 times in 100,000
+
+
+def test_a_cut_is_tested_by_the_exact_binomial() -> None:
+    assert exact.cut(0, 10, 0.5) == pytest.approx(1 / 1024)
+    assert exact.cut(5, 10, 0.5) == pytest.approx(638 / 1024)
+    assert exact.cut(10, 10, 0.5) == 1.0
+
+
+def test_holm_rejects_in_steps() -> None:
+    assert exact.holm([0.02, 0.001, 0.5], 0.05) == [True, True, False]
+    assert exact.holm([0.03, 0.001, 0.04], 0.05) == [False, True, False]

@@ -1,0 +1,417 @@
+"""A server beside what it should be: the model's own template, a reference server; and before a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.asking.options import WhichServer
+from harness.asking.watching import Watcher
+from harness.client.spelling import Spelling
+from harness.core import codec
+from harness.core.errors import ServerError, UsageError
+from harness.core.hidden import HIDDEN
+from harness.core.records import Message
+from harness.generation import fingerprint
+from harness.runs import RunFolder
+from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
+from harness.runs.provenance import Fingerprint
+from harness.verbs.probe import load, probe, reference, template
+from harness.verbs.probe.asking import CHAT
+from harness.verbs.probe.counterparts import Kept, OfFolder, beside
+from harness.verbs.probe.findings import Check, Finding
+from harness.verbs.probe.template import Template
+from server_launchers.keeping.supervisor import RunningServer
+from tests.faults.server import FaultServer
+from tests.system.command import harness
+from tests.verbs.toy_model import Fault, Rounded, SaysStop, Temperature, Toy, ToyAsker, answering
+
+OWN = (
+    "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
+)
+
+
+@dataclass
+class Rendering(ToyAsker):
+    """A server that shows its prompts. Its template, with a BOS of one character that is token 1."""
+
+    prompts: str = OWN
+
+    def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
+        text = _rendered(self.prompts)[tuple(messages)]
+        return text, self.tokens(text)
+
+    def tokens(self, text: str) -> list[int]:
+        return [1 if c == "§" else ord(c) for c in text]
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        return "".join("§" if n == 1 else chr(n) for n in ids)
+
+
+@cache
+def _rendered(prompts: str) -> dict[tuple[Message, ...], str]:
+    """What a template makes of all conversations, by one process."""
+    asked = list(template.CONVERSATIONS.values())
+    made = Template(prompts, {"bos_token": "§"}).render(asked)
+    return {messages: text for messages, text in zip(asked, made, strict=True) if text is not None}
+
+
+def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
+    return {one.check: one for one in probe.examine(server, checks, seed=3).findings}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("{{ bos_token }}" + OWN, "doubled BOS"),
+        (
+            OWN.replace("{% for m in messages %}", "{% for m in messages if m['role'] != 'system' %}"),
+            "system prompt is",
+        ),
+        (OWN.replace("{% for m", "<|system|>Be brief.\n{% for m"), "default system prompt is put in"),
+        (OWN.replace("<think>", "<think>\n<think>"), "2 times instead of 1"),
+        (OWN.replace("<think>", ""), "0 times instead of 1"),
+        (
+            OWN.replace("\n{% endfor", "\n\n{% endfor"),
+            'a question: token 36, after "?" "\\n": the model\'s template has nothing, the server "\\n"',
+        ),
+    ],
+)
+def test_another_template_is_found(changed: str, said: str) -> None:
+    check = template.against(Template(OWN, {"bos_token": "§"}))
+    ill = examined(Rendering(Toy(), prompts=changed), check)["chat template"]
+    assert ill.outcome == "spoils"
+    assert said in ill.came
+
+
+def test_places_that_differ_are_told_in_words_where_the_server_tells_no_tokens() -> None:
+    class Silent(Rendering):
+        def tokens(self, text: str) -> None:  # type: ignore[override]
+            return None
+
+        def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
+            return _rendered(self.prompts)[tuple(messages)], []
+
+    check = template.against(Template(OWN, {"bos_token": "§"}))
+    ill = examined(Silent(Toy(), prompts=OWN.replace("<|assistant|>", "<|bot|>")), check)["chat template"]
+    assert 'the model\'s template has "<|assistant|>", the server "<|bot|>"' in ill.came
+
+
+def test_the_models_own_template_passes() -> None:
+    well = examined(Rendering(Toy()), template.against(Template(OWN, {"bos_token": "§"})))["chat template"]
+    assert well.outcome == "sound", well.came
+
+
+def test_what_is_wrong_in_itself_is_found_without_the_template() -> None:
+    (check,) = template.CHECKS
+    assert examined(Rendering(Toy()), check)["prompt"].outcome == "sound"
+    for changed in ("{{ bos_token }}" + OWN, OWN.replace("<think>", "<think><think>"), "{{ messages[-1].content }}"):
+        assert examined(Rendering(Toy(), prompts=changed), check)["prompt"].outcome == "spoils"
+    assert examined(ToyAsker(Toy()), check)["prompt"].outcome == "untested"
+
+
+def test_a_template_is_read_from_a_models_files(tmp_path: Path) -> None:
+    config = {"chat_template": [{"name": "default", "template": OWN}], "bos_token": {"content": "§"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    from_folder = Template.of(tmp_path)
+    assert from_folder == Template(OWN, {"bos_token": "§"}) == Template.of(tmp_path / "tokenizer_config.json")
+    (tmp_path / "chat_template.jinja").write_text("other")
+    assert Template.of(tmp_path).text == "other"
+    with pytest.raises(UsageError, match="no chat template"):
+        Template.of(tmp_path / "none.json")
+
+
+def test_a_hostile_template_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = [[Message("user", "x")]]
+    for text in ("{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__ }}", "{% include '/etc/passwd' %}"):
+        (found,) = Template(text).render(conversation)
+        assert not found
+    (long,) = Template("{% for i in range(99999) %}xxxxxxxxxx{% endfor %}").render(conversation)
+    assert long is None
+    monkeypatch.setattr(template, "SECONDS", 2.0)
+    nested = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(UsageError, match="does not end"):
+        Template(nested).render(conversation)
+
+
+# ---- weights
+
+
+def weights(server: Toy, fault: Fault | None = None, noise: float = 0.003) -> dict[str, Finding]:
+    """What is found of `server` beside true weights, whose logits have so much noise."""
+    asker = ToyAsker(server, fault or Fault())
+    return examined(asker, *reference.against(reference.Served(ToyAsker(Toy(noise=noise)), "the reference")))
+
+
+@pytest.mark.parametrize(
+    ("spread", "outcome"), [(0.0, "sound"), (0.003, "sound"), (0.05, "warns"), (0.3, "spoils"), (1.0, "spoils")]
+)
+def test_other_weights_are_told_by_how_far_they_are_off(spread: float, outcome: str) -> None:
+    assert weights(Toy("b", spread))["weights"].outcome == outcome
+
+
+def by_yardstick(server: Toy) -> Finding:
+    true = Rounded(ToyAsker(Toy()), "the reference", ToyAsker(Toy(noise=0.05)))
+    return examined(ToyAsker(server), *reference.against(true))["weights"]
+
+
+@pytest.mark.parametrize(
+    ("server", "outcome"),
+    [
+        (Toy(), "sound"),
+        (Toy(noise=0.05, chance=random.Random(5)), "sound"),
+        (Toy("b", 0.05, noise=0.05, chance=random.Random(5)), "warns"),
+        (Toy("b", 0.3, noise=0.05, chance=random.Random(5)), "spoils"),
+    ],
+)
+def test_a_server_is_measured_by_what_rounding_does_to_the_model(server: Toy, outcome: str) -> None:
+    found = by_yardstick(server)
+    assert found.outcome == outcome, found.came
+    assert "times what rounding does" in found.came
+    assert ("more than rounding does" in found.came) == (outcome == "warns")
+
+
+def test_without_the_yardstick_rounding_is_no_more_than_a_warning_that_says_so() -> None:
+    found = weights(Toy(noise=0.05, chance=random.Random(5)), noise=0.0)["weights"]
+    assert found.outcome == "warns"
+    assert "two engines differ by as much through rounding" in found.came
+    assert "times what" not in found.came
+
+
+def test_draws_that_are_not_the_references_are_found_whatever_the_server_says_of_them() -> None:
+    assert weights(Toy())["draws"].outcome == "sound"
+    assert weights(Toy(), Temperature())["draws"].outcome == "spoils"
+
+
+def test_a_server_without_log_probabilities_is_not_judged() -> None:
+    class Silent(Fault):
+        def answer(self, asked: dict[str, Any], content: bytes) -> bytes:
+            return content.replace(b'"logprobs"', b'"unsaid"')
+
+    found = weights(Toy(), Silent())
+    assert {check: one.outcome for check, one in found.items()} == {
+        "weights": "untested", "draws": "untested", "greedy replies": "sound"
+    }  # fmt: skip
+
+
+def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> None:
+    same, other = (weights(Toy(*one), noise=0.0)["greedy replies"] for one in (("a",), ("b", 1.0)))
+    assert same.outcome == "sound"
+    assert "8 of 8" in same.came
+    assert "128 of 128 tokens" in same.came
+    assert other.outcome == "spoils"
+
+
+# ---- what a server is held against
+
+
+def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "true.json"
+    path.write_bytes(codec.pretty(Kept.of(reference.Served(ToyAsker(Toy(noise=0.003)), "http://h"))))
+    for toy, expected in ((Toy(), "sound"), (Toy("b", 0.3), "spoils")):
+        with beside(str(path), WhichServer(), Watcher()) as held:
+            found = examined(ToyAsker(toy), *held.checks)
+        assert {found[check].outcome for check in ("weights", "greedy replies")} == {expected}
+    path.write_text(path.read_text().replace(reference.VERSION, "0" * 12))
+    with pytest.raises(UsageError, match="keep it anew"), beside(str(path), WhichServer(), Watcher()):
+        pass
+
+
+def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> None:
+    """A stand-in for the interpreter that has transformers answers as it would."""
+    exact, rounded = (reference.Served(ToyAsker(Toy(noise=noise)), "") for noise in (0.0, 0.05))
+    told = {"likely": exact.likely(), "rounded": rounded.likely(), "beginnings": exact.beginnings()}
+    (tmp_path / "told.json").write_bytes(codec.encode(told))
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat > /dev/null\ncat '{tmp_path / 'told.json'}'\n")
+    python.chmod(0o755)
+    folder = OfFolder(tmp_path, python=str(python))
+    path = tmp_path / "kept.json"
+    path.write_bytes(codec.pretty(Kept.of(folder)))
+    kept = Kept.read(path)
+    assert (kept.model, kept.engine) == (tmp_path.name, "transformers")
+    assert list(kept.rounding()) == list(folder.rounding())
+    assert min(kept.rounding()) > 0
+    server = Toy(noise=0.05, chance=random.Random(5))
+    for true in (folder, kept):
+        found = examined(ToyAsker(server), *reference.against(true))["weights"]
+        assert found.outcome == "sound", found.came
+        assert "times what rounding does" in found.came
+    for wrong in (kept.rounded[1:], [-1.0, *kept.rounded[1:]]):
+        path.write_bytes(codec.pretty(msgspec.structs.replace(kept, rounded=wrong)))
+        with pytest.raises(UsageError, match=r"keep it anew|no kept reference"):
+            Kept.read(path)
+
+
+def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(tmp_path: Path) -> None:
+    with FaultServer(answering(Toy(), Fault())) as server, FaultServer(answering(Toy("b", 1.0), Fault())) as true:
+        asked = ("probe", server.base_url, "--checks", "length", "--quiet", "--save-reference")
+        harness(tmp_path, *asked, "own.json")
+        harness(tmp_path, *asked, "true.json", "--reference", true.base_url)
+    own, other = (Kept.read(tmp_path / name) for name in ("own.json", "true.json"))
+    assert own.address == server.base_url
+    assert other.address == true.base_url
+    assert own.told != other.told
+
+
+def test_a_file_that_is_not_there_is_no_address() -> None:
+    for name in ("none.gguf", "none.json"):
+        with pytest.raises(UsageError, match="no such file"), beside(name, WhichServer(), Watcher()):
+            pass
+
+
+def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
+    begun = list(reference.Served(ToyAsker(Toy()), "").beginnings())
+    manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
+    known = Fingerprint(version=fingerprint.VERSION, beginnings=begun, endpoint="http://h")
+    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
+    for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
+        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+            assert examined(ToyAsker(toy), *found.checks)["greedy replies"].outcome == expected
+
+
+@dataclass
+class Switched(ToyAsker):
+    """A server whose replies are another model's unless it is asked as the run asked."""
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Any:
+        as_run = fields.get("chat_template_kwargs") == {"enable_thinking": False} and fields.get("effort") == "low"
+        begun = fields["messages"][-1] == {"role": "assistant", "content": "<think>"}
+        self.toy = Toy() if as_run and begun and "key" not in fields else Toy("b", 1.0)
+        return super().whole(fields, path)
+
+
+def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
+    asked = Spelling(
+        stream=False,
+        chat_template_kwargs={"enable_thinking": False},
+        extra_body={"effort": "low"},
+        prefill={"role": "assistant", "content": "<think>"},
+    )
+    fields = [json.loads(body) for body in fingerprint.bodies("toy", asked)]
+    begun = [Switched(Toy()).whole(one).first.whole[: fingerprint.MAX_CHARS] for one in fields]
+    identity = {
+        "api": "chat",
+        "chat_template_kwargs": {"enable_thinking": False},
+        "extra_body": {"effort": "low", "key": HIDDEN},
+        "prefill": "<think>",
+    }
+    manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
+    known = Fingerprint(version=fingerprint.VERSION, beginnings=begun, endpoint="http://h")
+    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    for kept, expected in ((identity, "sound"), ({**identity, "chat_template_kwargs": {}}, "spoils")):
+        record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))
+        both = msgspec.structs.replace(manifest, provenance=provenance, benchmarks={"b": record})
+        both.save(RunFolder(tmp_path))
+        with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+            assert examined(Switched(Toy()), *found.checks)["greedy replies"].outcome == expected
+
+
+def test_a_models_folder_stands_for_its_template_and_its_weights_where_they_can_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text(OWN)
+    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+        assert [check.name for check in held.checks] == ["chat template"]
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    with beside(str(tmp_path), WhichServer(), Watcher()) as held:
+        found = examined(Rendering(Toy()), *held.checks)
+    assert found.keys() == {"chat template", "weights", "draws", "greedy replies"}
+    assert found["weights"].outcome == "untested"
+    assert "transformers" in found["weights"].came
+
+
+@pytest.mark.server
+def test_a_file_of_weights_is_served_and_compared(embedded_server: RunningServer, smollm2: Path) -> None:
+    who = WhichServer(base_url=embedded_server.base_urls[0])
+    report = probe.probe(who, reference=str(smollm2), checks=["greedy replies"])
+    assert [(one.check, one.outcome) for one in report.findings] == [("greedy replies", "sound")]
+
+
+def test_a_divergence_is_that_of_the_definition() -> None:
+    server, other = ({name: math.log(p) for name, p in zip("ab", ps, strict=True)} for ps in ((0.5, 0.2), (0.4, 0.3)))
+    place = reference.compared(0, "b", server, other)
+    assert place.divergence == pytest.approx(0.5 * math.log(5 / 4) + 0.2 * math.log(2 / 3) + 0.3 * math.log(1))
+    assert place.ratio == pytest.approx(math.log(2 / 3))
+    assert place.same
+
+
+def test_replies_that_come_empty_under_load_are_found() -> None:
+    class Overrun(ToyAsker):
+        def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> Any:
+            few = [{**one, "max_tokens": 0} for one in requests] if at_once > 1 else requests
+            return super().streamed(few, at_once)
+
+    assert examined(ToyAsker(Toy()), *load.CHECKS)["load"].outcome == "sound"
+    assert examined(Overrun(Toy()), *load.CHECKS)["load"].outcome == "spoils"
+
+
+def test_a_promise_of_equal_text_under_load_is_held_to() -> None:
+    class Batched(ToyAsker):
+        def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> Any:
+            few = [{**one, "max_tokens": 3} for one in requests[:1]] if at_once > 1 else requests[:1]
+            return super().streamed([*few, *requests[1:]], at_once)
+
+    assert examined(ToyAsker(Toy(), deterministic=True), *load.CHECKS)["load"].outcome == "sound"
+    assert examined(Batched(Toy()), *load.CHECKS)["load"].outcome == "sound"
+    broken = examined(Batched(Toy(), deterministic=True), *load.CHECKS)["load"]
+    assert broken.outcome == "warns"
+    assert "63 of 64" in broken.came
+
+
+@dataclass
+class Effortful(ToyAsker):
+    """Thinks, for longer at a higher effort where it obeys it."""
+
+    obeys: bool = True
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Any:
+        answer = super().whole({name: value for name, value in fields.items() if name != "reasoning_effort"}, path)
+        high = self.obeys and fields.get("reasoning_effort") == "high"
+        message = msgspec.structs.replace(answer.first.message, reasoning_content="Hm. " * (9 if high else 2))
+        return msgspec.structs.replace(answer, choices=[msgspec.structs.replace(answer.first, message=message)])
+
+
+def test_an_effort_that_changes_nothing_is_worth_knowing() -> None:
+    checks = probe.chosen(["effort"])
+    assert examined(Effortful(Toy()), *checks)["effort"].outcome == "sound"
+    assert examined(Effortful(Toy(), obeys=False), *checks)["effort"].outcome == "warns"
+    assert examined(ToyAsker(Toy()), *checks)["effort"].outcome == "untested"
+
+
+def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:
+    class Gone(ToyAsker):
+        def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
+            raise ServerError("connection refused")
+
+    found = examined(Gone(Toy()), *probe.chosen(["protocol"]))
+    assert len(found) == len(probe.chosen(["protocol"]))
+    assert found["length"].outcome == "spoils"
+    assert "connection refused" in found["length"].came
+
+
+# ---- before a run
+
+
+def test_a_run_is_not_begun_where_its_score_would_be_spoilt(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "a", "problem": "1+1?", "answer": "2"}\n')
+    asked = ("--data", "q.jsonl", "--question-key", "problem", "--answer-key", "answer", "--samples", "1",
+             "--max-tokens", "8", "--no-canary", "--probe", "--base-url")  # fmt: skip
+    toy = Toy(chance=random.Random(2))
+    with FaultServer(answering(toy, SaysStop())) as spoilt, FaultServer(answering(toy, Fault())) as sound:
+        ill = harness(tmp_path, "run", *asked, spoilt.base_url, "--out", "ill")
+        well = harness(tmp_path, "run", *asked, sound.base_url, "--out", "well")
+    assert ill.code == 4
+    assert "length: a reply that was cut says finish_reason 'stop'" in ill.err
+    assert not list((tmp_path / "ill").rglob("samples.jsonl"))
+    assert well.code == 0, well.err
+    assert list((tmp_path / "well").rglob("samples.jsonl"))

@@ -1,0 +1,119 @@
+"""`harness race` against servers of known ability: the better one is found with few samples, equal ones are not told
+apart, and what was sampled is a run like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import harness as reasoning_harness
+from harness.asking.options import RunOptions
+from harness.core.errors import UsageError
+from harness.verbs.race import Candidate, race
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer
+from tests.system.command import harness
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    return sums(tmp_path, 12)
+
+
+def words(*urls: str) -> list[str]:
+    given = ["race", "--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--out", "out"]
+    for name, url in zip(("base", "tuned", "third"), urls, strict=False):
+        given += ["--candidate", f"{name} base_url={url}"]
+    return given
+
+
+@pytest.mark.usefixtures("questions")
+def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(able(0.3)) as weak, FaultServer(able(0.9, shift=1)) as strong:
+        done = harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64")
+        assert done.code == 0, done.err
+        assert "tuned beside base: +" in done.out
+        assert done.out.splitlines()[0].endswith(": better")
+        n_asked = len(strong.requests)
+        assert n_asked < 12 * 30
+        again = harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64")
+        assert (again.code, again.out) == (0, done.out)
+        told = json.loads(harness(tmp_path, *words(weak.base_url, strong.base_url), "--samples", "64", "--json").out)
+        monkeypatch.chdir(tmp_path)
+        raced = reasoning_harness.race(
+            candidates={"base": {"base_url": weak.base_url}, "tuned": {"base_url": strong.base_url}},
+            data="sums.jsonl",
+            id_key="id",
+            canary=False,
+            samples=64,
+            out="out",
+        )
+        assert not [r for r in strong.requests[n_asked:] if r.method == "POST"]
+    assert (told["exit_code"], told["baseline"], told["standings"]["tuned"]["verdict"]) == (0, "base", "better")
+    assert raced.standings["tuned"].difference == told["standings"]["tuned"]["difference"]
+    assert list(raced.standings["tuned"].interval) == told["standings"]["tuned"]["interval"]
+    assert dict(raced.n_rounds) == told["samples"]
+    scored = harness(tmp_path, "score", "out/tuned", "--json")
+    assert json.loads(scored.out)[0]["n_missing"] == 0
+
+
+@pytest.mark.usefixtures("questions")
+def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -> None:
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as other:
+        done = harness(tmp_path, *words(one.base_url, other.base_url), "--samples", "6", "--step", "3")
+    assert done.code == 1, done.out
+    assert "after 6 rounds" in done.out
+    assert done.out.splitlines()[0].endswith(": undecided")
+    assert done.err.count("tuned: ") >= 2
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
+    with FaultServer(able(0.98)) as one, FaultServer(able(0.98, shift=1)) as other:
+        done = harness(
+            tmp_path, *words(one.base_url, other.base_url), "--samples", "40", "--margin", "25", "--step", "8"
+        )
+    assert done.code == 0, done.out
+    assert "equal within the margin" in done.out
+
+
+def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:
+    with (
+        FaultServer(able(0.5)) as base,
+        FaultServer(able(0.02, shift=1)) as hopeless,
+        FaultServer(able(0.5, shift=2)) as like,
+    ):
+        urls = {"base": base.base_url, "hopeless": hopeless.base_url, "like": like.base_url}
+        entrants = [
+            Candidate(
+                name=name,
+                options=RunOptions.of(
+                    data=questions, id_key="id", base_url=url, samples=16, canary=False, out=tmp_path / "race" / name
+                ),
+            )
+            for name, url in urls.items()
+        ]
+        raced = race(entrants, step=2)
+    assert raced.standings["hopeless"].verdict == "worse"
+    assert raced.n_rounds["hopeless"] < raced.n_rounds["like"] == raced.n_rounds["base"] == 16
+
+
+def test_a_race_of_one_or_of_two_of_one_name_is_refused(questions: Path, tmp_path: Path) -> None:
+    one = Candidate(name="a", options=RunOptions.of(data=questions, base_url="http://127.0.0.1:1", out=tmp_path / "a"))
+    with pytest.raises(UsageError, match="two candidates at least"):
+        race([one])
+    with pytest.raises(UsageError, match="two candidates have one name"):
+        race([one, one])
+    bad = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temperature", "--candidate", "b")
+    assert bad.code == 2
+    assert "--candidate" in bad.err
+    assert "KEY=VALUE" in bad.err
+    nameless = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "", "--candidate", "b")
+    assert (nameless.code, "found no name" in nameless.err) == (2, True)
+    misspelt = harness(tmp_path, "race", "--data", "sums.jsonl", "--candidate", "a temprature=1", "--candidate", "b")
+    assert misspelt.code == 2
+    assert "candidate a: unknown key 'temprature'. Did you mean temperature?" in misspelt.err

@@ -1,0 +1,223 @@
+"""A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
+the product of its axes."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from harness.asking.options import RunOptions, ScoreOptions
+from harness.cli.run import command as run_command
+from harness.cli.score import command as score_command
+from harness.core.errors import UsageError
+from harness.verbs.sweep import cells, file, records, schema
+from harness.verbs.sweep.cells import Sweep
+from harness.verbs.sweep.results import results
+from harness.verbs.sweep.table import write
+from server_launchers.spec import OPTIONS
+
+BUDGETS = """\
+models:
+  - Qwen/Qwen3-4B
+  - {model: Qwen/Qwen3-8B, server: {tp: 2}}
+servers:
+  - {name: full, engine: vllm, max_model_len: 40960}
+  - name: b{budget}
+    command: [python, serve.py, --port, "{port}", --token-budget, "{budget}"]
+    values: {budget: [2048, 4096]}
+benchmarks: [aime24:64, {benchmark: math500, samples: 8, max_tokens: 1000}]
+sampling: [{name: cool, temperature: 0.6}, {temperature: 1.0}]
+"""
+
+
+def planned(folder: Path, text: str, **more: object) -> Sweep:
+    path = folder / "budgets.yaml"
+    path.write_text(text, encoding="utf-8")
+    return cells.plan(file.read(path), **more)  # type: ignore[arg-type]
+
+
+def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_path: Path) -> None:
+    sweep = planned(tmp_path, BUDGETS)
+    assert [group.name for group in sweep.groups] == [
+        f"{model}+{server}" for model in ("qwen3-4b", "qwen3-8b") for server in ("full", "b2048", "b4096")
+    ]
+    assert len(sweep.cells) == 2 * 3 * 2 * 2
+    names = [cell.name for cell in sweep.groups[1].cells]
+    assert names == [
+        f"qwen3-4b+b2048+{how}+{what}" for how in ("cool", "temperature-1.0") for what in ("aime24", "math500")
+    ]
+    first, second = sweep.groups[1].cells[:2]
+    assert (first.options.samples, first.options.temperature) == (64, 0.6)
+    assert (second.options.samples, second.options.max_tokens) == (8, 1000)
+    assert sweep.folder(first) == Path("results/budgets/qwen3-4b+b2048+cool+aime24")
+
+
+def test_a_placeholder_becomes_a_word_and_a_model_changes_its_server(tmp_path: Path) -> None:
+    sweep = planned(tmp_path, BUDGETS)
+    words = ["python", "serve.py", "--port", "{port}", "--token-budget", "4096"]
+    assert sweep.groups[2].spec == {"model": "Qwen/Qwen3-4B", "extra_flags": words, "engine": "command"}
+    assert sweep.groups[3].spec == {"model": "Qwen/Qwen3-8B", "context": 40960, "tp": 2, "engine": "vllm"}
+
+
+def test_a_placeholder_that_is_a_whole_value_keeps_its_kind(tmp_path: Path) -> None:
+    text = 'models: [m]\nbenchmarks: [demo]\nservers: [{engine: vllm, context: "{c}", run: {max_tokens: "{c}"}, '
+    sweep = planned(tmp_path, text + "values: {c: [4096, 8192]}}]\n")
+    assert [(group.spec or {})["context"] for group in sweep.groups] == [4096, 8192]
+    assert [cell.options.max_tokens for cell in sweep.cells] == [4096, 8192]
+    assert [cell.point["servers"] for cell in sweep.cells] == ["vllm-4096", "vllm-8192"]
+
+
+def test_what_is_typed_stands_above_the_file(tmp_path: Path) -> None:
+    over = {"samples": 2, "model": "org/Other", "out": "elsewhere"}
+    sweep = planned(tmp_path, BUDGETS, over=over)
+    assert {cell.options.samples for cell in sweep.cells} == {2}
+    assert {cell.options.model for cell in sweep.cells} == {"org/Other"}
+    assert sweep.folder(sweep.cells[0]) == Path("elsewhere/other+full+cool+aime24")
+    served = planned(tmp_path, "benchmarks: [demo]\n", over={"model": "m"}, serve={"engine": "vllm", "tp": 8})
+    assert served.groups[0].spec == {"model": "m", "tp": 8, "engine": "vllm"}
+
+
+def test_checkpoints_are_a_series_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/step_100", "a/step_20", "b/step_3"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    sweep = planned(tmp_path, "checkpoints: runs/*/step_*\nbenchmarks: [demo]\n")
+    assert [(one.name, one.step) for one in sweep.axes["models"]] == [
+        ("a-step_20", 20), ("a-step_100", 100), ("b-step_3", 3),
+    ]  # fmt: skip
+    assert sweep.cells[1].options.model == "runs/a/step_100"
+
+
+D = "benchmarks: [demo]\n"
+M = D + "models: [m]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (D + "modles: [m]\n", 2, "unknown key 'modles'. Did you mean models?"),
+        (D + "run:\n  limit: 1\n  temprature: 1.0\n", 4, "'run.temprature'. Did you mean temperature?"),
+        (D + "servers:\n  - engine: vllm\n    quantisation: x\n", 4, "Did you mean quantization?"),
+        (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: Input should be 'llama_cpp'"),
+        (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
+        (D + "run: {samples: many}\n", 2, "run.samples: Input should be a valid integer, found 'many'"),
+        ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
+        (M + "servers:\n  - {command: 'serve {buget}', values: {budget: [1]}}\n", 4, "{budget}"),
+        (M + "servers:\n  - {command: 'serve {port} {buget}'}\n", 4, "{buget} has no `values`"),
+        (D + "models: [m, {model: x/M}]\n", 2, "the name m is taken by the entry at"),
+        (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
+        (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server that is started"),
+        (D + "servers: [vllm]\n", 2, "the server needs a model"),
+        (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "the cell starts one"),
+        (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
+        ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
+        ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
+        (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
+        (D + "checkpoints: nowhere/step_*\n", 2, "no folder fits nowhere/step_*"),
+        (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
+        (D + "run: {price_in: 1.0}\n", 1, "price_out"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        planned(tmp_path, text)
+    assert f"budgets.yaml:{line}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
+    """The wrong twin: an option that only the schema knows, or only the command."""
+    parts = schema.json_schema()["$defs"]
+    assert set(parts["Run"]["properties"]) == set(RunOptions.model_fields) - set(schema.OWN)
+    assert set(OPTIONS) <= set(parts["ServerVariant"]["properties"])
+    assert {"max_model_len", "server_key_env", "env"} <= set(parts["ServerVariant"]["properties"])
+    shown_only = {
+        "help_all",
+        "as_json",
+        "dry_run",
+        "pilot",
+        "progress",
+        "quiet",
+        "benchmarks",
+        "out",
+        "serve",
+        "env_file",
+        # Where a run's clients are: a sweep's cells are asked from here.
+        "on",
+        "shards",
+    }
+    flags = {one.name for one in run_command.params if not str(one.name).startswith("server_")} - shown_only
+    assert flags == set(parts["Run"]["properties"])
+    of_files = {
+        "sources",
+        "response_key",
+        "answer_key",
+        "question_key",
+        "id_key",
+        "tool",
+        "benchmark",
+        "written_by",
+        "repeats",
+        "out",
+    }
+    scorer = {str(one.name) for one in score_command.params} - {"help_all"}
+    assert {one for one in scorer if not one.startswith(("judge_", "server_"))} - of_files - {
+        "as_json",
+        "follow",
+        "on",
+        "track",
+    } == set(parts["Score"]["properties"])
+    assert set(ScoreOptions.model_fields) == set(parts["Score"]["properties"])
+    assert {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")} == set(
+        parts["Judge"]["properties"]
+    )
+
+
+def test_a_scoring_is_spelt_as_the_command_takes_it() -> None:
+    from harness.cli.sweep_processes import words
+
+    given = {
+        "workers": 2,
+        "fresh": True,
+        "cut_text": False,
+        "salvaged": False,
+        "judge_model": "j",
+        "judge_base_url": ("a", "b"),
+    }
+    assert words(score_command, given) == [
+        "--workers", "2", "--fresh", "--no-salvaged", "--judge", "j", "--judge-base-url", "a", "--judge-base-url", "b",
+    ]  # fmt: skip
+
+
+def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
+    axes = {"prompts": "x", "sampling": "y", "servers": "z"}
+    text = D + "".join(f"{axis}: [{{name: {letter * 75}}}]\n" for axis, letter in axes.items())
+    with pytest.raises(UsageError, match="200 are the most; give its entries a shorter `name`"):
+        planned(tmp_path, text)
+
+
+def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
+    sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", over={"out": str(tmp_path / "out")})
+    (cell,) = sweep.cells
+    reason = "=HYPERLINK(1) <script>alert(1)</script> \x1b[31m"
+    record = records.CellRecord(cell=cell.name, stage="failed", asked="", scoring="", reason=reason, code=2)
+    records.write(sweep, record)
+    found = results(sweep)
+    written = {path.suffix: path.read_text("utf-8") for path in write(found)}
+    assert all("\x1b" not in text for text in written.values())
+    assert "<script" not in written[".html"] + written[".md"]
+    with (tmp_path / "out" / "table.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["reason"].startswith("'=HYPERLINK")
+    assert "missing [1]" in written[".html"]
+    assert found.results[0].score is None
+
+
+def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:
+    sweep = planned(tmp_path, "extends: seer4\nmodels: [m]\n")
+    found = [cell.options.benchmarks for cell in sweep.groups[0].cells]
+    assert found == [("aime24",), ("aime25",), ("math500",), ("gpqa_diamond",)]
+    with pytest.raises(UsageError, match=r"budgets.yaml:1: the key 'benchmarks' is missing"):
+        planned(tmp_path, "models: [m]\n")

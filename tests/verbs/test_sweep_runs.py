@@ -1,0 +1,385 @@
+"""A sweep against real server processes: killed at any point it goes on and comes to the same, nothing is asked twice,
+a cell that is lost stops no other and is named, and the tables say what the scores say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import harness as reasoning_harness
+from harness.cli.main import main
+from harness.scoring import intervals
+from tests.conftest import CHECKOUT
+from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.system.command import Result, harness, start
+
+SERVER = CHECKOUT / "tests" / "verbs" / "able_server.py"
+PATIENCE_S = 60.0
+
+
+def questions(folder: Path, name: str, n: int, shift: int) -> None:
+    rows = [{"id": f"{name}{i}", "problem": f"What is {i} + {shift}?", "answer": str(i + shift)} for i in range(n)]
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def command(*more: str) -> list[str]:
+    return [sys.executable, str(SERVER), "--port", "{port}", *more]
+
+
+def write(folder: Path, name: str, content: dict[str, Any]) -> str:
+    questions(folder, "a", 8, 3)
+    questions(folder, "b", 6, 5)
+    common = {"models": ["able"], "run": {"id_key": "id", "canary": False, "concurrency": 4}, "score": {"workers": 1}}
+    (folder / name).write_text(json.dumps(common | content), encoding="utf-8")  # JSON is YAML
+    return name
+
+
+def whole(log: Path) -> dict[str, Any]:
+    """Two servers, two benchmarks."""
+    words = command("--budget", "{budget}", "--log", str(log), "--starts", "0.3", "--thinks", "0.02")
+    return {
+        "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
+        "benchmarks": [{"data": "b.jsonl", "samples": 4}, {"data": "a.jsonl", "samples": 8}],
+        "table": {"base": "b40"},
+    }
+
+
+def scores(out: Path) -> dict[str, Any]:
+    """Cell → what its score says of its samples."""
+    found = {}
+    for path in sorted(out.glob("*/*/scores.json")):
+        score = json.loads(path.read_text("utf-8"))
+        found[path.parent.parent.name] = {
+            key: score[key]
+            for key in ("accuracy", "n_samples", "n_correct", "n_missing", "pass_at", "sampling_interval")
+        }
+    return found
+
+
+def killed_when(folder: Path, words: list[str], reached: Callable[[], bool]) -> None:
+    """Start the sweep, and kill it without warning at the moment."""
+    process = start(folder, words)
+    deadline = time.monotonic() + PATIENCE_S
+    while not reached():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def no_server_is_left(folder: Path) -> None:
+    """Servers that log into the folder."""
+    deadline = time.monotonic() + PATIENCE_S
+    while [line for line in processes() if str(SERVER) in line and f"{folder}/" in line]:
+        assert time.monotonic() < deadline, "the guard left a server behind"
+        time.sleep(0.02)
+
+
+def processes() -> list[str]:
+    """The command lines of all processes."""
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def stages(out: Path) -> Counter[str]:
+    return Counter(json.loads(path.read_text("utf-8"))["stage"] for path in (out / "cells").glob("*.json"))
+
+
+def test_a_sweep_killed_in_a_start_a_run_and_a_scoring_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that nobody killed, from Python."""
+    for name in ("once", "killed"):
+        (tmp_path / name).mkdir()
+    once, killed = tmp_path / "once", tmp_path / "killed"
+    monkeypatch.chdir(once)
+    monkeypatch.setenv("HARNESS_STATE", str(once / "state"))
+    quiet = reasoning_harness.sweep(write(once, "s.yaml", whole(once / "log")))
+    assert quiet.complete
+    words = ["sweep", write(killed, "s.yaml", whole(killed / "log")), "--no-progress"]
+    out = killed / "results" / "s"
+
+    def starting() -> bool:
+        return any(b'"starting"' in path.read_bytes() for path in (killed / "state" / "servers").glob("*.json"))
+
+    killed_when(killed, words, starting)
+    assert not stages(out)
+    no_server_is_left(killed)
+    killed_when(killed, words, lambda: any(p.stat().st_size > 400 for p in out.glob("*b40+a/a/samples.jsonl")))
+    assert stages(out) == {"scored": 1}
+    no_server_is_left(killed)
+    killed_when(killed, words, lambda: stages(out) == {"scored": 2, "sampled": 1})
+    asked = len((killed / "log").read_text("utf-8").splitlines())
+    last = harness(killed, *words)
+    assert last.code == 0, last.err
+    assert "able+b90+a: scored" in last.err
+    assert "able+b40+b" not in last.err.split("complete: 4 cells")[0]
+    assert scores(out) == scores(once / "results" / "s")
+    assert len(scores(out)) == 4
+    for path in out.glob("*/*/samples.jsonl"):
+        keys = [json.loads(line)["sample_index"] for line in path.read_text("utf-8").splitlines()]
+        assert len(keys) == (64 if path.parent.name == "a" else 24)
+    expected = 2 * (64 + 24)
+    n_asked = len((killed / "log").read_text("utf-8").splitlines())
+    assert asked < n_asked
+    assert expected <= n_asked <= expected + 3 * 4  # what was in flight at a kill is asked again, and nothing else
+    assert (out / "table.md").read_bytes() == (once / "results" / "s" / "table.md").read_bytes()
+    again = harness(killed, *words)
+    assert (again.code, again.out) == (0, last.out)
+    assert len((killed / "log").read_text("utf-8").splitlines()) == n_asked
+    _the_tables_say_what_the_scores_say(out, last)
+    assert [row["p"] for row in quiet.records()] == [float(row["p"]) if row["p"] else None for row in table_of(out)]
+
+
+def table_of(out: Path) -> list[dict[str, str]]:
+    with (out / "table.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _the_tables_say_what_the_scores_say(out: Path, done: Result) -> None:
+    rows = {row["cell"]: row for row in table_of(out)}
+    for cell, score in scores(out).items():
+        assert float(rows[cell]["accuracy"]) == score["accuracy"]
+        assert rows[cell]["difference"] == "" if "b40" in cell else float(rows[cell]["p"]) <= 1
+    sure = {cell for cell, row in rows.items() if row["p"] and float(row["p"]) < 0.05}
+    assert sure  # of 40 % and 90 % with 64 samples
+    assert done.out.count(" *") - done.out.count("; * differs from b40") == len(sure)
+    assert "<table>" in (out / "table.html").read_text("utf-8")
+    assert "<script" not in (out / "table.html").read_text("utf-8")
+    assert r"\toprule" in (out / "table.tex").read_text("utf-8")
+
+
+def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path) -> None:
+    broken = [sys.executable, "-c", "print('CUDA out of memory'); raise SystemExit(3)", "--port", "{port}"]
+    name = write(
+        tmp_path,
+        "s.yaml",
+        {
+            "servers": [{"name": "broken", "command": broken}, {"name": "good", "command": command()}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 2}, {"data": "absent.jsonl"}],
+        },
+    )
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 1, done.err
+    lost = [line for line in done.err.splitlines() if line.startswith("harness: lost: ")]
+    assert [line.split()[2] for line in lost] == ["able+broken+a:", "able+broken+absent:", "able+good+absent:"]
+    assert "the server did not start" in lost[0]
+    assert "absent.jsonl" in lost[2]
+    assert "missing [1]" in done.out
+    assert "100.0" in done.out
+    assert "3 of 4 cells are lost" in done.err
+    questions(tmp_path, "absent", 3, 2)
+    again = harness(tmp_path, "sweep", name, "--no-progress")
+    assert again.code == 1
+    assert "able+good+absent: scored" in again.err
+    assert "able+good+a: scored" not in again.err
+    questions(tmp_path, "absent", 3, 4)  # other questions are another run, which the folder refuses; nothing is skipped
+    changed = harness(tmp_path, "sweep", name, "--no-progress")
+    assert changed.code == 1
+    assert "able+good+absent" in changed.err
+    assert "dataset" in changed.err
+
+
+def test_several_servers_at_once_end_with_the_sweep_and_go_on(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = command("--budget", "{budget}", "--starts", "0.5", "--thinks", "0.02", "--log", str(log))
+    name = write(
+        tmp_path,
+        "two-at-once.yaml",
+        {
+            "servers": [{"name": "b{budget}", "command": words, "values": {"budget": [40, 90]}}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 8}],
+            "slots": [["0"], ["1"]],
+        },
+    )
+    out = tmp_path / "results" / "two-at-once"
+    killed_when(
+        tmp_path,
+        ["sweep", name, "--no-progress"],
+        lambda: len([p for p in out.glob("*/a/samples.jsonl") if p.stat().st_size > 400]) == 2,
+    )
+    no_server_is_left(tmp_path)
+    deadline = time.monotonic() + PATIENCE_S
+    while [line for line in processes() if "--lane" in line and name in line]:
+        assert time.monotonic() < deadline, "a sweep outlived the one that started it"
+        time.sleep(0.05)
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    assert len(scores(out)) == 2
+    n_asked = len(log.read_text("utf-8").splitlines())
+    assert 128 <= n_asked <= 128 + 8
+
+
+def test_a_judge_with_a_server_of_its_own_is_started_once_at_the_end(tmp_path: Path) -> None:
+    judge_log = tmp_path / "judge.log"
+    name = write(
+        tmp_path,
+        "s.yaml",
+        {
+            "servers": [{"name": "x", "command": command("--budget", "50")}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 2}],
+            "judge": {
+                "model": "able",
+                "scope": "all",
+                "serve": {"engine": "command", "extra_flags": command("--log", str(judge_log))},
+            },
+        },
+    )
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    assert stages(tmp_path / "results" / "s") == {"judged": 1}
+    assert done.err.count("able answers at") == 2
+    assert judge_log.exists()
+    again = harness(tmp_path, "sweep", name, "--no-progress")
+    assert (again.code, again.err.count("answers at")) == (0, 0)
+
+
+def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp_path: Path) -> None:
+    name = write(
+        tmp_path,
+        "s.yaml",
+        {
+            "suite": {"title": "two", "aggregate": "mean"},
+            "servers": [{"name": "x", "command": command("--budget", "60")}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 8}, {"data": "b.jsonl", "samples": 4}],
+            "table": {"layout": "models", "k": {"b": 3}},
+        },
+    )
+    done = harness(tmp_path, "sweep", name, "--no-progress")
+    assert done.code == 0, done.err
+    found = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "results" / "s").glob("*/*/scores.json")]
+    mean = sum(one["accuracy"] for one in found) / 2
+    limits = intervals.Limits(*np.array([one["sampling_interval"] for one in found]).T)
+    low, high = intervals.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
+    assert f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})" in done.out
+    assert "±" not in done.out
+    assert "pass@3" in done.out
+    again = harness(tmp_path, "sweep", name, "--no-progress", "--json")
+    told = json.loads(again.out)
+    assert (again.code, told["exit_code"], told["complete"], told["sweep"]) == (0, 0, True, "s")
+    assert [one["accuracy"] for one in told["cells"]] == [one["accuracy"] for one in found]
+    assert (told["means"][0]["mean"], told["means"][0]["sampling_low"]) == (pytest.approx(mean), pytest.approx(low))
+    with (tmp_path / "results" / "s" / "means.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["sampling_high"]) == pytest.approx(high)
+    assert f"{100 * next(one for one in found if one['benchmark'] == 'a')['pass_at']['8']:.1f}" in done.out
+
+
+def test_a_run_of_a_file_with_one_cell_is_that_cell(tmp_path: Path) -> None:
+    content = {"servers": [{"name": "x", "command": command()}], "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+    done = harness(tmp_path, "run", write(tmp_path, "one.yaml", content), "--no-progress", "--samples", "2")
+    assert done.code == 0, done.err
+    assert "complete: 16 of 16 samples" in done.err
+    assert (tmp_path / "results" / "one" / "able+x+a" / "manifest.json").exists()
+    content["benchmarks"].append({"data": "b.jsonl"})
+    several = harness(tmp_path, "run", write(tmp_path, "two.yaml", content))
+    assert several.code == 2
+    assert "2 cells: give it to `harness sweep`" in several.err
+
+
+def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
+    content = {
+        "servers": [{"name": "x", "command": command("--starts", "30", "--log", str(tmp_path / "log"))}],
+        "benchmarks": [{"data": "a.jsonl"}],
+    }
+    name = write(tmp_path, "s.yaml", content)
+    first = start(tmp_path, ["sweep", name])
+    deadline = time.monotonic() + PATIENCE_S
+    while not (tmp_path / "state" / "servers").is_dir():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    second = harness(tmp_path, "sweep", name)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=PATIENCE_S)
+    assert second.code == 3, second.err
+    assert first.returncode == 130
+    no_server_is_left(tmp_path)
+
+
+def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions(tmp_path, "aime24", 30, 3)
+    monkeypatch.chdir(tmp_path)
+    published = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+    with FaultServer(answering(published)) as server:
+        content = {
+            "models": [{"name": "x", "model": published, "base_url": server.base_url}],
+            "benchmarks": [{"data": "aime24.jsonl", "samples": 4}],
+            "run": {"id_key": "id", "canary": False},
+            "score": {"workers": 1},
+        }
+        Path("s.yaml").write_text(json.dumps(content), encoding="utf-8")
+        swept = reasoning_harness.sweep("s.yaml")
+        assert (swept.complete, swept.disagreeing, swept.lost) == (True, ["x+aime24"], {})
+        assert swept.records()[0]["standing"] == "not compatible"
+        assert harness(tmp_path, "sweep", "s.yaml").code == 0
+        gate = harness(tmp_path, "sweep", "s.yaml", "--verify")
+    assert gate.code == 4
+    assert "x+aime24 does not agree with what is published of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
+
+
+def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(answering("able")) as server:
+        content = {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}], "score": {"k": 3}}
+        name = write(tmp_path, "s.yaml", content)
+        swept = reasoning_harness.sweep(name, base_url=server.base_url)
+        assert "pass@3 needs 3 samples" in swept.lost["able+a"]
+        with pytest.raises(reasoning_harness.UsageError, match="there is no suite 'nosuch'"):
+            reasoning_harness.sweep("nosuch")
+
+
+@pytest.mark.parametrize("suite", ["demo", "efficient-reasoning", "limo10", "llmeval", "seer4", "sglang"])
+def test_every_suite_says_what_it_will_take(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = {path.stem for path in (CHECKOUT / "datasets" / "suites").glob("*.yaml")}
+    assert suite in shipped
+    assert len(shipped) == 6, "a new suite needs its place in this test"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    given = ["sweep", suite, "--model", "org/Some", "--serve", "vllm", "--tp", "2", "--dry-run"]
+    monkeypatch.setattr(sys, "argv", ["harness", *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().out
+    assert not ended.value.code
+    assert "vllm serve org/Some" in said
+    assert "samples in the others" in said
+    assert " ? " not in "\n".join(line[: line.find("?")] for line in said.splitlines())
+    assert str(tmp_path / "state") not in said
+
+
+def answering(model: str) -> Callable[[Request], Iterator[Step]]:
+    def answer(request: Request) -> Iterator[Step]:
+        return iter([models(model)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
+
+    return answer
+
+
+def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:
+    with FaultServer(answering("one")) as server:
+        content = {
+            "models": [{"name": "x", "base_url": server.base_url}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 1}],
+        }
+        name = write(tmp_path, "s.yaml", content)
+        done = harness(tmp_path, "sweep", name, "--no-progress")
+        assert done.code == 0, done.err
+        server.answer = answering("other")
+        other = harness(tmp_path, "sweep", name, "--no-progress")
+    assert other.code == 1
+    assert "model" in next(line for line in other.err.splitlines() if line.startswith("harness: lost: x+a"))

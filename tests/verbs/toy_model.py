@@ -1,0 +1,470 @@
+"""A small language model over some sixty words, with real sampling, as a server and as an asker of its own; and proxies
+that spoil what passes through them.
+
+Its next token depends on the last one and on the prompt's first words, so that a prompt that lost its head is answered
+otherwise. `weights` names another model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.records import Timing, Usage
+from harness.verbs.probe import reference
+from harness.verbs.probe.asking import CHAT, Answer, Refused
+from harness.verbs.probe.protocol import UNICODE
+from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
+
+TEXT = (
+    " the a of and to in sea light clock keeper old tower night storm wave ship time hand glass lamp rock wind gull"
+    " harbour bell chain door stair brass tide moon fog salt boat rope gear spring hour face wall stone key letter"
+    " window winter silver story morning sailor island captain signal evening market garden"
+)
+TOKENS = [f" {word}" for word in TEXT.split()] + ["."]
+END_TOKEN = len(TOKENS)
+CONTEXT = 3000
+
+
+@lru_cache(maxsize=20_000)
+def _logits(weights: str, spread: float, head: str, last: int) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(zlib.crc32(f"{weights}|{head}|{last}".encode()))
+    base = np.random.default_rng(zlib.crc32(f"{head}|{last}".encode()))
+    values = 1.4 * base.standard_normal(END_TOKEN + 1) + spread * rng.standard_normal(END_TOKEN + 1)
+    values[END_TOKEN] = -6.0
+    return values
+
+
+@dataclass
+class Toy:
+    """weights: another name is another model; spread: by how much its logits differ from those of the other names, in
+    standard deviations. noise: of the logits, from request to request, as a batch makes it."""
+
+    weights: str = "a"
+    spread: float = 0.0
+    noise: float = 0.0
+    context: int = CONTEXT
+    names: tuple[str, ...] = ("toy",)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def reply(self, body: Mapping[str, Any], *, chat: bool = True) -> tuple[int, dict[str, Any]]:
+        """Status and body of a whole reply."""
+        if body.get("model") not in self.names:
+            return 404, {"error": {"message": f"no model {body.get('model')}", "type": "NotFoundError"}}
+        prompt = " ".join(m["content"] for m in body["messages"]) if chat else str(body["prompt"])
+        n_prompt = len(prompt.split()) + 5
+        if n_prompt + 1 > self.context:
+            return 400, {"error": {"message": f"{n_prompt} tokens exceed the context of {self.context}", "code": 400}}
+        choices = [self._choice(i, prompt, body, chat) for i in range(body.get("n", 1))]
+        n_new = sum(n for _, n in choices)
+        usage = {"prompt_tokens": n_prompt, "completion_tokens": n_new, "total_tokens": n_prompt + n_new}
+        return 200, {"model": "toy", "id": "r", "choices": [one for one, _ in choices], "usage": usage}
+
+    def _choice(self, index: int, prompt: str, body: Mapping[str, Any], chat: bool) -> tuple[dict[str, Any], int]:
+        seed = body.get("seed")
+        rng = random.Random(f"{seed}|{index}" if seed is not None else self.chance.random())
+        limit = body.get("max_tokens", 64)
+        head = " ".join(prompt.split()[:6])
+        text, reason, said, ids = "", "length", [], list[int]()
+        echoed = list(UNICODE) if "Repeat this line" in prompt else None
+        while len(said) < limit:
+            values = _logits(self.weights, self.spread, head, ids[-1] if ids else -1).copy()
+            if self.noise:
+                values += self.noise * np.random.default_rng(rng.getrandbits(32)).standard_normal(len(values))
+            if ("one word" in prompt and len(ids) >= 4) or len(ids) >= 60:
+                values[END_TOKEN] = 20.0
+            if "again and again" in prompt:
+                values[0] += 12.0
+            for token in set(ids):
+                values[token] -= body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * ids.count(token)
+                values[token] -= 8 * (body.get("repetition_penalty", 1.0) - 1.0)
+            logprobs = values - math.log(np.exp(values).sum())
+            token = self._draw(logprobs, body, rng)
+            if echoed is not None:
+                token = len(said) % END_TOKEN
+            said.append(_shown(logprobs, token, body))
+            if (echoed is None and token == END_TOKEN) or (echoed is not None and len(said) > len(echoed)):
+                reason = "stop"
+                break
+            ids.append(token)
+            text += TOKENS[token] if echoed is None else echoed[len(said) - 1]
+            stops = [s for s in body.get("stop") or () if s in text]
+            if stops:
+                text, reason = text[: text.index(stops[0])], "stop"
+                break
+        choice: dict[str, Any] = {"index": index, "finish_reason": reason}
+        choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        if body.get("logprobs"):
+            choice["logprobs"] = {"content": said}
+        return choice, len(said)
+
+    @staticmethod
+    def _draw(logprobs: np.ndarray[Any, Any], body: Mapping[str, Any], rng: random.Random) -> int:
+        temperature = body.get("temperature", 1.0)
+        if temperature == 0:
+            return int(logprobs.argmax())
+        p = np.exp(logprobs)
+        order = np.argsort(-p)
+        keep = np.ones(len(p), bool)
+        if (k := body.get("top_k", -1)) > 0:
+            keep[order[k:]] = False
+        if (least := body.get("min_p", 0.0)) > 0:
+            keep[p < least * p.max()] = False
+        if (mass := body.get("top_p", 1.0)) < 1:
+            before = np.cumsum(p[order]) - p[order]
+            keep[order[before >= mass]] = False
+        q = np.where(keep, np.exp(logprobs / temperature), 0.0)
+        return int(np.searchsorted(np.cumsum(q) / q.sum(), rng.random(), side="right"))
+
+
+def _shown(logprobs: np.ndarray[Any, Any], token: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    if not body.get("logprobs"):
+        return {}
+    names = [*TOKENS, "<end>"]
+    top = np.argsort(-logprobs)[: max(body.get("top_logprobs", 0), int(body["logprobs"]))]
+    listed = [{"token": names[i], "logprob": float(logprobs[i])} for i in top]
+    return {"token": names[token], "logprob": float(logprobs[token]), "top_logprobs": listed}
+
+
+# ---- what may go wrong on the way
+
+Body = dict[str, Any]
+
+
+class Fault:
+    """A proxy that spoils nothing; `finds` names the checks that must not be sound behind a spoiling one."""
+
+    finds: tuple[str, ...] = ()
+
+    def request(self, body: Body) -> Body | bytes:
+        """The request as it goes on, or an answer at once."""
+        return body
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        """The whole answer's bytes as they go back."""
+        return content
+
+
+class Temperature(Fault):
+    finds = ("temperature 1",)
+    factor = 0.3
+
+    def request(self, body: Body) -> Body:
+        return {**body, "temperature": self.factor * body.get("temperature", 1.0)}
+
+
+class Hot(Fault):
+    finds = ("temperature 0",)
+
+    def request(self, body: Body) -> Body:
+        return {**body, "temperature": 1.0}
+
+
+class Drops(Fault):
+    """Leaves fields out; without a cut of the distribution the tail is sampled too."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = self.finds = names
+
+    def request(self, body: Body) -> Body:
+        return {name: value for name, value in body.items() if name not in self.names}
+
+
+class Adds(Fault):
+    """Fills a field in."""
+
+    def __init__(self, *finds: str, **fields: Any) -> None:
+        self.finds, self.fields = finds, fields
+
+    def request(self, body: Body) -> Body:
+        return {**self.fields, **{k: v for k, v in body.items() if k != "seed" or "seed" not in self.fields}}
+
+
+class Head(Fault):
+    """Keeps the last 500 words of a prompt."""
+
+    finds = ("context", "too long a prompt")
+
+    def request(self, body: Body) -> Body:
+        if "messages" not in body:
+            return body
+        cut = [{**m, "content": " ".join(m["content"].split()[-500:])} for m in body["messages"]]
+        return {**body, "messages": cut}
+
+
+class Cache(Fault):
+    """Answers a prompt that it knows by what it said before, whatever the seed."""
+
+    finds = ("other seed", "no cached replies")
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def request(self, body: Body) -> Body | bytes:
+        return self.kept.get(self._key(body), body)
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        return self.kept.setdefault(self._key(asked), content)
+
+    @staticmethod
+    def _key(body: Body) -> str:
+        return json.dumps({k: v for k, v in body.items() if k != "seed"}, sort_keys=True)
+
+
+class MixesUp(Fault):
+    """A prefix cache that takes a prompt it knows for another one."""
+
+    finds = ("prefix cache",)
+
+    def __init__(self) -> None:
+        self.kept: set[str] = set()
+
+    def request(self, body: Body) -> Body:
+        if "messages" not in body:
+            return body
+        said = body["messages"][-1]["content"]
+        if said not in self.kept:
+            self.kept.add(said)
+            return body
+        return {**body, "messages": [{"role": "user", "content": f"Another prompt: {said}"}]}
+
+
+class NoSeeds(Fault):
+    finds = ("same seed",)
+
+    def request(self, body: Body) -> Body:
+        return {name: value for name, value in body.items() if name != "seed"}
+
+
+class NoUsage(Fault):
+    finds = ("usage",)
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        return content.replace(b'"usage"', b'"unsaid"')
+
+
+class Mangled(Fault):
+    finds = ("characters",)
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        """As of a proxy that decodes each piece by itself: characters of three bytes and more are lost."""
+        if not asked.get("stream"):
+            return content
+        return "".join(c if ord(c) < 0x800 else "\ufffd" for c in content.decode()).encode()
+
+
+class Short(Fault):
+    finds = ("length",)
+
+    def request(self, body: Body) -> Body:
+        return {**body, "max_tokens": max(1, body.get("max_tokens", 64) - 1)}
+
+
+class SaysStop(Fault):
+    finds = ("length",)
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        return content.replace(b'"length"', b'"stop"')
+
+
+class LosesText(Fault):
+    """Drops one event of a stream."""
+
+    finds = ("streaming",)
+
+    def answer(self, asked: Body, content: bytes) -> bytes:
+        events = content.split(b"\n\n")
+        return b"\n\n".join(events[:3] + events[4:]) if asked.get("stream") else content
+
+
+FAULTS: dict[str, Callable[[], Fault]] = {
+    "temperature × 0.3": Temperature,
+    "temperature always 1": Hot,
+    "top_k ignored": lambda: Drops("top_k"),
+    "top_p ignored": lambda: Drops("top_p"),
+    "min_p ignored": lambda: Drops("min_p"),
+    "top_k 20 filled in": lambda: Adds("whole distribution", top_k=20),
+    "one seed for all": lambda: Adds("other seed", seed=7),
+    "penalties ignored": lambda: _named(Drops("frequency_penalty"), "penalties"),
+    "stop texts ignored": lambda: _named(Drops("stop"), "stop texts"),
+    "head of the prompt dropped": Head,
+    "replies cached": Cache,
+    "prefix cache mixes prompts up": MixesUp,
+    "seeds ignored": NoSeeds,
+    "usage dropped": NoUsage,
+    "characters mangled": Mangled,
+    "max_tokens − 1": Short,
+    "length called stop": SaysStop,
+    "an event of the stream dropped": LosesText,
+}
+
+
+def _named(fault: Fault, *finds: str) -> Fault:
+    fault.finds = finds
+    return fault
+
+
+# ---- as an asker, without a socket
+
+
+@dataclass
+class ToyAsker:
+    """The model behind a fault, asked in memory. See `harness.verbs.probe.asking.Asker`."""
+
+    toy: Toy
+    fault: Fault = field(default_factory=Fault)
+    model: str = "toy"
+    engine: str | None = None
+    context: int | None = CONTEXT
+    deterministic: bool = False
+    n_requests: int = 0
+    n_tokens: int = 0
+
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Answer:
+        self.n_requests += 1
+        status, content = passed(self.toy, self.fault, {"model": "toy", **fields}, chat=path == CHAT)
+        if status != 200:
+            raise Refused(status, json.loads(content)["error"]["message"])
+        answer: Answer = msgspec.json.decode(content, type=Answer)
+        self.n_tokens += (
+            (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0) if answer.usage else 0
+        )
+        return answer
+
+    def many(self, requests: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[Answer | Refused]:
+        return [self.whole(one, path) for one in requests]
+
+    def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:
+        return [self._stream(one) for one in requests]
+
+    def _stream(self, fields: Mapping[str, Any]) -> Reply:
+        _, content = passed(self.toy, self.fault, {"model": "toy", **fields, "stream": True})
+        text, reason, usage = "", "", Usage()
+        for line in content.decode().split("\n\n"):
+            if not line.startswith("data: {"):
+                continue
+            value = json.loads(line[6:])
+            for choice in value["choices"]:
+                text += choice["delta"].get("content", "")
+                reason = choice.get("finish_reason") or reason
+            if said := value.get("usage"):
+                usage = Usage(prompt_tokens=said["prompt_tokens"], completion_tokens=said["completion_tokens"])
+        timing = Timing(started=0.0, first_token=0.1, last_token=0.2, total=0.2)
+        return Reply(text=text, reasoning=None, finish_reason=reason, usage=usage, timing=timing)
+
+    def posted(self, content: bytes) -> tuple[int, bytes]:
+        return 400, b'{"error": {"message": "no JSON"}}'
+
+    def rendered(self, messages: object, kwargs: object) -> None:
+        return None
+
+    def tokens(self, text: str) -> list[int] | None:
+        return None
+
+    def spelt(self, ids: Sequence[int]) -> str:
+        return ""
+
+
+@dataclass
+class Rounded(reference.Served):
+    """A reference that knows what rounding does to its model. rounded: the model with that."""
+
+    rounded: ToyAsker
+
+    def rounding(self) -> Sequence[float]:
+        both = zip(reference.Served(self.rounded, "").likely(), self.likely(), strict=True)
+        return [reference.divergence(one, other) for one, other in both]
+
+
+def passed(toy: Toy, fault: Fault, body: Body, *, chat: bool = True) -> tuple[int, bytes]:
+    """Status and bytes of what the toy answers behind the fault; of a stream, its events."""
+    through = fault.request(body)
+    if isinstance(through, bytes):
+        return 200, through
+    status, answer = toy.reply(through, chat=chat)
+    content = b"".join(events(answer)) if status == 200 and body.get("stream") else json.dumps(answer).encode()
+    return status, fault.answer(body, content) if status == 200 else content
+
+
+def events(answer: Mapping[str, Any]) -> Iterator[bytes]:
+    """A whole reply as events, one a word."""
+    (choice,) = answer["choices"]
+    frame = {"id": "r", "model": answer["model"]}
+    text = choice["message"]["content"]
+    pieces = text.split(" ") if text.isascii() else list(text)
+    gap = " " if text.isascii() else ""
+    for i, piece in enumerate(pieces):
+        yield event({**frame, "choices": [{"index": 0, "delta": {"content": piece if i == 0 else gap + piece}}]})
+    yield event({**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    yield event({**frame, "choices": [], "usage": answer["usage"]})
+    yield b"data: [DONE]\n\n"
+
+
+# ---- over HTTP
+
+
+def answering(toy: Toy, fault: Fault) -> Callable[[Request], Iterator[Step]]:
+    """The toy as a server, behind the fault."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.path.endswith("/models"):
+            yield http(200, {"data": [{"id": "toy", "max_model_len": toy.context}]})
+        elif request.method != "POST" or not request.path.endswith("/completions"):
+            yield http(404, {})
+        else:
+            try:
+                body = request.json
+            except ValueError:
+                yield http(400, {"error": {"message": "no JSON"}})
+                return
+            status, content = passed(toy, fault, body, chat="/chat/" in request.path)
+            yield from _as_sent(status, content, stream=bool(body.get("stream")))
+
+    return answer
+
+
+def between(upstream: str, fault: Fault) -> FaultServer:
+    """A proxy before a real server (its address without /v1) that spoils what passes through it."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        with httpx.Client(timeout=60, trust_env=False) as client:
+            asked: Any = None
+            content = request.body
+            if request.method == "POST" and request.path.endswith("/completions"):
+                try:
+                    asked = request.json
+                except ValueError:
+                    asked = None
+                if asked is not None:
+                    through = fault.request(asked)
+                    if isinstance(through, bytes):
+                        yield from _as_sent(200, through, stream=bool(asked.get("stream")))
+                        return
+                    content = json.dumps(through).encode()
+            came = client.request(request.method, upstream + request.path, content=content)
+        body = fault.answer(asked, came.content) if asked is not None and came.status_code == 200 else came.content
+        yield from _as_sent(came.status_code, body, stream=bool(asked and asked.get("stream")))
+
+    return FaultServer(answer)
+
+
+def _as_sent(status: int, content: bytes, *, stream: bool) -> Iterator[Step]:
+    if stream and status == 200:
+        yield HEAD
+        for one in content.split(b"\n\n"):
+            if one:
+                yield chunk(one + b"\n\n")
+        yield END
+    else:
+        yield http(status, content, content_type="application/json")
