@@ -27,6 +27,7 @@ from harness.core.records import Key, Verdict
 from harness.runs import overrides
 from harness.runs.overrides import Override
 from harness.viewer import pages
+from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
 from harness.viewer.search import MAX_HITS, Step, search
 from harness.viewer.why import why
@@ -206,7 +207,7 @@ class Viewer:
 
         def build() -> bytes:
             first, second = (self._library.run(_asked(request, which)).benchmark(name) for which in ("first", "second"))
-            return codec.encode(pages.compare_page(first, second))
+            return codec.encode(compare(first, second))
 
         return _unless_known(request, await asyncio.to_thread(build))
 

@@ -10,6 +10,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Key, Verdict
 from harness.runs.manifest import Difference, differences
 from harness.scoring import PairedComparison, compare_runs
+from harness.scoring.moves import pairs
 from harness.viewer.library import OpenBenchmark
 
 
@@ -71,21 +72,16 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
     except UsageError as error:
         ungraded = [name for name, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
         reason = f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)
-    others = {tally.question.question_id: tally for tally in theirs}
-    moved = []
-    for tally in ours:
-        other = others.get(tally.question.question_id)
-        if other is None or not tally.n or not other.n or tally.question.row_digest != other.question.row_digest:
-            continue
-        moved.append(
-            Moved(
-                id=tally.question.question_id,
-                first=tally.correct / tally.n,
-                second=other.correct / other.n,
-                n_first=tally.n,
-                n_second=other.n,
-            )
+    moved = [
+        Moved(
+            id=tally.question.question_id,
+            first=tally.correct / tally.n,
+            second=other.correct / other.n,
+            n_first=tally.n,
+            n_second=other.n,
         )
+        for tally, other in pairs(ours, theirs)
+    ]
     flips, n_same = _flips(first, second, [question.id for question in moved])
     return Compared(
         benchmark=first.name,

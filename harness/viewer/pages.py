@@ -10,7 +10,6 @@ from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
 from harness.runs.overrides import Override
 from harness.scoring import Score
 from harness.scoring.intervals import Interval
-from harness.viewer.differ import Compared, compare
 from harness.viewer.library import Library, OpenBenchmark, OpenRun
 from harness.viewer.request import curl
 from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_row, sample_rows, votes
@@ -185,11 +184,6 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
         history=[said for said in benchmark.said_by_hand() if said.key == key],
         curl=curl(benchmark.record, question, sample),
     )
-
-
-def compare_page(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
-    """Two runs of one benchmark."""
-    return compare(first, second)
 
 
 def shown(text: str, span: tuple[int, int] | None, limit: int = MAX_SHOWN_CHARS) -> Shown:
