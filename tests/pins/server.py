@@ -1,0 +1,128 @@
+"""Servers whose replies are decided by the request alone, in any order and as often as it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.faults.server import Answer, Request, Step, delta, event_stream, http
+
+ENGINES: Mapping[str, Mapping[str, Any]] = {
+    "plain": {"/v1/models": {"data": [{"id": "pinned", "object": "model"}]}},
+    "vllm": {
+        "/v1/models": {"data": [{"id": "pinned", "owned_by": "vllm", "root": "org/pinned", "max_model_len": 40960}]},
+        "/version": {"version": "0.33.0"},
+        "/server_info?config_format=json": {
+            "vllm_config": {
+                "model_config": {"model": "org/pinned", "dtype": "bfloat16", "generation_config": "auto"},
+                "parallel_config": {"tensor_parallel_size": 2, "data_parallel_size": 1},
+            }
+        },
+    },
+    "sglang": {
+        "/v1/models": {"data": [{"id": "pinned", "owned_by": "sglang", "root": "org/pinned", "max_model_len": 40960}]},
+        "/get_model_info": {"model_path": "org/pinned", "preferred_sampling_params": {"top_k": 20}},
+        "/get_server_info": {
+            "version": "0.5.23", "context_length": 40960, "tp_size": 2, "dtype": "bfloat16", "max_running_requests": 48,
+            "sampling_defaults": "model",
+        },
+    },
+    "llama.cpp": {
+        "/v1/models": {"data": [{"id": "pinned", "owned_by": "llamacpp", "meta": {"n_params": 9, "n_vocab": 9}}]},
+        "/props": {
+            "model_path": "/models/pinned.gguf", "total_slots": 3, "build_info": "b1-pinned",
+            "default_generation_settings": {"n_ctx": 40960, "params": {"top_k": 40, "min_p": 0.05}},
+        },
+    },
+}  # fmt: skip
+"""Engine → page → what it says there. Every other page is not there (404)."""
+
+SUM = re.compile(r"What is (\d+) \+ (\d+)\?")
+SHOWN = re.compile(r"<(reference|answer)-[0-9a-f]{12}>(.*?)</\1-[0-9a-f]{12}>", re.DOTALL)
+
+
+def draw(*parts: Any) -> int:
+    """A number below 100 that is decided by the parts."""
+    return hashlib.sha256(json.dumps(parts).encode()).digest()[0] * 100 // 256
+
+
+def page(engine: str, request: Request) -> bytes:
+    """The reply to a GET."""
+    stated = ENGINES[engine].get(request.path)
+    return http(404, {"error": {"message": "not here"}}) if stated is None else http(200, stated)
+
+
+def solving(percent: int, engine: str = "plain", kinds: bool = False) -> Answer:
+    """A model that solves this percentage of sums, by seed and question.
+
+    kinds: some replies have reasoning, are cut, state no answer, or give it in prose.
+    """
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield page(engine, request)
+            return
+        body = request.json
+        asked = body["messages"][-1]["content"] if "messages" in body else body["prompt"]
+        number = draw(body.get("seed"), asked, body.get("temperature"), percent)
+        yield from _reply(body, *_solution(str(asked), number, percent, kinds))
+
+    return answer
+
+
+def _solution(question: str, number: int, percent: int, kinds: bool) -> tuple[str, str | None, str]:
+    """(text, reasoning, finish reason)."""
+    terms = SUM.search(question)
+    value = int(terms[1]) + int(terms[2]) if terms else 7
+    right = number < percent
+    stated = str(value if right else value + 1)
+    if not kinds:
+        return rf"Case {number}: \boxed{{{stated}}}", None, "stop"
+    if number % 10 == 0:
+        return "I add them up, and then", "It goes on and", "length"
+    if number % 10 == 1:
+        return "I do not know.", None, "stop"
+    if number % 10 == 2:
+        words = "it is what comes after" if right else "nobody can say what comes"
+        return rf"So \boxed{{\text{{{words} number {value - 1}}}}}", None, "stop"
+    if number % 2:
+        return rf"Case {number}: \boxed{{{stated}}}", f"I add {terms[1] if terms else ''} and find {stated}.", "stop"
+    return rf"Case {number}: so it is \boxed{{\frac{{{2 * int(stated)}}}{{2}}}}", None, "stop"
+
+
+def judging(request: Request) -> Iterator[Step]:
+    """A judge that finds right what says the words 'comes after'; it lists one model, `judge`."""
+    if request.method == "GET":
+        listed = {"data": [{"id": "judge", "object": "model"}]}
+        yield http(200, listed) if request.path == "/v1/models" else http(404, {})
+        return
+    shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
+    word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
+    yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
+
+
+def _reply(body: dict[str, Any], text: str, reasoning: str | None, finish: str) -> Iterator[Step]:
+    """A reply as the request wants it: streamed or whole, of a chat or of a completion."""
+    usage = {"prompt_tokens": 9, "completion_tokens": len(text) + len(reasoning or "")}
+    model = body.get("model", "pinned")
+    chat = "messages" in body
+    if not body.get("stream"):
+        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        choice = {"index": 0, "finish_reason": finish, **said}
+        yield http(200, {"id": "c-1", "model": model, "choices": [choice], "usage": usage})
+        return
+    if not chat:
+        events = [_text_event(model, text, None, None), _text_event(model, "", finish, usage)]
+    else:
+        thinking = [] if reasoning is None else [delta(reasoning_content=reasoning)]
+        events = [delta(role="assistant"), *thinking, delta(text), delta(finish=finish, usage=usage)]
+    yield from event_stream(*events)
+
+
+def _text_event(model: str, text: str, finish: str | None, usage: Any) -> bytes:
+    choice = {"index": 0, "text": text, "finish_reason": finish}
+    value = {"id": "c-1", "model": model, "choices": [choice]} | ({} if usage is None else {"usage": usage})
+    return b"data: " + json.dumps(value).encode() + b"\n\n"

@@ -1,0 +1,89 @@
+"""Pins of `harness score --judge` and `harness.score(judge=…)`: the judge's bodies, its replies on disk, the scores.
+
+The issue of these pins changes the bodies: they lack the neutral sampling values (`top_k`, `min_p`,
+`repetition_penalty`) that a run sends. Then, and only for that, the golden files are written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.pins import stored
+from tests.pins.server import judging
+from tests.pins.stage import Scene, Stage, name_of, plain, without
+
+
+def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, Any], of_file: dict[str, str]) -> None:
+    """The same judging by the command and, in another folder, by Python."""
+    import harness
+
+    judge = stage.server("judge", judging)
+    more = [word for name, value in of_file.items() for word in (f"--{name.replace('_', '-')}", value)]
+    words = ["score", source, "--judge", "judge", "--judge-base-url", judge.base_url, *words, *more, "--workers", "1"]
+    printed = stage.command(*words, "--json")
+    assert printed.code == 0, printed.err
+    posted = stage.requests(judge)
+    since = len(judge.requests)
+    stage.command(*words)  # its replies are stored: nothing is asked twice
+    assert not [request for request in judge.requests[since:] if request.method == "POST"]
+    since = len(judge.requests)
+    copy = stage.folder / "by-python"
+    copy.mkdir()
+    if of_file:
+        (copy / source).write_bytes((stage.folder / source).read_bytes())
+    else:
+        stored.copy(source, copy)
+    model = harness.Judge(model="judge", base_url=[judge.base_url], **keywords)
+    scores = stage.python("score", f"by-python/{source}", judge=model, workers=1, **of_file)
+    stage.alike(without(printed.json, "run"), [plain(score) for score in scores])
+    stage.alike(posted, stage.requests(judge, since))
+
+
+def what_the_rules_left(stage: Stage) -> None:
+    """The default: only what the rules left undecided is shown."""
+    stored.copy("first", stage.folder)
+    both_doors(stage, "first", [], {}, {})
+    stage.file("first/sums/grades.jsonl")
+    stage.tree("first")
+
+
+def all_with_votes(stage: Stage) -> None:
+    """Every option of the judge."""
+    stored.copy("first", stage.folder)
+    words = ["--judge-scope", "all", "--judge-votes", "3", "--judge-override", "--judge-prompt", "limo"]
+    words += ["--judge-temperature", "0.5", "--judge-max-tokens", "99", "--judge-concurrency", "2"]
+    keywords = {
+        "scope": "all", "votes": 3, "override": True, "prompt": "limo", "temperature": 0.5, "max_tokens": 99,
+        "concurrency": 2,
+    }  # fmt: skip
+    both_doors(stage, "first", words, keywords, {})
+    stage.file("first/sums/grades.jsonl")
+
+
+def called_wrong(stage: Stage) -> None:
+    """What the rules called wrong is shown as well."""
+    stored.copy("second", stage.folder)
+    both_doors(stage, "second", ["--judge-scope", "wrong"], {"scope": "wrong"}, {})
+
+
+def a_file_of_outputs(stage: Stage) -> None:
+    """Outputs of another tool are judged as a run's samples are."""
+    rows = [
+        {"question": "why?", "answer": "it comes after what was", "gen": [r"\boxed{\text{it comes after all}}", "no"]},
+        {"question": "2+2", "answer": "4", "gen": [r"\boxed{4}", r"\boxed{5}"]},
+    ]
+    (stage.folder / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    both_doors(stage, "theirs.jsonl", [], {}, {"response_key": "gen", "answer_key": "answer"})
+    stage.tree(".")
+
+
+SCENES: tuple[Scene, ...] = (what_the_rules_left, all_with_votes, called_wrong, a_file_of_outputs)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=name_of)
+def test_pinned(scene: Scene, hold: Callable[[Scene], None]) -> None:
+    hold(scene)
