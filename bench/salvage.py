@@ -167,7 +167,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
     from harness.client.protocol.reply import RequestFailed
     from harness.client.spelling import Spelling
     from harness.generation.continuing import Salvage
-    from harness.generation.runner import generate
+    from harness.generation.runner import ServerSide, generate
     from harness.generation.settings import BenchmarkSettings, RunSettings
     from harness.presets.sampling import Sampling
     from harness.runs import read_samples
@@ -216,7 +216,9 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
             make = Cutting if arm == "continued" else FastTransport
-            while not generate(settings, [chosen], transport_factory=make, context_of=lambda *_: None).complete:
+            while not generate(
+                settings, [chosen], transport_factory=make, servers=ServerSide(context_of=lambda *_: None)
+            ).complete:
                 pass  # more streams break than one session asks again for
             stored = read_samples(RunFolder(settings.out).benchmark(chosen.name))
             found[arm] = [one for one in stored if one.sample_index < each]  # a folder may hold more

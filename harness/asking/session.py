@@ -68,21 +68,25 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             return runner.generate(
                 settings,
                 prepared.sets,
-                context_of=prepared.looks.context_of,
-                on_progress=progressed,
+                servers=runner.ServerSide(
+                    facts=prepared.looks.facts,
+                    environment=prepared.about,
+                    context_of=prepared.looks.context_of,
+                    describe=prepared.describe,
+                    endpoints_file=prepared.endpoints_file,
+                    lost=partial(_lost, prepared.server),
+                ),
+                listener=runner.Listener(
+                    on_progress=progressed,
+                    # A stage of an undertaking asks for fewer on purpose, and for the rest later.
+                    on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+                    on_standing=watcher.standing,
+                    resume_command=watcher.resume_command,
+                ),
                 answered=answer_finder(prepared.sets),
                 prior_lengths=prior,
-                endpoints_file=prepared.endpoints_file,
-                environment=prepared.about,
-                servers=prepared.looks.facts,
-                describe=prepared.describe,
-                lost_server=partial(_lost, prepared.server),
-                # A stage of an undertaking asks for fewer on purpose, and for the rest later.
                 taken_over=tuple if continued is None else continued.samples,
-                on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
-                resume_command=watcher.resume_command,
                 break_lock=options.break_lock,
-                on_standing=watcher.standing,
             )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error

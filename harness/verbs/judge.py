@@ -28,7 +28,7 @@ from harness.core.wording import Sentence
 from harness.generation.outcome import Outcome
 from harness.generation.plan import owed
 from harness.generation.progress import Progress
-from harness.generation.runner import generate, stated_context
+from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, RunSettings
 from harness.grading.second import judge_prompts
 from harness.grading.second.judge import (
@@ -336,7 +336,10 @@ def _ask(
     )
     sets = [_question_set(found, judge, folder) for found in asked]
     return generate(
-        settings, sets, context_of=server.context_of, on_progress=on_progress, resume_command=resume_command
+        settings,
+        sets,
+        servers=ServerSide(context_of=server.context_of),
+        listener=Listener(on_progress=on_progress, resume_command=resume_command),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport
 from harness.core.records import Sample
-from harness.generation.runner import Outcome, generate
+from harness.generation.runner import Listener, Outcome, ServerSide, generate
 from harness.generation.settings import BenchmarkSettings, Patience, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.journal import read_samples
@@ -48,10 +48,13 @@ def run_settings(
 
 
 def run(settings: RunSettings, *sets: QuestionSet, **more: Any) -> Outcome:
-    """`generate` without asking for the server's context."""
+    """`generate` without asking for the server's context. more: of `generate`, of `ServerSide` and of `Listener`."""
     more.setdefault("context_of", lambda endpoint, model: None)
     transport: Callable[[], Transport] = more.pop("transport_factory", AiohttpTransport)
-    return generate(settings, sets, transport_factory=transport, **more)
+    servers, listener = (
+        of(**{f.name: more.pop(f.name) for f in fields(of) if f.name in more}) for of in (ServerSide, Listener)
+    )
+    return generate(settings, sets, servers=servers, listener=listener, transport_factory=transport, **more)
 
 
 def samples_of(settings: RunSettings, name: str = "sums") -> list[Sample]:

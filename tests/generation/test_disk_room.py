@@ -40,7 +40,7 @@ def test_a_reserve_that_is_reached_lets_requests_in_flight_end(tmp_path: Path, m
     with FaultServer(answer) as server:  # type: ignore[arg-type]
         settings = run_settings(tmp_path / "run", server.base_url, disk_reserve=1000, requests_per_minute=6000)
         with pytest.raises(StoreError, match=r"stopped: \d+ of 80 samples are stored\. .* give the same command again"):
-            run(settings, asked, progress_interval=0.01)
+            run(settings, asked, interval=0.01)
         stored = keys_of(settings)
         assert 20 <= len(stored) < 80
         assert len(stored) == len(server.requests), "what was in flight is stored"

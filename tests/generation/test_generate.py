@@ -209,7 +209,7 @@ def test_progress_facts_end_at_the_total(tmp_path: Path) -> None:
     seen: list[Progress] = []
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=5)
-        run(settings, question_set(tmp_path, 8), on_progress=seen.append, progress_interval=0.005)
+        run(settings, question_set(tmp_path, 8), on_progress=seen.append, interval=0.005)
     assert seen[-1].done == seen[-1].total == 40
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert all(p.in_flight <= settings.concurrency for p in seen)
@@ -223,7 +223,7 @@ def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) 
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=50)
         with pytest.raises(ValueError, match="no terminal"):
-            run(settings, question_set(tmp_path, 8), on_progress=broken, progress_interval=0.01)
+            run(settings, question_set(tmp_path, 8), on_progress=broken, interval=0.01)
         stored = len(samples_of(settings))
         assert run(settings, question_set(tmp_path, 8)).n_session == 400 - stored
     assert keys_of(settings) == expected_keys(8, 50)
@@ -240,22 +240,6 @@ def test_a_token_budget_ends_at_a_whole_round(tmp_path: Path) -> None:
     assert keys_of(settings) == expected_keys(5, n_rounds)
 
 
-def test_whoever_hands_in_a_rule_ends_the_run_at_a_whole_round(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    def may_start(number: int) -> bool:
-        asked.append(number)
-        return number < 3
-
-    with FaultServer(well) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, samples=10)
-        outcome = run(settings, question_set(tmp_path, 5), may_start_round=may_start)
-    assert (outcome.complete, outcome.n_owed) == (False, 35)
-    assert outcome.stopped == "no round after 3 samples a question was wanted"
-    assert asked == [1, 2, 3]
-    assert keys_of(settings) == expected_keys(5, 3)
-
-
 def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
     def gone(progress: Progress) -> None:
         raise BrokenPipeError
@@ -263,7 +247,7 @@ def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
     with FaultServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=100)
         with pytest.raises(Interrupted, match="SIGPIPE") as caught:
-            run(settings, question_set(tmp_path, 10), on_progress=gone, progress_interval=0.01)
+            run(settings, question_set(tmp_path, 10), on_progress=gone, interval=0.01)
         assert caught.value.exit_code == 128 + signal.SIGPIPE
         assert server.aborted == 0
         assert len(samples_of(settings)) == len(server.requests) < 1000
@@ -287,7 +271,7 @@ def test_memory_is_bounded_by_the_window_where_the_disk_is_slow(
         threading.Timer(0.7, synced.set).start()
         seen: list[int] = []
         outcome = run(
-            settings, question_set(tmp_path, 10), progress_interval=0.02,
+            settings, question_set(tmp_path, 10), interval=0.02,
             on_progress=lambda p: None if synced.is_set() else seen.append(len(server.requests)),
         )  # fmt: skip
     assert outcome.complete

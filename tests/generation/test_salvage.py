@@ -345,7 +345,7 @@ def leave_half(tmp_path: Path, server: TokenServer, settings: RunSettings, n: in
     from harness.core.errors import Interrupted
 
     with pytest.raises(Interrupted):
-        run(settings, question_set(tmp_path, n), on_progress=stop, progress_interval=0.02)
+        run(settings, question_set(tmp_path, n), on_progress=stop, interval=0.02)
 
 
 @contextmanager

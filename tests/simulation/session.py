@@ -79,10 +79,6 @@ class Session:
         done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
         settings = replace(world.settings, budget_tokens=None) if self.quiet else world.settings
         self.limited = settings.budget_tokens is not None
-        wanted = None
-        if faults and chance.random() < 0.1:
-            self.limited = True
-            wanted = self._wanted
         self.concurrency = self.highest = settings.concurrency
         self.dispatcher = Dispatcher(
             settings,
@@ -93,7 +89,6 @@ class Session:
             jitter=chance.uniform,
             policy=world.policy,
             prior_lengths=world.prior,
-            may_start_round=wanted,
         )
         if faults:
             for _ in range(chance.choice((0, 0, 1, 2, 4))):
@@ -350,9 +345,6 @@ class Session:
                 self.befell[one].add("cancelled")
             if one in self.flights:
                 self.flights[one].given_up = True
-
-    def _wanted(self, number: int) -> bool:
-        return self.world.chance.random() < 0.7
 
     # ---- checks
 

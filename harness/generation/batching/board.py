@@ -1,4 +1,4 @@
-"""It stands where a transport stands: requests are put on the board, gathered into batches, and answered hours later.
+"""Hands requests to batches and collects their results: requests are gathered into files, and answered hours later.
 
 Guarantees: a request that a batch already asks is never handed in again while that batch may answer it; each is asked
 `attempts` times at most, and a later time only once its batch has ended without a reply to it; results that name no
@@ -11,18 +11,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from harness.client.address.endpoint import Endpoint
-from harness.client.interface import Arriving, Deadlines
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import ServerError
+from harness.core.records import Sample
 from harness.core.wording import Sentence
 from harness.generation.batching.handing import Ended, Place
 from harness.generation.batching.lines import Result, ask_id, read_result
-from harness.generation.network.asking import Worker
+from harness.generation.dispatch.actions import Ask
+from harness.generation.network.requests import Requests
+from harness.generation.network.sampler import Host
 from harness.generation.plan import Task
 
 QUIET_S = 0.5
@@ -41,31 +42,29 @@ MOST_UNWRITTEN = 1024
 class Board:
     """See the module. Used on the network's loop; the place is used on threads.
 
-    attempts: of a sample. unwritten: how many samples are on their way to the disk. on_event: for the log. told: how
-    things stand, for a person, when that changes. ended: something that ends the run. secrets: never shown.
+    host: the session; it is ended where no batch can be had. attempts: of a sample. on_event: for the log. on_standing:
+    told how things stand, for a person, when that changes. secrets: never shown.
     """
 
     def __init__(
         self,
         place: Place,
+        host: Host,
         *,
         attempts: int,
         max_body_bytes: int,
-        unwritten: Callable[[], int],
         on_event: Callable[..., None],
-        told: Callable[[Sentence], None],
-        ended: Callable[[BaseException], None],
+        on_standing: Callable[[Sentence], None],
         secrets: Sequence[str] = (),
         first_look: float | None = None,
         quiet: float | None = None,
     ) -> None:
         self._place = place
+        self._host = host
         self._attempts = attempts
         self._max_body_bytes = max_body_bytes
-        self._unwritten = unwritten
         self._on_event = on_event
-        self._told = told
-        self._ended = ended
+        self._on_standing = on_standing
         self._secrets = secrets
         self._first_look = FIRST_LOOK_S if first_look is None else first_look
         self._quiet = QUIET_S if quiet is None else quiet
@@ -79,18 +78,6 @@ class Board:
         self._said: dict[str, str] = {}
         self._n_new = 0
         self._working: asyncio.Task[None] | None = None
-
-    async def complete(
-        self,
-        endpoint: Endpoint,
-        path: str,
-        body: bytes,
-        deadlines: Deadlines,
-        max_body_bytes: int,
-        arriving: Arriving | None = None,
-    ) -> Reply:
-        """Of the interface of transports; samples come by `reply`, and nothing else is asked by the batch."""
-        raise NotImplementedError
 
     async def reply(self, task: Task, body: bytes) -> Reply:
         """What a batch brings for one sample. Raises `RequestFailed`."""
@@ -132,9 +119,9 @@ class Board:
         except asyncio.CancelledError:
             raise
         except RequestFailed as failure:  # of a step of the protocol: every request meets it
-            self._ended(ServerError(f"the batches cannot be had: {failure.message}"))
+            self._host.fail(ServerError(f"the batches cannot be had: {failure.message}"))
         except BaseException as error:  # noqa: BLE001 - whatever it is must reach the owner
-            self._ended(error)
+            self._host.fail(error)
 
     async def _all_quiet(self) -> None:
         """Until no more requests come: the dispatcher asks for all at once, and for those that failed again."""
@@ -171,7 +158,7 @@ class Board:
             name = await asyncio.shield(handing)
             self._batches[name] = set(asks)
             self._waiting = [ask for ask in self._waiting if ask not in asks]
-            self._told(Sentence(f"handed in: {len(asks)} requests"))
+            self._on_standing(Sentence(f"handed in: {len(asks)} requests"))
 
     async def _look(self) -> bool:
         """Look at every batch; whether one has ended."""
@@ -183,7 +170,7 @@ class Board:
                 any_ended = True
             elif self._said.get(name) != found:
                 self._said[name] = found
-                self._told(found)
+                self._on_standing(found)
         return any_ended
 
     async def _read(self, ended: Ended) -> None:
@@ -191,7 +178,7 @@ class Board:
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
-        self._told(Sentence(ended.words))
+        self._on_standing(Sentence(ended.words))
         results = ended.results
         try:
             while group := await asyncio.to_thread(lambda: list(islice(results, GROUP))):
@@ -211,7 +198,7 @@ class Board:
             return
         if left or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(left), not_awaited=n_foreign)
-            self._told(
+            self._on_standing(
                 Sentence(f"{len(left)} of {n_left} requests have no result; {n_foreign} results are not awaited")
             )
         for ask in left:
@@ -244,18 +231,30 @@ class Board:
         """Until few wait for the disk: the texts of a whole batch would be more than memory holds."""
         for _ in range(4):  # of the loop's turns, until a result has become a sample that is to be stored
             await asyncio.sleep(0)
-        while self._unwritten() >= MOST_UNWRITTEN:
+        while self._host.n_unwritten >= MOST_UNWRITTEN:
             await asyncio.sleep(0.002)
 
 
-class BatchWorker(Worker):
-    """Asks by the board instead of one by one."""
+class ByBatch:
+    """A `Sampler` that asks by the board."""
 
-    _transport: Board
+    def __init__(self, requests: Requests, board: Board) -> None:
+        self._requests = requests
+        self._board = board
 
-    async def _send(self, task: Task, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving) -> Reply:
-        del endpoint, path, arriving
-        return await self._transport.reply(task, body)
+    async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
+        """See `Sampler.sample`."""
+        request = self._requests.write(ask.task)
+        reply = await self._board.reply(ask.task, request.body)
+        return self._requests.record(request, ask, reply), reply
+
+    def arrived(self) -> Mapping[Task, int]:
+        """See `Sampler.arrived`: a batch tells nothing before it has ended."""
+        return {}
+
+    async def close(self) -> None:
+        """See `Sampler.close`."""
+        await self._board.close()
 
 
 def _over(asks: dict[str, bytes], most: int) -> Iterator[str]:

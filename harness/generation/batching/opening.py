@@ -1,4 +1,4 @@
-"""The board of a run, with the place that its settings name."""
+"""The way of samples that are asked by the batch: the board of a run, with the place that its settings name."""
 
 from __future__ import annotations
 
@@ -10,56 +10,74 @@ from harness.client.address.redact import secrets_of
 from harness.client.batch_service import BatchService
 from harness.core.inert import visible
 from harness.core.wording import Sentence
-from harness.generation.batching.board import Board
+from harness.generation.batching.board import Board, ByBatch
 from harness.generation.batching.handing import FilePlace, Place, ProviderPlace
-from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.network.thread import Network
+from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.network.requests import Requests
+from harness.generation.network.sampler import Host, Sampler, Way
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
 from harness.runs.layout import RunFolder
 
 
-def board(
-    network: Callable[[], Network],
+def by_batch(
     settings: RunSettings,
-    dispatcher: Dispatcher,
     folder: RunFolder,
+    requests: Callable[[], Requests],
     on_event: Callable[..., None],
-    told: Callable[[Sentence], None],
-) -> Board:
-    """network: the thread that it works on. Raises `StoreError` where what the run knows of its batches is damaged."""
-    batching = settings.batching
-    assert batching is not None
-    path = settings.spelling.path
-    place: Place
-    if batching.facts is not None:
-        place = ProviderPlace(
-            BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
-            BatchLedger(folder),
-            batching.facts,
-            path,
-            patience=settings.patience.outage,
-            on_event=on_event,
-        )
-    else:
-        assert batching.file is not None
-        place = FilePlace(batching.file, path, left=partial(_left, network, settings))
-    return Board(
-        place,
-        attempts=settings.patience.attempts,
-        max_body_bytes=settings.max_body_bytes,
-        unwritten=lambda: dispatcher.n_unwritten,
-        on_event=on_event,
-        told=told,
-        secrets=(*secrets_of(settings.endpoints[0]), *settings.spelling.secrets),
-        ended=lambda error: network().fail(error),
+    on_standing: Callable[[Sentence], None],
+) -> Way:
+    """Nobody waits for a batch, so a first signal ends the session; a board asks again by itself, in the next batch."""
+    return Way(
+        open=partial(_opened, settings, folder, requests, on_event, on_standing),
+        concurrency=settings.concurrency,
+        policy=RetryPolicy(attempts=1),
+        waits=False,
     )
 
 
-def _left(network: Callable[[], Network], settings: RunSettings, place: FilePlace, n: int) -> None:
+def _opened(
+    settings: RunSettings,
+    folder: RunFolder,
+    requests: Callable[[], Requests],
+    on_event: Callable[..., None],
+    on_standing: Callable[[Sentence], None],
+    host: Host,
+) -> Sampler:
+    """Raises `StoreError` where what the run knows of its batches is damaged."""
+    board = Board(
+        _place(settings, folder, on_event, host),
+        host,
+        attempts=settings.patience.attempts,
+        max_body_bytes=settings.max_body_bytes,
+        on_event=on_event,
+        on_standing=on_standing,
+        secrets=(*secrets_of(settings.endpoints[0]), *settings.spelling.secrets),
+    )
+    return ByBatch(requests(), board)
+
+
+def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host) -> Place:
+    batching = settings.batching
+    assert batching is not None
+    path = settings.spelling.path
+    if batching.facts is None:
+        assert batching.file is not None
+        return FilePlace(batching.file, path, left=partial(_left, host, settings))
+    return ProviderPlace(
+        BatchService(settings.endpoints[0], settings.ca_file, secrets=settings.spelling.secrets),
+        BatchLedger(folder),
+        batching.facts,
+        path,
+        patience=settings.patience.outage,
+        on_event=on_event,
+    )
+
+
+def _left(host: Host, settings: RunSettings, place: FilePlace, n: int) -> None:
     """The session ends: another program's turn has come."""
     command = shlex.join(["vllm", "run-batch", "-i", str(place.file), "-o", str(place.results)])
-    network().stop(
+    host.stop(
         f"{n} requests stand in {visible(str(place.file), 200)}; have them answered, for example by "
         f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"
     )

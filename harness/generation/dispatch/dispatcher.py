@@ -72,7 +72,6 @@ class _Flight:
 class Dispatcher:
     """See the module. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
 
-    may_start_round: asked before each round but the first (the run then works in rounds); False ends the session.
     answered: whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
     """
 
@@ -86,7 +85,6 @@ class Dispatcher:
         policy: RetryPolicy | None = None,
         answered: Answered | None = None,
         prior_lengths: Mapping[tuple[str, str], float] | None = None,
-        may_start_round: Callable[[int], bool] | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -111,7 +109,7 @@ class Dispatcher:
         self.ending = Ending()
         self.warnings: list[str] = []
         """What happened on the way that the user should know."""
-        rounds = Rounds(settings, self.counts, plan.owed, may_start_round, self.ending)
+        rounds = Rounds(settings, self.counts, plan.owed, self.ending)
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
         self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=rounds.order == "longest")
         self._scheduler = Scheduler(

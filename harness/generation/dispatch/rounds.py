@@ -1,11 +1,11 @@
 """Whether a session that works in rounds goes on to the next one, so that a stopped run is not biased.
 
-A budget of tokens or money is spent in whole rounds over the questions; whoever watches the results may want no more.
+A budget of tokens or money is spent in whole rounds over the questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.generation.dispatch.counts import Counts
 from harness.generation.dispatch.ending import Ending
@@ -17,7 +17,7 @@ class Rounds:
     """Ends a session at a whole round: the next one starts only if what it is expected to use still fits.
 
     What is running when a round ends is counted at the mean so far; samples that state no usage at the mean of the
-    others, and at the events counted if none states any. wanted: whether round `number` is wanted at all.
+    others, and at the events counted if none states any.
     """
 
     def __init__(
@@ -25,12 +25,10 @@ class Rounds:
         settings: RunSettings,
         counts: Counts,
         rows: Sequence[Owed],
-        wanted: Callable[[int], bool] | None,
         ending: Ending,
     ) -> None:
         self._settings = settings
         self._counts = counts
-        self._wanted = wanted
         self._ending = ending
         self._sizes: dict[int, int] = {}
         for row in rows:
@@ -41,14 +39,11 @@ class Rounds:
     def order(self) -> Order:
         """The order in which the session must ask."""
         settings = self._settings
-        limited = settings.budget_tokens is not None or settings.budget_usd is not None or self._wanted is not None
+        limited = settings.budget_tokens is not None or settings.budget_usd is not None
         return "rounds" if limited else settings.order
 
     def may_start(self, number: int) -> bool:
         """Asked before each round but the first. After False nothing more is handed out, and the ending says why."""
-        if self._wanted is not None and not self._wanted(number):
-            self._ending.why = f"no round after {number} samples a question was wanted"
-            return False
         if why := self._exceeded_by(number):
             self._ending.by_rule(why)
             return False

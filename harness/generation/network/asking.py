@@ -1,144 +1,135 @@
-"""One sample: build its request, send it, make the record. The only place where a reply becomes a `Sample`.
-
-What was half written of it, in this session or one before, is gone on with where that may be.
-"""
+"""One request a sample, which goes on with what was half written of the sample where that may be."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Literal
-
-import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.fast.event_loop import current_lag
 from harness.client.interface import Arriving, Transport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.checksums import digest, sample_seed
+from harness.core.checksums import digest
 from harness.core.errors import ServerError
-from harness.core.records import Question, Sample, Seam
+from harness.core.records import Sample, Seam
 from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, places
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
+from harness.generation.dispatch.actions import Ask
+from harness.generation.network.descriptors import affordable
 from harness.generation.network.keeping import GOES_ON, Keeper
+from harness.generation.network.requests import Request, Requests
+from harness.generation.network.sampler import Way
 from harness.generation.plan import Task
 from harness.generation.settings import RunSettings
 from harness.runs.inflight import Partial, SampleKey
 
 
-class Worker:
-    """Asks for single samples. Holds what all requests of a run share; used on the network's loop only.
+def one_by_one(
+    settings: RunSettings,
+    requests: Callable[[], Requests],
+    opener: Callable[[], Transport],
+    on_event: Callable[..., None],
+) -> Way:
+    """As many requests in flight as the limit of open files allows. opener: makes the transport.
 
-    max_tokens: per benchmark, where it was fitted to the server's context; else the sampling's own.
+    Raises `UsageError` where the limit allows no run.
+    """
+    return Way(
+        open=lambda host: OneByOne(settings, requests(), opener(), keeper=host.keeper, on_event=on_event),
+        concurrency=affordable(settings.concurrency),
+        policy=None,
+        waits=True,
+    )
+
+
+class OneByOne:
+    """A `Sampler` that sends one request a sample. Used on the network's loop only.
+
     keeper: what had been written of samples, and told of what comes; None = nothing is kept.
     """
 
     def __init__(
         self,
         settings: RunSettings,
-        questions: Mapping[tuple[str, str], Question],
+        requests: Requests,
         transport: Transport,
-        max_tokens: Mapping[str, int | None],
-        clock: Callable[[], float] = time.monotonic,
         *,
-        keeper: Keeper | None = None,
-        on_event: Callable[..., None] = lambda *_, **__: None,
+        keeper: Keeper | None,
+        on_event: Callable[..., None],
     ) -> None:
         self._settings = settings
-        self._questions = questions
+        self._requests = requests
         self._transport = transport
-        self._max_tokens = max_tokens
-        self._clock = clock
-        self._planned_at = clock()
         self._keeper = keeper
         self._on_event = on_event
+        self._arriving: dict[Task, Arriving] = {}
         self._unlike: dict[Task, str] = {}  # what became of a beginning that another model seems to have written
-        self._templates = {name: settings.template(name) for name in settings.benchmarks}
 
-    async def ask(
-        self, task: Task, endpoint: Endpoint, attempts: int, arriving: Arriving | None = None
-    ) -> tuple[Sample, Reply]:
-        """One request for one sample. Raises `RequestFailed`. attempts: requests made for it, this one included.
-
-        arriving: lets the caller look at how far the reply has come.
-        """
-        settings = self._settings
-        question = self._questions[task.benchmark, task.question_id]
-        seed = None if settings.seed is None else sample_seed(settings.seed, task.question_id, task.sample_index)
-        template = self._templates[task.benchmark]
-        body = template.body(question, seed, self._max_tokens.get(task.benchmark))
-        queued = self._clock() - self._planned_at
-        request = digest(body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-        arriving = arriving or Arriving()
-        found = await self._continued(task, endpoint, question, seed, request, arriving)
-        if found is not None:
-            reply, seams = found
-        else:
-            self._begin(task, arriving, None, request)
-            reply = await self._send(task, endpoint, template.path, body, arriving)
-            seams = ()
+    async def sample(self, ask: Ask) -> tuple[Sample, Reply]:
+        """See `Sampler.sample`."""
+        task = ask.task
+        arriving = self._arriving[task] = Arriving()
+        try:
+            request = self._requests.write(task)
+            checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
+            continued = await self._continued(ask.endpoint, request, checksum, arriving)
+            if continued is not None:
+                reply, seams = continued
+            else:
+                self._begin(task, arriving, None, checksum)
+                reply, seams = await self._send(ask.endpoint, request.template.path, request.body, arriving), ()
+        finally:
+            del self._arriving[task]
         if note := self._unlike.pop(task, ""):
             reply = replace(reply, notes=(*reply.notes, note))
-        lag = current_lag()
-        sample = Sample(
-            benchmark=task.benchmark,
-            question_id=task.question_id,
-            sample_index=task.sample_index,
-            text=reply.text,
-            reasoning=reply.reasoning,
-            finish_reason=reply.finish_reason,
-            usage=reply.usage,
-            timing=msgspec.structs.replace(reply.timing, queued=queued, lag=lag.p99 if lag else None),
-            endpoint=endpoint.base_url,
-            server_model=reply.server_model,
-            fingerprint=reply.fingerprint,
-            request_id=reply.request_id,
-            seed=seed,
-            attempts=attempts,
-            prompt_digest=question.prompt_digest,
-            salvaged_at=seams,
-            odd_logprobs=_odd_logprobs(reply) if settings.spelling.extra_body.get("logprobs") else None,
-        )
-        return sample, reply
+        return self._requests.record(request, ask, reply, seams), reply
 
-    async def _send(self, task: Task, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving) -> Reply:
-        del task
+    def arrived(self) -> Mapping[Task, int]:
+        """See `Sampler.arrived`."""
+        return {task: arriving.count() for task, arriving in self._arriving.items()}
+
+    async def close(self) -> None:
+        """See `Sampler.close`."""
+        await self._transport.close()
+
+    async def _send(self, endpoint: Endpoint, path: str, body: bytes, arriving: Arriving | None = None) -> Reply:
         settings = self._settings
         return await self._transport.complete(
             endpoint, path, body, settings.deadlines, settings.max_body_bytes, arriving
         )
 
-    def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, request: str) -> None:
+    def _begin(self, task: Task, arriving: Arriving, going_on: Continuation | None, checksum: str) -> None:
         if self._keeper is not None:
-            self._keeper.begin(task, arriving, partial(onward, going_on, request, self._settings.salvage.engine))
+            self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
 
     async def _continued(
-        self, task: Task, endpoint: Endpoint, question: Question, seed: int | None, request: str, arriving: Arriving
+        self, endpoint: Endpoint, request: Request, checksum: str, arriving: Arriving
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
-        """The reply that goes on with what had been written of `task`; None where it is to be asked from the start."""
+        """The reply that goes on with what had been written of a sample; None where it is asked from the start.
+
+        checksum: of the request's body.
+        """
+        task, template = request.task, request.template
         begun = self._keeper.partials.get(SampleKey(*task)) if self._keeper is not None else None
         if self._keeper is None or begun is None:
             return None
-        template = self._templates[task.benchmark]
         salvage = self._settings.salvage
         try:
-            if begun.request != request:
+            if begun.request != checksum:
                 raise WrittenAnew("its request was another one")
-            bound = self._max_tokens.get(task.benchmark) or template.max_tokens
+            bound = self._requests.max_tokens(request)
             tokens = Tokenizer(endpoint, salvage.engine, self._settings.model, self._settings.ca_file)
             going_on = await asyncio.to_thread(
-                continuation, begun, question, template, salvage, tokens, max_tokens=bound, seed=seed
+                continuation, begun, request.question, template, salvage, tokens, max_tokens=bound, seed=request.seed
             )
             going_on = await self._compared(going_on, endpoint, template)
             if going_on.seam.compared and not going_on.seam.exact:
                 self._unlike[task] = UNLIKE["near"]
-            self._begin(task, arriving, going_on, request)
-            reply = whole(going_on, await self._send(task, endpoint, going_on.path, going_on.body, arriving))
+            self._begin(task, arriving, going_on, checksum)
+            reply = whole(going_on, await self._send(endpoint, going_on.path, going_on.body, arriving))
         except (WrittenAnew, ServerError) as why:
             if isinstance(why, Unlike):
                 self._unlike[task] = UNLIKE["exact"]
@@ -153,14 +144,12 @@ class Worker:
 
     async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
         """`going_on` with what the server says of the tokens before its seam, where it says that."""
-        settings, salvage = self._settings, self._settings.salvage
+        salvage = self._settings.salvage
         asked = places(going_on, salvage)
         found = []
         for place, body in zip(asked, bodies(asked, going_on.prompt or (), template, salvage), strict=True):
             try:
-                reply = await self._transport.complete(
-                    endpoint, going_on.path, body, settings.deadlines, settings.max_body_bytes
-                )
+                reply = await self._send(endpoint, going_on.path, body)
             except RequestFailed as failure:
                 if failure.kind in GOES_ON:
                     raise
@@ -175,10 +164,3 @@ class Worker:
         self._keeper.ended(task)
         self._keeper.forget(task)
         self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason=why)
-
-
-def _odd_logprobs(reply: Reply) -> Literal["none", "not numbers"] | None:
-    """What is wrong with the log-probabilities of a reply to a request for them."""
-    if reply.n_odd_logprobs:
-        return "not numbers"
-    return "none" if not reply.n_logprobs and (reply.text or reply.reasoning) else None

@@ -19,17 +19,16 @@ from functools import partial
 
 from harness.client.fast.event_loop import current_lag
 from harness.client.fast.lag import Lag
-from harness.client.interface import Arriving, Transport
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.eta import Outlook, TimeLeft
 from harness.generation.network.admission import Admission
-from harness.generation.network.asking import Worker
 from harness.generation.network.control import Answer, Command, ControlSocket
 from harness.generation.network.descriptors import Reserve
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
+from harness.generation.network.sampler import Host, Sampler
 from harness.generation.network.steering import Steering
 from harness.generation.plan import Task
 from harness.generation.progress import Progress
@@ -47,8 +46,8 @@ OUTLOOK_S = 2.0
 class Network:
     """See the module. `start`, then `join` until it returns True, then read `error`, `lag`, and the dispatcher.
 
-    make_worker: what asks for single samples, given the transport; both are made on the thread. keeper: told how
-    requests end, and when to look; closed in the end.
+    open_sampler: makes what asks for samples, on the thread; it is given this session, to end it. keeper: told how
+    requests end, and when to look; closed in the end. admission: stopped in the end.
     """
 
     def __init__(
@@ -57,9 +56,8 @@ class Network:
         journals: Mapping[str, Journal],
         folder: RunFolder,
         *,
-        transport_factory: Callable[[], Transport],
+        open_sampler: Callable[[Host], Sampler],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
-        make_worker: Callable[[Transport], Worker],
         on_event: Callable[..., None],
         endpoints_file: EndpointsFile | None = None,
         keeper: Keeper | None = None,
@@ -70,13 +68,14 @@ class Network:
         self._journals = journals
         self._steering = Steering(dispatcher, self._facts, endpoints_file, on_event, admission)
         self._control = ControlSocket(folder, self._obey, on_event)
-        self._transport_factory = transport_factory
+        self._open_sampler = open_sampler
         self._loop_factory = loop_factory
-        self._make_worker = make_worker
         self._on_event = on_event
-        self._keeper = keeper
+        self._admission = admission
         self._clock = clock
 
+        self.keeper = keeper
+        """What is kept of half-written samples; None where nothing is. The loop's, until its end."""
         self.lag: Lag | None = None
         """How long what had arrived waited for the loop, in seconds; None where its kind does not measure that."""
         self.progress = dispatcher.progress()
@@ -86,7 +85,7 @@ class Network:
         self._expected: tuple[float, TimeLeft | None] = (0.0, None)
 
         self._requests: dict[Task, asyncio.Task[None]] = {}
-        self._arriving: dict[Task, Arriving] = {}
+        self._sampler: Sampler | None = None
         self._written: deque[tuple[Task, Future[None]]] = deque()
         self._starved = False
         self._next_look = 0.0
@@ -112,8 +111,8 @@ class Network:
 
         def drain() -> None:
             self._dispatcher.drain(why, grace)
-            if self._keeper is not None and self._loop is not None:  # the file is the loop's, and closed at its end
-                self._keeper.keep_all()
+            if self.keeper is not None and self._loop is not None:  # the file is the loop's, and closed at its end
+                self.keeper.keep_all()
 
         self._tell(drain)
 
@@ -128,6 +127,11 @@ class Network:
     def expect(self, left: TimeLeft | None) -> None:
         """From now on the facts say that the end is so far away."""
         self._expected = (self._clock(), left)
+
+    @property
+    def n_unwritten(self) -> int:
+        """Samples on their way to the disk. On the loop only."""
+        return self._dispatcher.n_unwritten
 
     @property
     def server_model(self) -> str | None:
@@ -158,31 +162,33 @@ class Network:
                 runner.run(self._main())
         except BaseException as error:  # noqa: BLE001 - whatever ends the thread must reach the owner
             self._dispatcher.fail(error)
+        finally:
+            if self._admission is not None:
+                self._admission.stop()
 
     async def _main(self) -> None:
         with self._guard:
             self._loop = asyncio.get_running_loop()
-        transport = self._transport_factory()
+        sampler = self._sampler = self._open_sampler(self)
         reserve = Reserve()
         try:
-            worker = self._make_worker(transport)
             await self._control.open()
-            await self._carry_out(worker, reserve)
+            await self._carry_out(sampler, reserve)
         finally:
             await self._control.close()
             for request in self._requests.values():  # none, unless the dispatcher itself has failed
                 request.cancel()
             await asyncio.gather(*self._requests.values(), return_exceptions=True)
-            await transport.close()
-            if self._keeper is not None:
-                self._keeper.close()
+            await sampler.close()
+            if self.keeper is not None:
+                self.keeper.close()
             reserve.release()
             self.lag = current_lag()
             with self._guard:
                 self._loop = None
             self.progress = self._facts()
 
-    async def _carry_out(self, worker: Worker, reserve: Reserve) -> None:
+    async def _carry_out(self, sampler: Sampler, reserve: Reserve) -> None:
         """Do what the dispatcher says until it says that the session has ended."""
         while not isinstance(action := self._next(), Done):
             if isinstance(action, Wait):
@@ -190,15 +196,15 @@ class Network:
                     await self._sleep(action.seconds)
                 continue
             try:
-                self._do(action, worker)
+                self._do(action, sampler)
             except Exception as error:  # noqa: BLE001 - ends the session, and is raised by the owner
                 self._dispatcher.fail(error)
 
     def _next(self) -> Action:
         while self._written:
             task, future = self._written.popleft()
-            if self._keeper is not None and future.exception() is None:
-                self._keeper.forget(task)
+            if self.keeper is not None and future.exception() is None:
+                self.keeper.forget(task)
             self._dispatcher.written(task, future.exception())
         try:
             return self._dispatcher.next()
@@ -206,18 +212,18 @@ class Network:
             self._dispatcher.fail(error)
             return self._dispatcher.next()
 
-    def _do(self, action: Action, worker: Worker) -> None:
+    def _do(self, action: Action, sampler: Sampler) -> None:
         match action:
             case Ask(task):
-                request = asyncio.get_running_loop().create_task(self._ask(worker, action))
+                request = asyncio.get_running_loop().create_task(self._ask(sampler, action))
                 self._requests[task] = request
                 request.add_done_callback(partial(self._request_ended, task))
             case Store():
                 self._store(action)
             case Cancel(task):
                 if task in self._requests:
-                    if self._keeper is not None:
-                        self._keeper.keep(task)
+                    if self.keeper is not None:
+                        self.keeper.keep(task)
                     self._requests[task].cancel()
             case Log(event, facts):
                 self._on_event(event, **facts)
@@ -231,8 +237,8 @@ class Network:
         if self._starved:  # not at once, or the connects under way would take it
             reserve.release()
         self._steering.follow_file()
-        if self._keeper is not None:
-            self._keeper.look()
+        if self.keeper is not None:
+            self.keeper.look()
         self.progress = self._facts()
         if now >= self._next_outlook:
             self._next_outlook = now + OUTLOOK_S
@@ -241,7 +247,8 @@ class Network:
 
     def _facts(self) -> Progress:
         """The dispatcher's, with what has arrived by now and the end that is expected."""
-        self._dispatcher.arrived({task: one.count() for task, one in self._arriving.items()})
+        if self._sampler is not None:
+            self._dispatcher.arrived(self._sampler.arrived())
         since, left = self._expected
         facts = self._dispatcher.progress()
         return replace(facts, eta=left.after(self._clock() - since)) if left is not None and facts.in_flight else facts
@@ -262,15 +269,14 @@ class Network:
 
     # ---- one request
 
-    async def _ask(self, worker: Worker, ask: Ask) -> None:
+    async def _ask(self, sampler: Sampler, ask: Ask) -> None:
         task = ask.task
-        arriving = self._arriving[task] = Arriving()
         try:
-            sample, reply = await worker.ask(task, ask.endpoint, ask.attempt, arriving)
+            sample, reply = await sampler.sample(ask)
         except RequestFailed as failure:
             self._starved = self._starved or failure.kind == "out_of_files"
-            if self._keeper is not None:
-                self._keeper.failed(task, failure.kind)
+            if self.keeper is not None:
+                self.keeper.failed(task, failure.kind)
             self._dispatcher.failed(task, failure)
         except Exception as error:  # noqa: BLE001 - one request's bug costs one sample, and is listed
             self._dispatcher.broke(task, error, traceback.format_exc())
@@ -281,9 +287,8 @@ class Network:
     def _request_ended(self, task: Task, request: asyncio.Task[None]) -> None:
         if self._requests.get(task) is request:
             del self._requests[task]
-            self._arriving.pop(task, None)
-            if self._keeper is not None:
-                self._keeper.ended(task)
+            if self.keeper is not None:
+                self.keeper.ended(task)
         if request.cancelled():  # perhaps before its first step
             self._dispatcher.cancelled(task)
         elif (error := request.exception()) is not None:
