@@ -16,13 +16,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from harness.asking import servers
 from harness.asking.keywords import FilePath, RunKeywords
 from harness.asking.options import JudgeOptions as Judge
-from harness.asking.options import RunOptions, ScoreOptions
+from harness.asking.options import OutputsOptions, RunOptions, ScoreOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
@@ -30,8 +31,6 @@ from harness.core.records import AnswerKind, GradeRules
 from harness.core.wording import option
 from harness.exports import Take, Written
 from harness.exports import export as export_run
-from harness.exports.trackers import track as tell
-from harness.exports.trackers import tracker_named
 from harness.extensions.on_ray.grading import grade_on
 from harness.extensions.on_ray.sampling import run_on
 from harness.foreign.outputs import Format
@@ -46,17 +45,15 @@ from harness.runs import Manifest, RunFolder
 from harness.runs.merging import Merged
 from harness.runs.merging import merge as merge_folders
 from harness.scoring import load_published
-from harness.scoring.pipeline import Grading, score_run
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
+from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
 from harness.verbs.compare import compare as compare_folders
 from harness.verbs.compare import verify as verify_folder
-from harness.verbs.judge import JudgeReport, judge_of, score_with_judge
-from harness.verbs.judged_outputs import judge_file
-from harness.verbs.outputs import ScoredFile, is_outputs, open_scored, score_file
+from harness.verbs.outputs import open_scored
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from, prices_of
 from harness.verbs.run import sample
@@ -197,60 +194,38 @@ def score(
     sample. track: trackers that are sent the scores of a run (wandb, mlflow, trackio, a plug-in's).
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
-    if also_python is not None and also is None:
-        raise UsageError(f"{option('also_python')} goes with {option('also')}")
-    defaults = Grading()
-    grading = Grading(
-        workers=(os.cpu_count() or 1) if workers is None else workers,
-        deadline_s=defaults.deadline_s if deadline is None else deadline,
+    options = ScoreOptions.of(
+        workers=workers,
+        deadline=deadline,
         fresh=fresh,
         answer_from_reasoning=answer_from_reasoning,
         cut_text=cut_text,
-        ks=_several(k),
+        k=_several(k),
         salvaged=salvaged,
+        also=also,
+        also_python=also_python,
     )
-    trackers = [tracker_named(name) for name in ([track] if isinstance(track, str) else track)]
+    outputs = OutputsOptions.of(
+        response_key=response_key,
+        answer_key=answer_key,
+        question_key=question_key,
+        id_key=id_key,
+        tool=tool,
+        benchmark=benchmark,
+        written_by=written_by,
+        repeats=repeats,
+        out=out,
+    )
+    trackers = scoring.trackers_named([track] if isinstance(track, str) else track)
     path = _path(source)
-    named: dict[str, Any] = {
-        "response_key": response_key,
-        "answer_key": answer_key,
-        "question_key": question_key,
-        "id_key": id_key,
-        "tool": tool,
-        "benchmark": benchmark,
-        "written_by": written_by,
-        "out": None if out is None else Path(out),
-    }
-    if is_outputs(path, tool=tool, described=any(named.values())):
-        for name, value in (("track", trackers), ("on", on)):
-            if value:
-                raise UsageError(f"{option(name)} goes with a run folder; {path} is a file")
-        of_file = score_file(path, grading, Watcher(), **named, repeats=repeats)
-        graded: RunFolder | ScoredFile = of_file
-        scores = of_file.scores
-    else:
-        if given := [name for name, value in named.items() if value]:
-            raise UsageError(f"{option(given[0])} goes with a file of outputs; {path} is a run folder")
-        graded = RunFolder.open(path)
-        if on is not None:
-            grading = grade_on(on, graded, grading, Watcher())
-        scores = score_run(graded, grading) if judge is None else []
-    reports: Sequence[JudgeReport] = ()
-    owed: tuple[str, ...] = ()
-    if judge is not None:
-        settings, serving = judge_of(judge)
-        if isinstance(graded, RunFolder):
-            judged = score_with_judge(graded, grading, settings, serving)
-        else:
-            judged = judge_file(graded, settings, serving, out=named["out"])
-        scores, reports = judged.scores, judged.reports
-        if judged.outcome is not None and not judged.outcome.complete:
-            owed = tuple(map(str, judged.outcome.causes)) or ("the judge owes answers",)
-    for tracker in trackers:
-        assert isinstance(graded, RunFolder)
-        tell(graded, scores, tracker)
-    opinions = {} if also is None else second_opinions(graded, also, also_python)
-    return Scores(path.name, tuple(scores), tuple(reports), opinions, owed)
+    scoring.check([path], outputs, {"track": track, "on": on})
+    spread = None if on is None else partial(grade_on, on)
+    scored = scoring.score(path, options, outputs, judge, Watcher(), spread=spread)
+    for tracker in trackers.values():
+        scoring.tell(scored, tracker)
+    opinions = {} if also is None else second_opinions(scored.source, also, also_python)
+    reports = () if scored.judged is None else tuple(scored.judged.reports)
+    return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
 
 
 def merge(

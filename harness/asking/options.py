@@ -342,3 +342,33 @@ class ScoreOptions(_Options):
     salvaged: bool = True
     also: Literal["math-verify", "sympy"] | None = None
     also_python: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _second_grader(self) -> Self:
+        if self.also_python is not None and self.also is None:
+            raise UsageError(f"{option('also_python')} goes with {option('also', 'GRADER')}")
+        return self
+
+
+class OutputsOptions(_Options):
+    """How a file of another tool's outputs is read. Every field may be left out.
+
+    response_key, answer_key, question_key, id_key: columns. tool: who wrote the file, for tools with a form of their
+    own. benchmark: the card whose questions these are. written_by: the model that wrote the file. repeats: what equal
+    rows are. out: where the grades go, too, one JSON line a sample.
+    """
+
+    response_key: str | None = None
+    answer_key: str | None = None
+    question_key: str | None = None
+    id_key: str | None = None
+    tool: str | None = None
+    benchmark: str | None = None
+    written_by: str | None = None
+    repeats: Literal["auto", "samples", "questions"] = "auto"
+    out: FilePath | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that say something of a file, in their order."""
+        return [name for name in type(self).model_fields if getattr(self, name) not in (None, "auto")]

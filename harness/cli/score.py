@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +18,14 @@ from harness.cli.shared_options import any_k
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
-from harness.core.wording import option
 
 if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions
+    from harness.asking.options import OutputsOptions, ScoreOptions
     from harness.cli.printed.scores import RunScore
-    from harness.exports.trackers import Tracker
-    from harness.grading.second.second_opinion import Agreement
-    from harness.runs import RunFolder
-    from harness.scoring import Score
-    from harness.scoring.pipeline import Grading
-    from harness.verbs.judge import Judged, JudgeSettings
-    from harness.verbs.outputs import ScoredFile
+    from harness.verbs.score import Scored, Spread
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
-_COLUMNS = ("response_key", "answer_key", "question_key", "id_key", "tool", "benchmark", "written_by", "repeats", "out")
-"""Flags about a file of outputs."""
+_RULES_COUNT = "the rules' verdict counts"
 
 
 def _prints() -> Any:
@@ -150,74 +142,64 @@ def command(
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     _load_numpy()
-    from harness.scoring.pipeline import Grading
+    from harness.asking.options import OutputsOptions, ScoreOptions
+    from harness.cli import following
+    from harness.cli.watching import Terminal
+    from harness.runs.layout import labels
+    from harness.scoring.pipeline import score_run
+    from harness.verbs import score as scoring
 
-    defaults = Grading()
-    grading = Grading(
-        workers=workers or os.cpu_count() or 1,
-        deadline_s=deadline if deadline is not None else defaults.deadline_s,
+    options = ScoreOptions.of(
+        workers=workers,
+        deadline=deadline,
         fresh=fresh,
         answer_from_reasoning=answer_from_reasoning,
         cut_text=cut_text,
-        ks=k,
+        k=k,
         salvaged=salvaged,
+        also=also,
+        also_python=also_python,
     )
-    columns = {name: flags.pop(name) for name in _COLUMNS}
-    described = {name: value for name, value in columns.items() if value not in (None, "auto")}
-    trackers = _trackers(track)
-    judge_options = judges.judge_options_of(flags)
-    if also_python and not also:
-        raise UsageError("--also-python goes with --also GRADER")
+    outputs = OutputsOptions.of(**{name: flags.pop(name) for name in OutputsOptions.model_fields})
+    trackers = scoring.trackers_named(track)
+    judge = judges.judge_options_of(flags)
     if follow and on is not None:
         raise UsageError("--follow goes on while a run does; --on grades one that has ended")
-    if follow and judge_options is not None:
+    if follow and judge is not None:
         raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
     if follow and len(sources) > 1:
         raise UsageError("--follow goes on with one run at a time")
-    of_tools = [source for source in sources if _is_outputs(source, columns["tool"], described)]
-    sources = _one_by_one(sources, of_tools, columns)
-    if of_tools:
-        for flag, value in (("--follow", follow), ("--track", track), ("--on", on)):
-            if value:
-                raise UsageError(f"{flag} goes with a run folder; {of_tools[0]} is a file")
-    elif given := [name for name, value in columns.items() if value not in (None, "auto")]:
-        raise UsageError(f"{option(given[0])} goes with a file of outputs; {sources[0]} is a run folder")
-    scored = [
-        _score_file(source, grading, columns, judge_options)
-        if source in of_tools
-        else _score_run(source, grading, judge_options, on=on, follow=follow)
-        for source in sources
-    ]
-    named = _labelled(scored)
+    sources, outputs = _one_by_one(sources, outputs)
+    scoring.check(sources, outputs, {"follow": follow, "track": track, "on": on})
+    spread = None if on is None else _on_cluster(on)
+    by_rules = following.follow if follow else score_run
+    scored = []
+    for source in sources:
+        with Terminal() as watcher:
+            scored.append(scoring.score(source, options, outputs, judge, watcher, spread=spread, by_rules=by_rules))
+    named = list(zip(labels([one.folder for one in scored]), scored, strict=True))
     if as_json:
-        say(_told(named))
+        say(_records(named))
     else:
         _print_tables(named, k)
     for label, one in named:
         if also:
-            from harness.verbs.second_opinions import second_opinions
-
-            for benchmark, found in second_opinions(one.graded, also, also_python).items():
-                _show_agreement(benchmark if len(named) == 1 else f"{label}, {benchmark}", found, also, stderr=as_json)
+            _show_opinions(label if len(named) > 1 else "", one, options, stderr=as_json)
         for name, tracker in trackers.items():
-            _track(one, name, tracker)
-        if one.judged is not None:
-            judges.show(*one.judged, stderr=as_json)
-    outcomes = [one.judged[0].outcome for one in scored if one.judged is not None]
-    if any(outcome is not None and not outcome.complete for outcome in outcomes):
-        sys.exit(EXIT_OWED)
-    if any(score.verifier_errors for one in scored for score in one.scores):
-        sys.exit(EXIT_UNJUDGED)
+            seen = scoring.tell(one, tracker)
+            click.echo(f"told {visible(name, 100)}{': ' + visible(seen, 400) if seen else ''}", err=True)
+        if one.judged is not None and one.judge is not None:
+            judges.show(one.judged, one.judge, stderr=as_json)
+    codes = {one.exit_code for one in scored}
+    for code in (EXIT_OWED, EXIT_UNJUDGED):
+        if code in codes:
+            sys.exit(code)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Scored:
-    """What was scored, and its scores; judged: with the judge, if one was asked."""
+def _on_cluster(on: str) -> Spread:
+    from harness.extensions.on_ray.grading import grade_on
 
-    graded: RunFolder | ScoredFile
-    folder: RunFolder
-    scores: list[Score]
-    judged: tuple[Judged, JudgeSettings] | None = None
+    return partial(grade_on, on)
 
 
 def _load_numpy() -> None:
@@ -233,53 +215,33 @@ def _load_numpy() -> None:
         del os.environ[name]
 
 
-def _trackers(names: tuple[str, ...]) -> dict[str, Tracker]:
-    """Those named; refused before anything is graded."""
-    if not names:
-        return {}
-    from harness.exports.trackers import tracker_named
+def _one_by_one(sources: tuple[Path, ...], outputs: OutputsOptions) -> tuple[tuple[Path, ...], OutputsOptions]:
+    """What gets scores of its own, the sources or the folder into which those of one run are joined, and what is said
+    of files then."""
+    from harness.verbs.score import are_outputs
 
-    return {name: tracker_named(name) for name in names}
-
-
-def _track(scored: _Scored, name: str, tracker: Tracker) -> None:
-    from harness.exports.trackers import track
-
-    seen = track(scored.folder, scored.scores, tracker)
-    click.echo(f"told {visible(name, 100)}{': ' + visible(seen, 400) if seen else ''}", err=True)
-
-
-def _is_outputs(source: Path, tool: str | None, described: dict[str, Any]) -> bool:
-    from harness.verbs.outputs import is_outputs
-
-    return is_outputs(source, tool=tool, described=bool(described))
-
-
-def _one_by_one(sources: tuple[Path, ...], of_tools: list[Path], columns: dict[str, Any]) -> tuple[Path, ...]:
-    """What gets scores of its own: the sources, or the folder into which those of one run are joined."""
-    out: Path | None = columns["out"]
     if len(sources) == 1:
-        return sources
-    if of_tools:
-        if out is not None:
+        return sources, outputs
+    files = [source for source in sources if are_outputs(source, outputs)]
+    if files:
+        if outputs.out is not None:
             raise UsageError(
-                f"it goes with one file, or with the folders of one run; {of_tools[0]} is one of several sources. The "
+                f"it goes with one file, or with the folders of one run; {files[0]} is one of several sources. The "
                 "grades of each file stand in FILE.scored",
                 field="out",
             )
-    elif out is not None:
+    elif outputs.out is not None:
         from harness.cli.merge import join
 
-        join(sources, out)
-        columns["out"] = None
-        return (out,)
-    if parts := [source for source in sources if source not in of_tools and _is_shard(source)]:
+        join(sources, outputs.out)
+        return (outputs.out,), outputs.model_copy(update={"out": None})
+    if parts := [source for source in sources if source not in files and _is_shard(source)]:
         raise UsageError(
             f"{parts[0]} is a shard: shards are joined before they are scored; give the folders of that run alone, and "
             "name the folder for that",
             field="out",
         )
-    return sources
+    return sources, outputs
 
 
 def _is_shard(source: Path) -> bool:
@@ -289,68 +251,22 @@ def _is_shard(source: Path) -> bool:
     return any(SHARD in record.identity for record in Manifest.load(RunFolder.open(source)).benchmarks.values())
 
 
-def _labelled(scored: list[_Scored]) -> list[tuple[str, _Scored]]:
-    from harness.runs.layout import labels
-
-    return list(zip(labels([one.folder for one in scored]), scored, strict=True))
-
-
-def _score_file(source: Path, grading: Grading, columns: dict[str, Any], judge_options: JudgeOptions | None) -> _Scored:
-    from harness.cli.watching import Terminal
-    from harness.verbs.outputs import score_file
-
-    found = score_file(source, grading, Terminal(), **columns)
-    if judge_options is None:
-        return _Scored(graded=found, folder=found.folder, scores=found.scores)
-    from harness.verbs.judge import judge_of
-    from harness.verbs.judged_outputs import judge_file
-
-    with Terminal() as watcher:
-        judge, serve = judge_of(judge_options, watcher)
-        judged = judge_file(
-            found, judge, serve, on_progress=watcher.progressed, resume_command=watcher.resume_command,
-            out=columns["out"],
-        )  # fmt: skip
-    return _Scored(graded=found, folder=found.folder, scores=judged.scores, judged=(judged, judge))
-
-
-def _score_run(
-    source: Path, grading: Grading, judge_options: JudgeOptions | None, *, on: str | None, follow: bool
-) -> _Scored:
-    from harness.cli import following
-    from harness.cli.watching import Terminal
-    from harness.runs import RunFolder
-    from harness.scoring import pipeline
-
-    folder = RunFolder.open(source)
-    if on is not None:
-        from harness.extensions.on_ray.grading import grade_on
-
-        grading = grade_on(on, folder, grading, Terminal())
-    if judge_options is not None:
-        from harness.verbs.judge import judge_of, score_with_judge
-
-        with Terminal() as watcher:
-            judge, serve = judge_of(judge_options, watcher)
-            judged = score_with_judge(
-                folder, grading, judge, serve, on_graded=watcher.graded, on_progress=watcher.progressed,
-                resume_command=watcher.resume_command,
-            )  # fmt: skip
-        return _Scored(graded=folder, folder=folder, scores=judged.scores, judged=(judged, judge))
-    score = following.follow if follow else pipeline.score_run
-    return _Scored(graded=folder, folder=folder, scores=score(folder, grading, Terminal().graded))
-
-
-def _show_agreement(benchmark: str, found: Agreement, name: str, *, stderr: bool) -> None:
+def _show_opinions(label: str, scored: Scored, options: ScoreOptions, *, stderr: bool) -> None:
+    """How a second grader agrees with the grades, and where it does not."""
     from harness.cli.agreement import disagreement_lines, matrix_lines
+    from harness.verbs.second_opinions import second_opinions
 
-    ours, other = 100 * found.accuracy_ours, 100 * found.accuracy_theirs
-    click.echo(f"{visible(benchmark)}: rules {ours:.1f} %, {name} {other:.1f} %", err=stderr)
-    for line in (*matrix_lines(found, name), *disagreement_lines(found, name, "the rules' verdict counts")):
-        click.echo(line, err=stderr)
+    assert options.also is not None
+    for benchmark, found in second_opinions(scored.source, options.also, options.also_python).items():
+        ours, theirs = 100 * found.accuracy_ours, 100 * found.accuracy_theirs
+        place = f"{label}, {benchmark}" if label else benchmark
+        click.echo(f"{visible(place)}: rules {ours:.1f} %, {options.also} {theirs:.1f} %", err=stderr)
+        lines = (*matrix_lines(found, options.also), *disagreement_lines(found, options.also, _RULES_COUNT))
+        for line in lines:
+            click.echo(line, err=stderr)
 
 
-def _told(named: list[tuple[str, _Scored]]) -> list[RunScore]:
+def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
     import msgspec
 
     from harness.cli.printed.scores import RunScore
@@ -358,7 +274,7 @@ def _told(named: list[tuple[str, _Scored]]) -> list[RunScore]:
     return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, one in named for score in one.scores]
 
 
-def _print_tables(scored: list[tuple[str, _Scored]], ks: tuple[int, ...]) -> None:
+def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
     from harness.reports import (
         budget_table,
         endpoint_table,

@@ -104,7 +104,7 @@ def read(
     answer_key: str | None = None,
     question_key: str | None = None,
     id_key: str | None = None,
-    format: Format | None = None,
+    format: str | None = None,
     questions: Sequence[Question] = (),
     repeats: Repeats = "auto",
     benchmark: str | None = None,

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from harness.asking.options import OutputsOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
@@ -24,7 +25,8 @@ from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, Grading, grade_outputs, publish, score_of
 
-Repeats = Literal["auto", "samples", "questions"]
+_READ = (*("tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats"),)
+"""Options that a record of the scored file keeps, in the order of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,36 +53,14 @@ def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
         write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
 
 
-def score_file(
-    path: Path,
-    grading: Grading,
-    watcher: Watcher,
-    *,
-    response_key: str | None = None,
-    answer_key: str | None = None,
-    question_key: str | None = None,
-    id_key: str | None = None,
-    tool: outputs.Format | None = None,
-    benchmark: str | None = None,
-    written_by: str | None = None,
-    repeats: Repeats = "auto",
-    out: Path | None = None,
-) -> ScoredFile:
+def score_file(path: Path, grading: Grading, options: OutputsOptions, watcher: Watcher) -> ScoredFile:
     """The grades and, by benchmark, the scores of the outputs in `path`, kept in the `OutputsFolder` beside it; a place
     that cannot be written is a warning. Raises `UsageError` with file and line.
-
-    response_key, answer_key, question_key, id_key: columns; tool: who wrote the file, for those with a form of their
-    own. benchmark: the card whose questions these are. written_by: the model. repeats: what equal rows are. out: where
-    the grades go, too, one JSON line a sample.
     """
-    columns: dict[str, Any] = {
-        "response_key": response_key,
-        "answer_key": answer_key,
-        "question_key": question_key,
-        "id_key": id_key,
-    }
+    columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
+    benchmark = options.benchmark
     asked = _questions_of(benchmark) if benchmark else ()
-    pairs: outputs.Pairs = outputs.read(path, format=tool, questions=asked, repeats=repeats, **columns)
+    pairs: outputs.Pairs = outputs.read(path, format=options.tool, questions=asked, repeats=options.repeats, **columns)
     if benchmark:
         from harness.foreign.recognising import Recognised  # prompts, likewise
 
@@ -89,14 +69,13 @@ def score_file(
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, grading, watcher.graded)
     scores = [score_of(one) for one in graded]
-    read = {"tool": tool, "benchmark": benchmark, **columns, "written_by": written_by, "repeats": repeats}
-    said = {name: value for name, value in read.items() if value not in (None, "auto")}
+    read = {name: getattr(options, name) for name in _READ if name in options.given}
     try:
-        _keep(folder, graded, digest, said, written_by or UNKNOWN_MODEL)
+        _keep(folder, graded, digest, read, options.written_by or UNKNOWN_MODEL)
     except StoreError as error:
         watcher.warn(Sentence(f"the scores are not kept, so that no report can use them: {error.sentence.marked}"))
     scored = ScoredFile(folder=folder, scores=scores, graded=graded, pairs=pairs)
-    write_grades(out, scored.grades)
+    write_grades(options.out, scored.grades)
     return scored
 
 

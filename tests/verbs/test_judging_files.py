@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
+from harness.asking.options import OutputsOptions
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.client.address.endpoint import Endpoint
@@ -41,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def scored(file: Path) -> ScoredFile:
-    return score_file(file, Grading(), Watcher(), response_key="gen", answer_key="answer")
+    return score_file(file, Grading(), OutputsOptions(response_key="gen", answer_key="answer"), Watcher())
 
 
 def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp_path: Path) -> None:
@@ -120,7 +121,7 @@ def test_the_command_and_python_grade_a_file_a_second_time_alike(file: Path) -> 
 
 
 def test_a_second_grader_that_is_unknown_or_not_named_is_one_sentence(file: Path) -> None:
-    with pytest.raises(harness.UsageError, match=r"^also='mathverify': unknown second grader; there are math-verify"):
+    with pytest.raises(harness.UsageError, match=r"^also='mathverify': expected 'math-verify' or 'sympy'"):
         harness.score(file, also="mathverify", response_key="gen", answer_key="answer")  # type: ignore[arg-type]
-    with pytest.raises(harness.UsageError, match=r"^also_python goes with also$"):
+    with pytest.raises(harness.UsageError, match=r"^also_python goes with also=.GRADER.$"):
         harness.score(file, also_python="python", response_key="gen", answer_key="answer")

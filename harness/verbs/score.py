@@ -1,0 +1,153 @@
+"""Grade and score one source: a run folder, or a file of another tool's outputs.
+
+The rules grade first. A judge, where one is named, then rules on what its scope names. Both doors call `score`, and
+then `harness.verbs.second_opinions` and `tell` for what may follow a score.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.asking.options import JudgeOptions, OutputsOptions, ScoreOptions
+from harness.asking.watching import Watcher
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
+from harness.core.wording import option
+from harness.exports.trackers import Tracker, track, tracker_named
+from harness.runs import RunFolder
+from harness.scoring import Score
+from harness.scoring.pipeline import Grading, OnGraded, score_run
+from harness.verbs.judge import Judged, JudgeSettings, judge_of, score_with_judge
+from harness.verbs.judged_outputs import judge_file
+from harness.verbs.outputs import ScoredFile, is_outputs, score_file
+
+ByRules = Callable[[RunFolder, Grading, OnGraded], list[Score]]
+"""Grades a run folder by the rules, once or for as long as the run goes on."""
+
+Spread = Callable[[RunFolder, Grading, Watcher], Grading]
+"""Grades a run folder on other machines. Returns what is left to grade here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What one source came to. source: what was graded. folder: where its scores stand.
+
+    judged, judge: what the judge made of the grades, and who judged; None without a judge.
+    """
+
+    source: RunFolder | ScoredFile
+    folder: RunFolder
+    scores: list[Score]
+    judged: Judged | None = None
+    judge: JudgeSettings | None = None
+
+    @property
+    def owed(self) -> tuple[str, ...]:
+        """Why answers of the judge are missing; the same call asks for them."""
+        outcome = None if self.judged is None else self.judged.outcome
+        if outcome is None or outcome.complete:
+            return ()
+        return tuple(map(str, outcome.causes)) or ("the judge owes answers",)
+
+    @property
+    def verifier_errors(self) -> list[str]:
+        """What the benchmark's own verifiers failed with."""
+        return [error for score in self.scores for error in score.verifier_errors]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the code for answers that the judge owes, or for samples that a verifier could not judge."""
+        if self.owed:
+            return EXIT_OWED
+        return EXIT_UNJUDGED if self.verifier_errors else EXIT_COMPLETE
+
+
+def grading_of(options: ScoreOptions) -> Grading:
+    """The options with the defaults of this machine filled in: a worker for each core."""
+    defaults = Grading()
+    return Grading(
+        workers=options.workers or os.cpu_count() or defaults.workers,
+        deadline_s=defaults.deadline_s if options.deadline is None else options.deadline,
+        fresh=options.fresh,
+        answer_from_reasoning=options.answer_from_reasoning,
+        cut_text=options.cut_text,
+        ks=options.k,
+        salvaged=options.salvaged,
+    )
+
+
+def are_outputs(source: Path, outputs: OutputsOptions) -> bool:
+    """Whether `source` is scored as another tool's outputs, not as a run."""
+    return is_outputs(source, tool=outputs.tool, described=bool(outputs.given))
+
+
+def check(sources: Sequence[Path], outputs: OutputsOptions, run_only: Mapping[str, object]) -> list[Path]:
+    """The sources that are files of outputs.
+
+    run_only: options that only a run folder takes, with their values. Raises `UsageError` for options that go with the
+    other kind of source.
+    """
+    files = [source for source in sources if are_outputs(source, outputs)]
+    if files:
+        for name, value in run_only.items():
+            if value:
+                raise UsageError(f"{option(name)} goes with a run folder; {files[0]} is a file")
+    elif outputs.given:
+        raise UsageError(f"{option(outputs.given[0])} goes with a file of outputs; {sources[0]} is a run folder")
+    return files
+
+
+def score(
+    source: Path,
+    options: ScoreOptions,
+    outputs: OutputsOptions,
+    judge: JudgeOptions | None,
+    watcher: Watcher,
+    *,
+    spread: Spread | None = None,
+    by_rules: ByRules = score_run,
+) -> Scored:
+    """The scores of `source`, kept where reports find them.
+
+    spread: grades a run folder elsewhere first. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
+    """
+    grading = grading_of(options)
+    if are_outputs(source, outputs):
+        return _score_file(source, grading, outputs, judge, watcher)
+    folder = RunFolder.open(source)
+    if spread is not None:
+        grading = spread(folder, grading, watcher)
+    if judge is None:
+        return Scored(source=folder, folder=folder, scores=by_rules(folder, grading, watcher.graded))
+    settings, serving = judge_of(judge, watcher)
+    judged = score_with_judge(
+        folder, grading, settings, serving, on_graded=watcher.graded, on_progress=watcher.progressed,
+        resume_command=watcher.resume_command,
+    )  # fmt: skip
+    return Scored(source=folder, folder=folder, scores=judged.scores, judged=judged, judge=settings)
+
+
+def _score_file(
+    source: Path, grading: Grading, outputs: OutputsOptions, judge: JudgeOptions | None, watcher: Watcher
+) -> Scored:
+    scored = score_file(source, grading, outputs, watcher)
+    if judge is None:
+        return Scored(source=scored, folder=scored.folder, scores=scored.scores)
+    settings, serving = judge_of(judge, watcher)
+    judged = judge_file(
+        scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
+        out=outputs.out,
+    )  # fmt: skip
+    return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
+
+
+def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
+    """The trackers by name, before anything is graded. Raises `UsageError` for one that is not there."""
+    return {name: tracker_named(name) for name in names}
+
+
+def tell(scored: Scored, tracker: Tracker) -> str:
+    """Send the scores to a tracker. Returns where they can be seen; empty where the tracker does not say."""
+    return track(scored.folder, scored.scores, tracker)
