@@ -26,6 +26,7 @@ import httpx
 import numpy as np
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.client.chooser import open_transport
 from harness.client.facts.tokens import ENGINES, Tokenizer
 from harness.client.interface import Deadlines
@@ -114,11 +115,13 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=32, help="other requests in flight")
     given = parser.parse_args()
     endpoint = Endpoint.parse(given.base_url)
-    settings = RunSettings(model=given.model, endpoints=(endpoint,), benchmarks={}, out=Path("unused"))
+    asker = Asker(model=given.model, engine=given.engine)
+    settings = RunSettings(asker=asker, endpoints=(endpoint,), benchmarks={}, out=Path("unused"))
+    neutral = fingerprint.neutral_values(asker)
     tokenizer = Tokenizer(endpoint, given.engine, given.model)
 
     def asked() -> list[str] | None:
-        return fingerprint.ask(settings, [endpoint], open_transport).get(endpoint.base_url)
+        return fingerprint.ask(settings, neutral, [endpoint], open_transport).get(endpoint.base_url)
 
     first = asked()
     assert first is not None, "no fingerprint within its time"

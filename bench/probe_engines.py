@@ -27,8 +27,8 @@ from pathlib import Path
 from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
 from harness.verbs.probe import reference, template
-from harness.verbs.probe.asking import COMPLETIONS, HttpAsker, Refused
-from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
+from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.counterparts import Kept, OfFolder
 from harness.verbs.probe.findings import Report
 from harness.verbs.probe.probe import examine
@@ -82,10 +82,10 @@ def main() -> None:
                         said(f"{name}, beside vLLM", examine(asked(server), beside, seed=1000 * (seed + 1)))
 
 
-def asked(server: supervisor.RunningServer) -> HttpAsker:
+def asked(server: supervisor.RunningServer) -> ProbedEndpoint:
     """The server, as a probe asks it."""
-    (asker,) = askers(WhichServer.of(base_url=server.base_urls[0]), Watcher())
-    return asker
+    (endpoint,) = probed(WhichServer.of(base_url=server.base_urls[0]), Watcher())
+    return endpoint
 
 
 def passages(path: Path, repeats: int) -> list[list[str]]:
@@ -98,11 +98,12 @@ def passages(path: Path, repeats: int) -> list[list[str]]:
     return found
 
 
-def repeated(name: str, asker: HttpAsker, true: OfFolder, held: list[list[str]]) -> None:
+def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[str]]) -> None:
     """Print how often each outcome came, with the yardstick and without, and how many times rounding it was. held: of
     each passage, the texts whose next token is looked at."""
     common = {"max_tokens": 1, "temperature": 1.0, "seed": 1, "echo": True, **logprob_fields(COMPLETIONS)}
-    answers = asker.many([{"prompt": texts[-1], **common} for texts in held], COMPLETIONS)
+    inquiries = [Inquiry(texts[-1], common, COMPLETIONS) for texts in held]
+    answers = server.many([one.body(server.asker) for one in inquiries], COMPLETIONS)
     likely, rounding = iter(true.likely()), iter(true.rounding())
     own: dict[int, list[reference.Place]] = {}
     for i, (texts, answer) in enumerate(zip(held, answers, strict=True)):

@@ -162,6 +162,7 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
 
     from harness.benchmarks import card, questions
     from harness.client.address.endpoint import Endpoint
+    from harness.client.asker import Asker
     from harness.client.fast.transport import FastTransport
     from harness.client.interface import Arriving
     from harness.client.protocol.reply import RequestFailed
@@ -205,13 +206,13 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
         for arm, seed in (("whole", 1), ("continued", 2)):
             salvage = Salvage(mode="off" if arm == "whole" else "near", engine=engine)
             settings = RunSettings(
-                model="smollm2-135m",
+                asker=Asker(model="smollm2-135m", spelling=Spelling(token_ids=salvage.states_ids("chat"))),
                 endpoints=(Endpoint.parse(url),),
                 benchmarks={chosen.name: BenchmarkSettings(
                     samples=each, sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
                 )},
                 out=place / arm, concurrency=concurrency, seed=seed, canary=False,
-                salvage=salvage, spelling=Spelling(token_ids=salvage.states_ids("chat")),
+                salvage=salvage,
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()

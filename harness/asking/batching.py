@@ -28,7 +28,7 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
         settings,
         batching=batching,
         concurrency=options.concurrency or MAX_CONCURRENCY,
-        spelling=replace(settings.spelling, stream=False, token_ids=False),
+        asker=replace(settings.asker, spelling=replace(settings.spelling, stream=False, token_ids=False)),
         salvage=Salvage(mode="off"),
         fingerprint=False,
     )

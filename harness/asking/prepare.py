@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from harness.asking import servers
 from harness.asking.advising import advise
+from harness.asking.askers import asker_of, with_neutral
 from harness.asking.batching import by_batch, file_as_server
 from harness.asking.options import MOST_SAMPLES, RunOptions, expected
 from harness.asking.prices import prices_of, read_prices
@@ -40,7 +41,7 @@ from harness.core.validation import first_problem
 from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
 from harness.generation.continuing import Salvage
-from harness.generation.settings import DEFAULT_CONCURRENCY, NEUTRAL, BenchmarkSettings, Patience, RunSettings
+from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve
@@ -329,21 +330,26 @@ def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, wat
     salvage = Salvage(mode=options.salvage, engine=looks.engine or "", prefill=found.provider.prefill_on(looks.engine))
     spelling = _spelling(options, looks.model, found.provider, looks.engine)
     folder = _folder(options, looks.model)
-    settings = RunSettings(
-        model=looks.model,
-        endpoints=found.endpoints,
-        benchmarks=_with_neutral(asked.benchmarks, folder, looks, {*options.drop, *spelling.extra_body}),
-        out=folder.path,
+    asker = asker_of(
+        found,
+        looks,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
+        left_out=options.drop,
+        deadlines=Deadlines(
+            first_token=options.first_token_timeout or deadlines.first_token,
+            idle=options.idle_timeout or deadlines.idle,
+        ),
+    )
+    settings = RunSettings(
+        asker=asker,
+        endpoints=found.endpoints,
+        benchmarks=with_neutral(asked.benchmarks, folder, asker),
+        out=folder.path,
         spelt_by=_spelt_by(options, found.provider),
         transport=options.transport,
         ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         seed=options.seed,
-        deadlines=Deadlines(
-            first_token=options.first_token_timeout or deadlines.first_token,
-            idle=options.idle_timeout or deadlines.idle,
-        ),
         patience=Patience(attempts=options.attempts or patience.attempts),
         disk_reserve=round(options.disk_reserve * 1e6),
         fit_context=options.fit_context,
@@ -368,38 +374,6 @@ def _fingerprinted(options: RunOptions, found: Found, looks: Looks) -> bool:
         return options.fingerprint
     engines = [facts.host.get("engine") for facts in looks.facts.values()]
     return not found.provider.hosted and bool(engines) and all(engine in defaults.NEUTRAL for engine in engines)
-
-
-def _with_neutral(
-    benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, looks: Looks, given: Collection[str]
-) -> dict[str, BenchmarkSettings]:
-    """With what keeps the servers' own defaults out; a run that has samples goes on as it was asked.
-
-    given: fields that are sent anyway, or that the user keeps out.
-    """
-    engine = looks.engine
-    asked = _asked_before(folder)
-    made = {}
-    for name, one in benchmarks.items():
-        sent = one.sampling.sent()
-        fields = {*sent, *given}
-        kept = asked.get(name)
-        neutral = defaults.neutral(engine, sent, given) if kept is None else kept
-        made[name] = replace(one, neutral={field: value for field, value in neutral.items() if field not in fields})
-    return made
-
-
-def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """By benchmark that has samples, the neutral values that its requests hold."""
-    try:
-        records = Manifest.load(folder).benchmarks if folder.manifest.exists() else {}
-    except StoreError:  # the session refuses it, and says why
-        return {}
-    return {
-        name: dict(record.identity.get(NEUTRAL, {}))
-        for name, record in records.items()
-        if folder.benchmark(name).has_samples()
-    }
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:

@@ -3,22 +3,26 @@
 Kept with the run and asked again on a resume and of each endpoint: what a server does not tell (other weights, another
 precision, a broken kernel) shows there. A batch makes greedy text differ now and then, where two tokens are nearly as
 likely: hence a number of prompts that may differ (docs/provenance.md has the measurement).
+
+A penalty that a server fills in changes greedy text, so the neutral values of the run's requests are sent here, too. A
+fingerprint says which it was taken with, and later ones of the run are taken with the same: one from before they were
+sent is compared by requests without them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Thread
+from typing import Any
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.spelling import Spelling
 from harness.core.checksums import digest
-from harness.core.records import Message, Question
 from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings
 
@@ -49,8 +53,12 @@ MAX_BYTES = 1024 * 1024
 MAX_CHARS = 400
 """Characters kept of a beginning; sixteen tokens have about sixty."""
 
-VERSION = digest([PROMPTS, TOKENS])[:12]
-"""Beginnings of other prompts are not compared."""
+_SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
+
+
+def version(neutral: Mapping[str, Any]) -> str:
+    """The name of what is asked, with these neutral values: beginnings of another version are not compared."""
+    return digest([PROMPTS, TOKENS, *([dict(neutral)] if neutral else [])])[:12]
 
 
 def same(before: Sequence[str], now: Sequence[str]) -> int:
@@ -58,27 +66,37 @@ def same(before: Sequence[str], now: Sequence[str]) -> int:
     return sum(a == b for a, b in zip(before, now, strict=True))
 
 
-def bodies(model: str, spelling: Spelling) -> list[bytes]:
-    """The request for each prompt, as a run of this spelling sends it to `spelling.path`."""
-    template = RequestTemplate(model=model, sampling={"temperature": 0.0}, max_tokens=TOKENS, spelling=spelling)
-    return [template.body(_question(text, spelling)) for text in PROMPTS]
+def neutral_values(asker: Asker) -> dict[str, Any]:
+    """Those that a run of this asker takes its first fingerprint with."""
+    return asker.neutral(_SAMPLING)
+
+
+def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
+    """Its requests, with these neutral values."""
+    return asker.template(_SAMPLING, neutral)
+
+
+def bodies(template: RequestTemplate) -> list[bytes]:
+    """The request for each prompt, to be sent to `template.path`."""
+    return [template.of_text(text) for text in PROMPTS]
 
 
 def ask(
     settings: RunSettings,
+    neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
     on_wait: Callable[[Sentence], None] = lambda _: None,
 ) -> dict[str, list[str]]:
     """By base URL, in the order given, the beginnings of each endpoint that gave all in time. Blocking; needs no loop.
 
-    on_wait: told where it takes more than a moment. Failures are no matter here: the run meets them with its own
-    requests, and says what they are.
+    neutral: values that keep the servers' own defaults out. on_wait: told where it takes more than a moment. Failures
+    are no matter here: the run meets them with its own requests, and says what they are.
     """
     found: dict[str, list[str]] = {}
 
     def work() -> None:
-        asyncio.run(_ask_all(settings, endpoints, open_transport, found))
+        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, found))
 
     # A thread of its own: the caller may have a loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
@@ -98,16 +116,16 @@ def ask(
 
 async def _ask_all(
     settings: RunSettings,
+    requests: RequestTemplate,
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
     found: dict[str, list[str]],
 ) -> None:
     transport = open_transport()
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
-    path, requests = settings.spelling.path, bodies(settings.model, settings.spelling)
 
     async def one(endpoint: Endpoint) -> None:
-        asked = [_beginning(transport, endpoint, path, body, deadlines) for body in requests]
+        asked = [_beginning(transport, endpoint, requests.path, body, deadlines) for body in bodies(requests)]
         found[endpoint.base_url] = list(await asyncio.gather(*asked))
 
     try:
@@ -124,17 +142,3 @@ async def _beginning(transport: Transport, endpoint: Endpoint, path: str, body: 
     if not reply.text and not reply.reasoning:
         raise RequestFailed("cut", "an empty reply")
     return f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS]
-
-
-def _question(text: str, spelling: Spelling) -> Question:
-    chat = spelling.api == "chat"
-    return Question(
-        benchmark="fingerprint",
-        question_id=digest(text)[:12],
-        messages=(Message(role="user", content=text),) if chat else (),
-        prompt="" if chat else text,
-        references=("",),
-        kind="text",
-        row_digest="",
-        prompt_digest="",
-    )

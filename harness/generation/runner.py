@@ -200,7 +200,8 @@ class Runner:
             self._session.warn(doubt)
         if self._settings.fingerprint:
             endpoints = self._settings.endpoints
-            beginnings = fingerprint.ask(self._settings, endpoints, self._opener, self._listener.on_standing)
+            neutral = self._session.fingerprint_neutral
+            beginnings = fingerprint.ask(self._settings, neutral, endpoints, self._opener, self._listener.on_standing)
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self._servers.facts]
             self._session.check_fingerprints(beginnings, described)
         self._session.sampling_begins()
@@ -253,7 +254,8 @@ class Runner:
         """Why an endpoint may not join the session; None where it may. It is compared as those of the start are."""
         facts = describe(endpoint)
         settings = self._settings
-        beginnings = fingerprint.ask(settings, [endpoint], self._opener) if settings.fingerprint else {}
+        neutral = self._session.fingerprint_neutral
+        beginnings = fingerprint.ask(settings, neutral, [endpoint], self._opener) if settings.fingerprint else {}
         return self._session.join(endpoint, facts, beginnings)
 
     # ---- while samples are asked

@@ -278,6 +278,18 @@ class Session:
         """From here on the session's seconds count; what was asked to know the servers is no part of its rate."""
         self._started = self._clock()
 
+    @property
+    def _known_fingerprint(self) -> Fingerprint | None:
+        """The run's, where it is of the prompts that are asked now."""
+        known = self._manifest.provenance.fingerprint
+        return known if known is not None and known.version == fingerprint.version(known.neutral) else None
+
+    @property
+    def fingerprint_neutral(self) -> dict[str, Any]:
+        """The neutral values that a fingerprint is taken with: those of the run's, so that the two can be compared."""
+        known = self._known_fingerprint
+        return fingerprint.neutral_values(self._settings.asker) if known is None else known.neutral
+
     def check_fingerprints(self, given: Mapping[str, list[str]], asked: Sequence[Endpoint] = ()) -> None:
         """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL. asked:
         those of which one is missed where it is not given."""
@@ -289,10 +301,13 @@ class Session:
                 )
         if not given:
             return
-        known = self._manifest.provenance.fingerprint
-        if known is None or known.version != fingerprint.VERSION:
+        known = self._known_fingerprint
+        if known is None:
             url, beginnings = next(iter(given.items()))
-            known = Fingerprint(version=fingerprint.VERSION, beginnings=beginnings, endpoint=url)
+            neutral = self.fingerprint_neutral
+            known = Fingerprint(
+                version=fingerprint.version(neutral), beginnings=beginnings, endpoint=url, neutral=neutral
+            )
         same = {url: fingerprint.same(known.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n in same.items():
             if n < fingerprint.LEAST_SAME:

@@ -11,6 +11,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Batches
 from harness.client.address.proxies import proxy_for
 from harness.client.address.redact import host_and_port
+from harness.client.asker import Asker
 from harness.client.chooser import chosen
 from harness.client.facts.defaults import left_open
 from harness.client.interface import Deadlines, TransportName
@@ -91,8 +92,7 @@ class RunSettings:
     endpoints: none is fine for a run that owes nothing.
     concurrency: requests in flight over all endpoints, shared out by their weights.
     seed: run seed, from which every sample's is derived; None = no seed is sent.
-    spelling: how each request is written; body, identity and record are made from it. spelt_by: who decided it, by
-    field; for the record.
+    asker: who makes the requests. spelt_by: who decided how they are written, by field; for the record.
     transport: how requests travel; ca_file: PEM file of the authorities to trust for https (None: the system's).
     fit_context: lower max_tokens to the server's context instead of refusing. accept_missing: what can never
     succeed (a prompt over the context) does not keep the run incomplete. accept_server_change: go on with another model
@@ -106,17 +106,15 @@ class RunSettings:
     Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
     """
 
-    model: str
+    asker: Asker
     endpoints: tuple[Endpoint, ...]
     benchmarks: Mapping[str, BenchmarkSettings]
     out: Path
-    spelling: Spelling = field(default_factory=Spelling)
     spelt_by: Mapping[str, str] = field(default_factory=dict)
     transport: TransportName = "auto"
     ca_file: Path | None = None
     concurrency: int = DEFAULT_CONCURRENCY
     seed: int | None = 0
-    deadlines: Deadlines = field(default_factory=Deadlines)
     max_body_bytes: int = MAX_BODY_BYTES
     patience: Patience = Patience()
     order: Order = "longest"
@@ -146,11 +144,25 @@ class RunSettings:
         if any(not e.weight > 0 for e in self.endpoints):
             raise UsageError("the weight of an endpoint must be above 0.")
 
+    @property
+    def model(self) -> str:
+        """The name to ask for."""
+        return self.asker.model
+
+    @property
+    def spelling(self) -> Spelling:
+        """How each request is written; body, identity and record are made from it."""
+        return self.asker.spelling
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Of each reply."""
+        return self.asker.deadlines
+
     def template(self, benchmark: str) -> RequestTemplate:
         """What all requests of `benchmark` have in common."""
-        sampling = {**self.benchmarks[benchmark].neutral, **self.benchmarks[benchmark].sampling.sent()}
-        bound = sampling.pop("max_tokens", None)
-        return RequestTemplate(model=self.model, sampling=sampling, max_tokens=bound, spelling=self.spelling)
+        one = self.benchmarks[benchmark]
+        return self.asker.template(one.sampling.sent(), one.neutral)
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """What makes the samples of one benchmark comparable. A resume under another identity is refused.

@@ -49,12 +49,16 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     builds: dict[str, list[str]] = {}
 
 
-class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
-    """Greedy beginnings of replies to the fixed prompts of a version, as an endpoint of the run first gave them."""
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Greedy beginnings of replies to the fixed prompts of a version, as an endpoint of the run first gave them.
+
+    neutral: the values that were sent so that the server's own defaults did not come in; none in older runs.
+    """
 
     version: str
     beginnings: list[str]
     endpoint: str
+    neutral: dict[str, Any] = {}
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,17 +10,18 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from harness.asking import servers
+from harness.asking.askers import asker_of, with_neutral
 from harness.asking.options import JudgeOptions
 from harness.asking.watching import Watcher
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
-from harness.client.spelling import Spelling
+from harness.client.asker import Asker
 from harness.core.checksums import digest
 from harness.core.inert import safe_name
 from harness.core.records import Grade, Key, Question, Sample
@@ -91,15 +92,14 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where the judge answers. model: the name to ask for. concurrency: requests in flight over all endpoints.
+    """Where the judge answers. asker: who makes its requests. concurrency: requests in flight over all endpoints.
 
-    spelling: how its requests are written. context_of: as `generate` takes it. ca_file: for https.
+    context_of: as `generate` takes it. ca_file: for https.
     """
 
     endpoints: tuple[Endpoint, ...]
-    model: str
+    asker: Asker
     concurrency: int
-    spelling: Spelling = field(default_factory=Spelling)
     context_of: Callable[[Endpoint, str], int | None] = stated_context
     ca_file: Path | None = None
 
@@ -142,9 +142,8 @@ def _server(who: JudgeOptions, watcher: Watcher) -> Server:
     looks = servers.look(found, who, watcher)
     return Server(
         endpoints=found.endpoints,
-        model=looks.model,
+        asker=asker_of(found, looks),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
-        spelling=found.provider.spelling(looks.model),
         context_of=looks.context_of,
         ca_file=who.ca_file,
     )
@@ -320,15 +319,13 @@ def _ask(
     resume_command: str,
 ) -> Outcome:
     asked = [found for found in cases if found.questions]
+    benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
     settings = RunSettings(
-        model=server.model,
+        asker=server.asker,
         endpoints=server.endpoints,
-        benchmarks={
-            found.benchmark: BenchmarkSettings(samples=judge.votes, sampling=judge.sampling) for found in asked
-        },
+        benchmarks=with_neutral({found.benchmark: benchmark for found in asked}, folder, server.asker),
         out=folder.path,
         concurrency=server.concurrency,
-        spelling=server.spelling,
         ca_file=server.ca_file,
         fit_context=True,
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it

@@ -11,6 +11,7 @@ from typing import Any
 from harness.benchmarks import card, questions
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport
 from harness.core.records import Sample
@@ -36,15 +37,21 @@ def run_settings(
     out: Path, *urls: str, samples: int = 2, names: tuple[str, ...] = ("sums",), **more: Any
 ) -> RunSettings:
     settings = RunSettings(
-        model="test-model",
+        asker=Asker(model="test-model", deadlines=Deadlines(connect=5.0, first_token=20.0, idle=20.0)),
         endpoints=tuple(Endpoint.parse(url) for url in urls or ("http://127.0.0.1:1/v1",)),
         benchmarks={n: BenchmarkSettings(samples=samples, sampling=Sampling(temperature=0.6)) for n in names},
         out=out,
         concurrency=8,
         patience=QUICK,
-        deadlines=Deadlines(connect=5.0, first_token=20.0, idle=20.0),
     )
-    return replace(settings, **more)
+    return changed(settings, **more)
+
+
+def changed(settings: RunSettings, **more: Any) -> RunSettings:
+    """`settings` with other fields; those of its asker are named alone (`model`, `spelling`, `deadlines`)."""
+    of_asker = {one.name for one in fields(Asker)} & more.keys()
+    asker = replace(settings.asker, **{name: more.pop(name) for name in of_asker})
+    return replace(settings, asker=asker, **more)
 
 
 def run(settings: RunSettings, *sets: QuestionSet, **more: Any) -> Outcome:

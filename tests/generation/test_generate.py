@@ -26,7 +26,16 @@ from harness.runs.layout import RunFolder
 from harness.runs.lock import RunLock
 from harness.runs.manifest import Manifest
 from tests.faults.server import FaultServer, Request, completion, delta, event_stream, http
-from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.generation.small_runs import (
+    changed,
+    expected_keys,
+    keys_of,
+    question_set,
+    run,
+    run_settings,
+    samples_of,
+    well,
+)
 
 
 def test_every_expected_key_is_asked_once_and_stored(tmp_path: Path) -> None:
@@ -95,7 +104,7 @@ def test_other_settings_are_refused_and_the_difference_is_shown(tmp_path: Path, 
         before = RunFolder(settings.out).benchmark("sums").samples.read_bytes()
         n_requests = len(server.requests)
         with pytest.raises(StoreError, match=shown):
-            run(replace(settings, **change), questions)
+            run(changed(settings, **change), questions)
     assert RunFolder(settings.out).benchmark("sums").samples.read_bytes() == before
     assert len(server.requests) == n_requests
 

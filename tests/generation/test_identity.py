@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
-from tests.generation.small_runs import question_set, run_settings
+from tests.generation.small_runs import changed, question_set, run_settings
 
 OF_0_1_0 = (
     b'{"model":"test-model","api":"chat","sampling":{"temperature":0.6,"top_k":20,"max_tokens":99,"stop":["a"]},'
@@ -23,7 +22,7 @@ OF_0_1_0 = (
 
 def test_the_identity_is_what_version_0_1_0_wrote(tmp_path: Path) -> None:
     sampling = Sampling(temperature=0.6, top_k=20, max_tokens=99, stop=("a",))
-    settings = dataclasses.replace(
+    settings = changed(
         run_settings(tmp_path / "run"),
         benchmarks={"sums": BenchmarkSettings(samples=2, sampling=sampling)},
         seed=7,

@@ -22,7 +22,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
 from tests.faults.server import FaultServer
-from tests.generation.small_runs import question_set, run, run_settings, well
+from tests.generation.small_runs import changed, question_set, run, run_settings, well
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 EVERY_SAMPLING = Sampling(
@@ -38,7 +38,7 @@ Path_ = tuple[str, ...]
 
 
 def settings_of(folder: Path, url: str) -> RunSettings:
-    return dataclasses.replace(
+    return changed(
         run_settings(folder / "run", url),
         benchmarks={"sums": BenchmarkSettings(samples=2, sampling=EVERY_SAMPLING, origins={"top_k": "options"})},
         seed=7,

@@ -43,7 +43,7 @@ from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
 from tests.faults.token_server import TAGS, THINK_END, Model, TokenServer, ids_of, text_of
-from tests.generation.small_runs import QUICK, question_set, run, run_settings, samples_of
+from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 
 ASKED = Question(
     benchmark="b",
@@ -418,7 +418,7 @@ def compared(
     """(outcome, samples, server) of a run with log-probabilities, whose server was changed between two sessions."""
     with TokenServer(Model(shortest=200, longest=400), "vllm", pause=0.01) as server:
         settings = settings_for(tmp_path / "run", server, mode, samples=1)
-        settings = replace(settings, spelling=replace(settings.spelling, extra_body=LOGPROBS))
+        settings = changed(settings, spelling=replace(settings.spelling, extra_body=LOGPROBS))
         leave_half(tmp_path, server, settings)
         found = inflight.read(RunFolder(settings.out)).partials.values()
         assert all(len(one.logprobs) == KEPT_LOGPROBS for one in found)

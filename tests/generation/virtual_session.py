@@ -10,6 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
@@ -61,7 +62,7 @@ def played(tokens: dict[Task, int], concurrency: int, step: float) -> Iterator[M
     ids = list(dict.fromkeys(task.question_id for task in tokens))
     samples = len(tokens) // len(ids)
     settings = RunSettings(
-        model="m",
+        asker=Asker(model="m"),
         endpoints=(Endpoint.parse("http://a"),),
         benchmarks={"sums": BenchmarkSettings(samples=samples, sampling=Sampling(max_tokens=MAX_TOKENS))},
         out=Path("nowhere"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
 from harness.generation.dispatch.retry import RetryPolicy
@@ -271,7 +272,7 @@ class World:
         self.keys = [Task(*key, index) for key in self.questions for index in range(n_samples)]
         self.total = {name: sum(k.benchmark == name for k in self.keys) for name in ("odd", "even")}
         self.settings = RunSettings(
-            model="m",
+            asker=Asker(model="m"),
             endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),
             benchmarks=dict.fromkeys(("odd", "even"), BenchmarkSettings(samples=n_samples, sampling=SAMPLING)),
             out=Path("nowhere"),

@@ -23,10 +23,16 @@ from tests.faults.server import STALL, FaultServer, Request, Step, completion, h
 
 
 class Engine:
-    """Replies to a greedy prompt by `weights`; `odd` of the prompts come out otherwise, as in a batch."""
+    """Replies to a greedy prompt by `weights`; `odd` of the prompts come out otherwise, as in a batch.
 
-    def __init__(self, weights: str = "a", *, odd: int = 0, owner: str = "vllm", stalls: bool = False) -> None:
+    penalty: of its generation_config.json, which it fills in where a request leaves it open.
+    """
+
+    def __init__(
+        self, weights: str = "a", *, odd: int = 0, owner: str = "vllm", stalls: bool = False, penalty: float = 1.0
+    ) -> None:
         self.weights, self.odd, self.owner, self.stalls = weights, odd, owner, stalls
+        self.penalty = penalty
 
     def __call__(self, request: Request) -> Iterator[Step]:
         if request.path.endswith("/models"):
@@ -40,7 +46,9 @@ class Engine:
         else:
             asked = request.json["messages"][0]["content"]
             noise = "!" if asked in fingerprint.PROMPTS[: self.odd] else ""
-            text = hashlib.sha256(f"{self.weights}{asked}{noise}".encode()).hexdigest()
+            penalty = request.json.get("repetition_penalty", self.penalty)
+            bent = f" {penalty}" if penalty != 1 else ""
+            text = hashlib.sha256(f"{self.weights}{asked}{noise}{bent}".encode()).hexdigest()
             yield from completion(text, tokens=16)
 
 
@@ -150,3 +158,72 @@ def test_a_slow_one_is_said_and_is_no_part_of_the_sessions_time(
     assert outcome.complete
     assert outcome.elapsed_s <= time.monotonic() - began - 0.5
     assert [("waiting for the fingerprint, 8 greedy replies" in one) for one in told.said] == [True] * slow
+
+
+# ---- with the values that keep the server's own defaults out, and from before they were sent
+
+NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+
+
+def neutral_sent(server: FaultServer) -> list[dict[str, Any]]:
+    """Of each greedy request, one value for all that are alike."""
+    bodies = [{name: r.json[name] for name in NEUTRAL if name in r.json} for r in server.requests if greedy(r)]
+    return [body for i, body in enumerate(bodies) if body not in bodies[:i]]
+
+
+def kept(run: harness.Run) -> dict[str, Any]:
+    return dict(json.loads((run.path / "manifest.json").read_bytes())["provenance"]["fingerprint"])
+
+
+def test_another_penalty_in_a_servers_files_does_not_accuse_its_weights(ask: Any) -> None:
+    with FaultServer(Engine()) as first, FaultServer(Engine(penalty=1.05)) as other:
+        assert kept(ask(first))["neutral"] == NEUTRAL
+        run = ask(other, samples=2)
+    assert neutral_sent(first) == neutral_sent(other) == [NEUTRAL]
+    assert same(run) == {other.base_url: 8}
+
+
+def test_a_later_session_asks_as_the_first_did_also_where_the_engine_is_not_told(ask: Any) -> None:
+    with FaultServer(Engine()) as first, FaultServer(Engine(owner="", penalty=1.05)) as silent:
+        ask(first)
+        run = ask(silent, samples=2, fingerprint=True)
+    assert neutral_sent(silent) == [NEUTRAL]
+    assert not warned(run)
+
+
+def as_before(run: harness.Run) -> None:
+    """The run as it was written before neutral values were sent with a fingerprint."""
+    path = run.path / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    old = manifest["provenance"]["fingerprint"]
+    del old["neutral"]
+    old["version"] = "7526db7c656d"
+    penalty = " 1.05"
+    old["beginnings"] = [hashlib.sha256(f"a{text}{penalty}".encode()).hexdigest() for text in fingerprint.PROMPTS]
+    path.write_text(json.dumps(manifest))
+
+
+def test_a_fingerprint_from_before_is_compared_by_requests_as_they_were_then(ask: Any) -> None:
+    assert fingerprint.version({}) == "7526db7c656d", "what all runs before have"
+    with FaultServer(Engine(penalty=1.05)) as server, FaultServer(Engine("b", penalty=1.05)) as other:
+        as_before(ask(server))
+        server.requests.clear()
+        run = ask(server, samples=2)
+        assert neutral_sent(server) == [{}]
+        assert same(run) == {server.base_url: 8}
+        assert "neutral" not in kept(run)
+        assert warned(ask(other, samples=3)), "other weights are still found"
+
+
+def test_a_fingerprint_of_other_prompts_is_taken_anew(ask: Any) -> None:
+    with FaultServer(Engine()) as server:
+        run = ask(server)
+        as_before(run)
+        path = run.path / "manifest.json"
+        path.write_text(path.read_text().replace("7526db7c656d", "000000000000"))
+        run = ask(server, samples=2)
+    assert kept(run) == {
+        "version": fingerprint.version(NEUTRAL), "beginnings": kept(run)["beginnings"], "endpoint": server.base_url,
+        "neutral": NEUTRAL,
+    }  # fmt: skip
+    assert same(run) == {server.base_url: 8}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.core.checksums import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
@@ -97,7 +98,9 @@ def serve(server: FaultServer) -> Serve:
     """The running judge, as who started it hands it on."""
 
     def served() -> AbstractContextManager[Server]:
-        return nullcontext(Server(endpoints=(Endpoint.parse(server.base_url),), model="judge", concurrency=4))
+        return nullcontext(
+            Server(endpoints=(Endpoint.parse(server.base_url),), asker=Asker(model="judge"), concurrency=4)
+        )
 
     return served
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli.score import command as score
 from harness.cli.spelling import spelt
+from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.core.errors import ServerError
 from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
-from harness.runs import RunFolder, read_samples
+from harness.runs import Manifest, RunFolder, read_samples
 from harness.scoring.pipeline import Grading, score_run
-from harness.verbs.judge import JudgeSettings
+from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
 from tests.system.command import harness, start
@@ -327,3 +331,47 @@ def test_a_server_is_started_for_the_judge_and_stopped_after(
     again = harness(tmp_path, *words)
     assert again.code == 0
     assert "answers at" not in again.err, "nothing is owed, so nothing is started"
+
+
+# ---- the sampling of its requests
+
+NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+
+
+def by(engine: str | None) -> Callable[[FaultServer], Serve]:
+    """A judge whose server is of that engine."""
+
+    def served(server: FaultServer) -> Serve:
+        asker = Asker(model="judge", engine=engine)
+        endpoints = (Endpoint.parse(server.base_url),)
+        return lambda: nullcontext(Server(endpoints=endpoints, asker=asker, concurrency=4))
+
+    return served
+
+
+def neutral_sent(server: FaultServer) -> list[dict[str, Any]]:
+    asked = [request.json for request in server.requests if request.method == "POST"]
+    return [{name: body[name] for name in NEUTRAL if name in body} for body in asked]
+
+
+def test_a_judges_server_fills_nothing_in(run: RunFolder) -> None:
+    with FaultServer(ruling_by(RULING)) as server:
+        judged = judge_run(run, by("vllm")(server))
+        assert neutral_sent(server) == [NEUTRAL] * 2
+    (record,) = Manifest.load(RunFolder(judged.folder)).benchmarks.values()
+    assert record.identity["neutral"] == NEUTRAL
+
+
+def test_a_judged_run_from_before_goes_on_as_it_was_asked(run: RunFolder) -> None:
+    """One reply is missing of what a judge said before neutral values were sent: it is asked for in the old way."""
+    with FaultServer(ruling_by(RULING)) as server:
+        judged = judge_run(run, by(None)(server))
+        place = RunFolder(judged.folder).benchmark("prose")
+        place.samples.write_bytes(place.samples.read_bytes().splitlines(keepends=True)[0])
+        server.requests.clear()
+        again = judge_run(run, by("vllm")(server))
+        assert neutral_sent(server) == [{}]
+    assert again.scores == judged.scores
+    assert again.folder == judged.folder
+    (record,) = Manifest.load(RunFolder(again.folder)).benchmarks.values()
+    assert "neutral" not in record.identity

@@ -14,6 +14,7 @@ from harness.asking.options import OutputsOptions
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.client.address.endpoint import Endpoint
+from harness.client.asker import Asker
 from harness.core import codec
 from harness.core.records import Grade
 from harness.grading.second.judge_prompts import VERDICT
@@ -82,7 +83,9 @@ def one_by_one(server: FaultServer) -> Serve:
     """The judge with one request at a time: the order of the requests is that of asking."""
 
     def served() -> AbstractContextManager[Server]:
-        return nullcontext(Server(endpoints=(Endpoint.parse(server.base_url),), model="judge", concurrency=1))
+        return nullcontext(
+            Server(endpoints=(Endpoint.parse(server.base_url),), asker=Asker(model="judge"), concurrency=1)
+        )
 
     return served
 

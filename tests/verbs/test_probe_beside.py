@@ -16,6 +16,7 @@ import pytest
 
 from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
+from harness.client.asker import Asker
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
@@ -273,12 +274,39 @@ def test_a_file_that_is_not_there_is_no_address() -> None:
 def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
     begun = list(reference.Served(ToyAsker(Toy()), "").beginnings())
     manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
-    known = Fingerprint(version=fingerprint.VERSION, beginnings=begun, endpoint="http://h")
+    known = Fingerprint(version=fingerprint.version({}), beginnings=begun, endpoint="http://h")
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 1.0), "spoils")):
         with beside(str(tmp_path), WhichServer(), Watcher()) as found:
             assert examined(ToyAsker(toy), *found.checks)["greedy replies"].outcome == expected
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp", None])
+@pytest.mark.parametrize("neutral", [{}, {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}])
+def test_a_runs_replies_are_asked_for_as_they_were_then(
+    tmp_path: Path, engine: str | None, neutral: dict[str, Any]
+) -> None:
+    """Without neutral values where the run's had none; else with those of the server's engine, or the run's."""
+    asked: list[Mapping[str, Any]] = []
+
+    class Recording(ToyAsker):
+        def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Any:
+            asked.append(fields)
+            return super().whole(fields, path)
+
+    manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
+    known = Fingerprint(
+        version=fingerprint.version(neutral), beginnings=["x"] * 8, endpoint="http://h", neutral=neutral
+    )
+    provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
+    msgspec.structs.replace(manifest, provenance=provenance).save(RunFolder(tmp_path))
+    with beside(str(tmp_path), WhichServer(), Watcher()) as found:
+        examined(Recording(Toy(), asker=Asker(model="toy", engine=engine)), *found.checks)
+    names = {*neutral, "repeat_penalty"}
+    sent = [{name: value for name, value in fields.items() if name in names} for fields in asked]
+    own = {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0} if engine == "llama.cpp" else neutral
+    assert sent == [own if neutral else {}] * len(fingerprint.PROMPTS)
 
 
 @dataclass
@@ -299,7 +327,8 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
         extra_body={"effort": "low"},
         prefill={"role": "assistant", "content": "<think>"},
     )
-    fields = [json.loads(body) for body in fingerprint.bodies("toy", asked)]
+    own = fingerprint.template(Asker(model="toy", spelling=asked), {})
+    fields = [json.loads(body) for body in fingerprint.bodies(own)]
     begun = [Switched(Toy()).whole(one).first.whole[: fingerprint.MAX_CHARS] for one in fields]
     identity = {
         "api": "chat",
@@ -308,7 +337,7 @@ def test_a_run_is_compared_by_requests_as_it_sent_them(tmp_path: Path) -> None:
         "prefill": "<think>",
     }
     manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
-    known = Fingerprint(version=fingerprint.VERSION, beginnings=begun, endpoint="http://h")
+    known = Fingerprint(version=fingerprint.version({}), beginnings=begun, endpoint="http://h")
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
     for kept, expected in ((identity, "sound"), ({**identity, "chat_template_kwargs": {}}, "spoils")):
         record = BenchmarkRecord(identity=kept, plan=Plan(samples=1))

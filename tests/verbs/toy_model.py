@@ -20,6 +20,7 @@ import httpx
 import msgspec
 import numpy as np
 
+from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import reference
@@ -320,11 +321,11 @@ def _named(fault: Fault, *finds: str) -> Fault:
 
 @dataclass
 class ToyAsker:
-    """The model behind a fault, asked in memory. See `harness.verbs.probe.asking.Asker`."""
+    """The model behind a fault, asked in memory. See `harness.verbs.probe.asking.ProbedServer`."""
 
     toy: Toy
     fault: Fault = field(default_factory=Fault)
-    model: str = "toy"
+    asker: Asker = field(default_factory=lambda: Asker(model="toy"))
     engine: str | None = None
     context: int | None = CONTEXT
     deterministic: bool = False
@@ -333,7 +334,7 @@ class ToyAsker:
 
     def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Answer:
         self.n_requests += 1
-        status, content = passed(self.toy, self.fault, {"model": "toy", **fields}, chat=path == CHAT)
+        status, content = passed(self.toy, self.fault, fields, chat=path == CHAT)
         if status != 200:
             raise Refused(status, json.loads(content)["error"]["message"])
         answer: Answer = msgspec.json.decode(content, type=Answer)
@@ -349,7 +350,7 @@ class ToyAsker:
         return [self._stream(one) for one in requests]
 
     def _stream(self, fields: Mapping[str, Any]) -> Reply:
-        _, content = passed(self.toy, self.fault, {"model": "toy", **fields, "stream": True})
+        _, content = passed(self.toy, self.fault, fields)
         text, reason, usage = "", "", Usage()
         for line in content.decode().split("\n\n"):
             if not line.startswith("data: {"):

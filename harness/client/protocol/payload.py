@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.client.spelling import Spelling
 from harness.core import codec
-from harness.core.records import Question
+from harness.core.records import Message, Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +35,11 @@ class RequestTemplate:
 
     def body(self, question: Question, seed: int | None = None, max_tokens: int | None = None) -> bytes:
         """The request for one sample. max_tokens: for this request, instead of the template's."""
-        varying = self._varying(seed, max_tokens)
-        begun = self.spelling.prefill
-        if self.spelling.api == "chat":
-            varying["messages"] = question.messages if begun is None else [*question.messages, begun]
-        else:
-            varying["prompt"] = question.prompt if begun is None else question.prompt + begun["content"]
-        return self._head + codec.encode(varying)[1:]
+        return self._body(question.messages, question.prompt, self._varying(seed, max_tokens))
+
+    def of_text(self, text: str, seed: int | None = None) -> bytes:
+        """The request for `text` alone: as the one message of a user, or as the raw prompt."""
+        return self._body([Message(role="user", content=text)], text, self._varying(seed))
 
     def with_prompt(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:
         """The request for what follows these tokens; of the completions API."""
@@ -57,6 +55,14 @@ class RequestTemplate:
     ) -> bytes:
         """The request for what follows the begun message of the assistant; of the chat API. fields: sent beside it."""
         varying = {**self._varying(seed, max_tokens), **fields, "messages": [*question.messages, begun]}
+        return self._head + codec.encode(varying)[1:]
+
+    def _body(self, messages: Sequence[Message], prompt: str, varying: dict[str, Any]) -> bytes:
+        begun = self.spelling.prefill
+        if self.spelling.api == "chat":
+            varying["messages"] = messages if begun is None else [*messages, begun]
+        else:
+            varying["prompt"] = prompt if begun is None else prompt + begun["content"]
         return self._head + codec.encode(varying)[1:]
 
     def _varying(self, seed: int | None, max_tokens: int | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One server as the probe asks it: requests as JSON objects, answers whole with everything that stands in them.
+"""One server as the probe asks it: what a run would send and over it what a check is about, answers read whole.
 
 The client of a run keeps text, usage and times; a probe also needs log-probabilities and further choices, so whole
 replies are read here by the client for small requests. Streams are read by the very client that reads a run's.
@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -19,13 +19,13 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.redact import secrets_of, shown_safely
+from harness.client.asker import Asker
 from harness.client.chooser import open_transport
-from harness.client.facts import defaults, page
+from harness.client.facts import page
 from harness.client.facts.tokens import ENGINES, Tokenizer
 from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.records import Message
@@ -41,6 +41,42 @@ SECONDS = 120.0
 MAX_BYTES = 16 * 1024 * 1024
 
 Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """One request of a check. text: the message, or the raw prompt. fields: what the check is about, by the API's
+    names; they stand over what a run would send."""
+
+    text: str
+    fields: Fields
+    path: str = CHAT
+
+    def body(self, asker: Asker, *, stream: bool = False) -> dict[str, Any]:
+        """The request, as a run of this asker would send it but for what the check is about.
+
+        This is the one place where a probe departs from a run: by its fields, by whole replies, and in that no reply is
+        begun for the model and no token ids are asked for, which a check would take for the model's own.
+        """
+        own, chat = asker.spelling, self.path == CHAT
+        fields = dict(self.fields)
+        model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
+        switches = {**own.chat_template_kwargs, **fields.pop("chat_template_kwargs", {})} if chat else {}
+        length = own.max_tokens_field if chat else "max_tokens"
+        overruled = {*fields, *((length,) if "max_tokens" in fields else ())}
+        spelling = replace(
+            own,
+            api="chat" if chat else "completions",
+            stream=stream,
+            token_ids=False,
+            max_tokens_field=length,
+            prefill=None,
+            chat_template_kwargs=switches,
+            extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
+        )
+        request = replace(asker, model=model, spelling=spelling).template(fields).of_text(self.text, seed)
+        body: dict[str, Any] = codec.decode(request)
+        return body
 
 
 class _Likely(msgspec.Struct):
@@ -147,29 +183,30 @@ class Refused(ServerError):
         self.words = words
 
 
-class Asker(Protocol):
-    """A server that can be asked. context: the most tokens of prompt and reply together, as it states them.
-    deterministic: it promises the same text whatever runs beside a request.
+class ProbedServer(Protocol):
+    """A server that can be asked. asker: who makes the requests to it. engine: what the server says it is. context: the
+    most tokens of prompt and reply together, as it states them. deterministic: it promises the same text whatever runs
+    beside a request.
 
     n_requests, n_tokens: asked and billed so far.
     """
 
-    model: str
+    asker: Asker
     engine: str | None
     context: int | None
     deterministic: bool
     n_requests: int
     n_tokens: int
 
-    def whole(self, fields: Fields, path: str = CHAT) -> Answer:
+    def whole(self, body: Fields, path: str = CHAT) -> Answer:
         """The reply to one request, not streamed. Raises `Refused`."""
         ...
 
-    def many(self, requests: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
+    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
         """Several, a few at once, in their order."""
         ...
 
-    def streamed(self, requests: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
+    def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """Several chat requests as streams, read as a run reads them, so many at once, in their order."""
         ...
 
@@ -191,27 +228,26 @@ class Asker(Protocol):
 
 
 @dataclass(kw_only=True)
-class HttpAsker:
-    """An endpoint over HTTP; see `Asker`. spelling: how its provider wants requests."""
+class ProbedEndpoint:
+    """An endpoint over HTTP; see `ProbedServer`."""
 
     endpoint: Endpoint
-    model: str
+    asker: Asker
     engine: str | None = None
     context: int | None = None
     deterministic: bool = False
-    spelling: Spelling = field(default_factory=Spelling)
     ca_file: Path | None = None
     n_requests: int = 0
     n_tokens: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def whole(self, fields: Fields, path: str = CHAT) -> Answer:
-        """See `Asker`."""
-        status, body = self._post(path, codec.encode(self._body(fields, path)))
+    def whole(self, body: Fields, path: str = CHAT) -> Answer:
+        """See `ProbedServer`."""
+        status, content = self._post(path, codec.encode(body))
         if status != 200:
-            raise Refused(status, self._shown(error_words(body)))
+            raise Refused(status, self._shown(error_words(content)))
         try:
-            answer: Answer = codec.decode(body, Answer)
+            answer: Answer = codec.decode(content, Answer)
         except codec.DecodeError as error:
             raise Refused(0, f"the reply is no completion ({error})") from error
         if not answer.choices:
@@ -219,43 +255,44 @@ class HttpAsker:
         self._bill(answer.usage.prompt_tokens, answer.usage.completion_tokens) if answer.usage else None
         return answer
 
-    def many(self, requests: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
-        """See `Asker`."""
+    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
+        """See `ProbedServer`."""
 
-        def one(fields: Fields) -> Answer | Refused:
+        def one(body: Fields) -> Answer | Refused:
             try:
-                return self.whole(fields, path)
+                return self.whole(body, path)
             except Refused as refused:
                 return refused
 
         with ThreadPoolExecutor(AT_ONCE, "probe") as pool:
-            return list(pool.map(one, requests))
+            return list(pool.map(one, bodies))
 
-    def streamed(self, requests: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
-        """See `Asker`."""
+    def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
+        """See `ProbedServer`."""
         found: list[Reply | RequestFailed] = []
         # A thread of its own: the caller may have a loop.
-        thread = threading.Thread(target=lambda: found.extend(asyncio.run(self._streams(requests, at_once))))
+        thread = threading.Thread(target=lambda: found.extend(asyncio.run(self._streams(bodies, at_once))))
         thread.start()
         thread.join()
         return found
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
-        """See `Asker`."""
+        """See `ProbedServer`."""
         return self._post(CHAT, content)
 
     def rendered(self, messages: Sequence[Message], kwargs: Fields) -> tuple[str, list[int]] | None:
-        """See `Asker`."""
+        """See `ProbedServer`."""
         tokenizer = self._tokenizer
-        return None if tokenizer is None else tokenizer.rendered(messages, kwargs)
+        switches = {**self.asker.spelling.chat_template_kwargs, **kwargs}
+        return None if tokenizer is None else tokenizer.rendered(messages, switches)
 
     def tokens(self, text: str) -> list[int] | None:
-        """See `Asker`."""
+        """See `ProbedServer`."""
         tokenizer = self._tokenizer
         return None if tokenizer is None else tokenizer.text(text)
 
     def spelt(self, ids: Sequence[int]) -> str:
-        """See `Asker`."""
+        """See `ProbedServer`."""
         tokenizer = self._tokenizer
         return "" if tokenizer is None else tokenizer.spelt(ids)
 
@@ -263,17 +300,14 @@ class HttpAsker:
     def _tokenizer(self) -> Tokenizer | None:
         if self.engine not in ENGINES:
             return None
-        return Tokenizer(self.endpoint, self.engine, self.model, self.ca_file)
+        return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 
-    async def _streams(self, requests: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+    async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
         transport = open_transport(ca_file=self.ca_file)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
 
-        async def one(fields: Fields) -> Reply | RequestFailed:
-            body = {**self._body(fields, CHAT), "stream": True}
-            if self.spelling.stream_usage:
-                body["stream_options"] = {"include_usage": True}
+        async def one(body: Fields) -> Reply | RequestFailed:
             async with gate:
                 try:
                     reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
@@ -284,18 +318,9 @@ class HttpAsker:
             return reply
 
         try:
-            return list(await asyncio.gather(*map(one, requests)))
+            return list(await asyncio.gather(*map(one, bodies)))
         finally:
             await transport.close()
-
-    def _body(self, fields: Fields, path: str) -> dict[str, Any]:
-        """Said whole: what the engine would fill where it is left out is sent with its neutral value."""
-        body = {"model": self.model, **defaults.neutral(self.engine, fields), **self.spelling.extra_body, **fields}
-        if path == CHAT and "max_tokens" in body:
-            body[self.spelling.max_tokens_field] = body.pop("max_tokens")
-        if "seed" in body:
-            body[self.spelling.seed_field] = body.pop("seed")
-        return body
 
     def _post(self, path: str, content: bytes) -> tuple[int, bytes]:
         with self._lock:

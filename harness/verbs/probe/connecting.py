@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.asking import servers
+from harness.asking.askers import asker_of
 from harness.asking.options import WhichServer
+from harness.asking.servers import Looks
 from harness.asking.watching import Watcher
-from harness.verbs.probe.asking import HttpAsker
+from harness.verbs.probe.asking import ProbedEndpoint
 
 
 def promised(host: Mapping[str, Any]) -> bool:
@@ -16,7 +18,7 @@ def promised(host: Mapping[str, Any]) -> bool:
     return any(host.get(name) in (True, 1, "1", "on") for name in ("batch_invariant", "deterministic"))
 
 
-def askers(who: WhichServer, watcher: Watcher) -> list[HttpAsker]:
+def probed(who: WhichServer, watcher: Watcher) -> list[ProbedEndpoint]:
     """The servers that `who` names, each looked at once. Raises `UsageError`, `ServerError`."""
     found = servers.find(who)
     looks = servers.look(found, who, watcher)
@@ -26,13 +28,12 @@ def askers(who: WhichServer, watcher: Watcher) -> list[HttpAsker]:
             raise look.failure
         engine = look.facts.host.get("engine")
         made.append(
-            HttpAsker(
+            ProbedEndpoint(
                 endpoint=look.endpoint,
-                model=looks.model,
+                asker=asker_of(found, Looks(looks.model, (look,))),
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
                 deterministic=promised(look.facts.host) or promised(found.own.host),
-                spelling=found.provider.spelling(looks.model, engine=engine),
                 ca_file=who.ca_file,
             )
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import CHAT, Answer, Refused
+from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
-from harness.verbs.probe.subject import Subject, asked, logprob_fields
+from harness.verbs.probe.subject import Subject, logprob_fields
 
 MOST_TOKENS = 16_384
 """Longest prompt that is sent to be read; a longer context is taken at the server's word from there on."""
@@ -50,7 +50,7 @@ def _line(subject: Subject) -> tuple[float, float] | None:
 
 
 def _reached(subject: Subject) -> Seen:
-    stated = subject.asker.context
+    stated = subject.server.context
     begun = time.monotonic()
     line = _line(subject)
     base, slope = line or (64.0, 1.0)
@@ -79,9 +79,9 @@ def _by_head(subject: Subject, words: int, sent: str) -> Seen:
     """Without usage: two prompts that differ in their first words alone must not lead to the very same distribution."""
     tops = []
     for head in ("Remember the first word.", "Forget all other words."):
-        fields = {**asked(CHAT, _prompt(words, head)), "max_tokens": 1, "temperature": 0, **logprob_fields(CHAT)}
+        fields = {"max_tokens": 1, "temperature": 0, **logprob_fields(CHAT)}
         try:
-            tokens = subject.asker.whole(fields).first.tokens
+            tokens = subject.whole(Inquiry(_prompt(words, head), fields)).first.tokens
         except Refused as refused:
             return untested(sent, f"no usage, and log-probabilities are refused: {quoted(refused.sentence)}")
         tops.append(tokens[0].top if tokens else {})
@@ -93,7 +93,7 @@ def _by_head(subject: Subject, words: int, sent: str) -> Seen:
 
 
 def _too_long(subject: Subject) -> Seen:
-    stated = subject.asker.context
+    stated = subject.server.context
     if stated is None:
         return untested("a prompt longer than the context", "the server states no context")
     line = _line(subject)

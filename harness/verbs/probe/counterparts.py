@@ -10,19 +10,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from harness.asking import servers
 from harness.asking.options import WhichServer
 from harness.asking.watching import Watcher
-from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import StoreError, UsageError
@@ -33,9 +32,9 @@ from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import Refused
-from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
-from harness.verbs.probe.reference import Likely, Reference, Served
+from harness.verbs.probe.reference import Likely, Reference, RunSpelling, Served
 from harness.verbs.probe.subject import TOP
 
 SECONDS = 900.0
@@ -241,8 +240,8 @@ def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Be
 
 
 def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Beside:
-    (asker, *_) = askers(who, watcher)
-    return Beside.weights(Served(asker, name or asker.endpoint.base_url))
+    (server, *_) = probed(who, watcher)
+    return Beside.weights(Served(server, name or server.endpoint.base_url))
 
 
 def _of_path(path: Path) -> Beside:
@@ -256,29 +255,29 @@ def _of_path(path: Path) -> Beside:
     return Beside((own,))
 
 
-def _of_run(run: RunFolder) -> tuple[OfRun, Spelling]:
+def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
     try:
         manifest = Manifest.load(run)
     except StoreError as error:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
     kept = manifest.provenance.fingerprint
-    if kept is None or kept.version != fingerprint.VERSION:
+    if kept is None or kept.version != fingerprint.version(kept.neutral):
         raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
-    return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest)
+    return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest, kept.neutral)
 
 
-def _spelling(manifest: Manifest) -> Spelling:
+def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
     """How the run's requests were written: its API, thinking switch, further fields and prefill. All its benchmarks
     have one spelling. Fields whose value it hides are left out."""
     first = next(iter(manifest.benchmarks.values()), None)
     identity = {} if first is None else first.identity
     switches, further = (identity.get(name) or {} for name in ("chat_template_kwargs", "extra_body"))
-    return replace(
-        reference.PLAIN,
+    return RunSpelling(
         api=identity.get("api", "chat"),
         chat_template_kwargs={name: value for name, value in switches.items() if value != HIDDEN},
         extra_body={name: value for name, value in further.items() if value != HIDDEN},
         prefill=None if first is None else first.begun,
+        neutral=neutral,
     )
 
 

@@ -8,9 +8,9 @@ import time
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import CHAT
+from harness.verbs.probe.asking import Inquiry
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, warns
-from harness.verbs.probe.subject import STORY, Subject, asked
+from harness.verbs.probe.subject import STORY, Subject
 
 PROMPTS = (
     STORY,
@@ -44,10 +44,10 @@ MOST_ODD = 1
 
 def _load(subject: Subject) -> Seen:
     sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens one by one, then {AT_ONCE} at once"
-    requests = [{**asked(CHAT, text), "max_tokens": TOKENS, "temperature": 0} for text in PROMPTS]
-    alone = subject.asker.streamed(requests)
+    requests = [Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS]
+    alone = subject.streamed(requests)
     begun = time.monotonic()
-    together = subject.asker.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
+    together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
     seconds = time.monotonic() - begun
     failed = [one for one in [*alone, *together] if isinstance(one, RequestFailed)]
     pairs = [
@@ -70,7 +70,7 @@ def _load(subject: Subject) -> Seen:
         odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
         about = f"; {len(odd)} of {len(waits)} refusals (429) name no sensible wait" if odd else ""
         return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
-    if subject.asker.deterministic and same < n:
+    if subject.server.deterministic and same < n:
         return warns(sent, f"{came}; it promises the same text whatever runs beside a request, and does not keep that")
     if n and same < LEAST_SAME * n:
         return warns(sent, came)
@@ -84,8 +84,8 @@ def _prefix_cache(subject: Subject) -> Seen:
     rng = random.Random(subject.seed)  # noqa: S311 - no secret
     subject.seed += 1
     prompts = [f"{rng.randrange(10**9)}: {PREFIX} {text}" for text in PROMPTS]
-    requests = [{**asked(CHAT, text), "max_tokens": TOKENS, "temperature": 0} for text in prompts]
-    cold, warm = subject.asker.streamed(requests), subject.asker.streamed(requests)
+    requests = [Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in prompts]
+    cold, warm = subject.streamed(requests), subject.streamed(requests)
     pairs = [(a, b) for a, b in zip(cold, warm, strict=True) if isinstance(a, Reply) and isinstance(b, Reply)]
     if len(pairs) < len(PROMPTS):
         failed = next(one for one in [*cold, *warm] if isinstance(one, RequestFailed))

@@ -17,8 +17,8 @@ from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.wording import option
 from harness.verbs.probe import context, counterparts, exact, load, protocol, sampling, template, thinking
-from harness.verbs.probe.asking import Asker, HttpAsker, Refused
-from harness.verbs.probe.connecting import askers
+from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
+from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, Report, Seen, untested
 from harness.verbs.probe.reference import Served
 from harness.verbs.probe.subject import Subject
@@ -50,7 +50,7 @@ def chosen(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
 
 
 def examine(
-    asker: Asker,
+    server: ProbedServer,
     checks: Sequence[Check],
     *,
     address: str = "",
@@ -60,7 +60,7 @@ def examine(
     """Make the checks, one after the other. seed: of the probe; none: a new one, so that draws are new."""
     begun = time.monotonic()
     first = secrets.randbelow(MOST_SEED) if seed is None else seed
-    subject = Subject(asker, first)
+    subject = Subject(server, first)
     seen = []
     for check in checks:
         if watcher is not None:
@@ -70,13 +70,13 @@ def examine(
         watcher.checked()
     return Report(
         address=address,
-        model=asker.model,
-        engine=asker.engine,
+        model=server.asker.model,
+        engine=server.engine,
         version=__version__,
         seed=first,
         findings=_judged(checks, seen),
-        requests=asker.n_requests,
-        tokens=asker.n_tokens,
+        requests=server.n_requests,
+        tokens=server.n_tokens,
         seconds=round(time.monotonic() - begun, 1),
     )
 
@@ -127,17 +127,17 @@ def probe(
     save_reference: where what a later probe compares is written, of the reference where it has weights, else of the
     server. Raises `UsageError`, `ServerError` where it cannot be asked at all."""
     watcher = watcher or Watcher()
-    found = askers(who, watcher)
-    if len(found) > 1:
-        raise UsageError(f"a probe is of one server; {option('base_url')} names {len(found)}", field="base_url")
-    asker = found[0]
-    address = asker.endpoint.base_url
+    servers = probed(who, watcher)
+    if len(servers) > 1:
+        raise UsageError(f"a probe is of one server; {option('base_url')} names {len(servers)}", field="base_url")
+    server = servers[0]
+    address = server.endpoint.base_url
     with counterparts.beside(reference, who, watcher) as beside:
         wanted = chosen(checks, quick=quick, checks=(*CHECKS, *beside.checks))
         if save_reference is not None:  # first: what cannot be kept is said before minutes are spent
-            kept = counterparts.Kept.of(beside.true or Served(asker, address))
+            kept = counterparts.Kept.of(beside.true or Served(server, address))
             write_atomically(save_reference.absolute(), codec.pretty(kept))
-        return examine(asker, wanted, address=address, seed=seed, watcher=watcher)
+        return examine(server, wanted, address=address, seed=seed, watcher=watcher)
 
 
 def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
@@ -147,15 +147,14 @@ def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
         facts = prepared.looks.facts.get(endpoint.base_url)
         if facts is None:
             continue  # it is down; the run probes it while it goes on
-        asker = HttpAsker(
+        server = ProbedEndpoint(
             endpoint=endpoint,
-            model=settings.model,
+            asker=settings.asker,
             engine=facts.host.get("engine"),
             context=prepared.looks.context_of(endpoint, settings.model),
-            spelling=settings.spelling,
             ca_file=prepared.options.ca_file,
         )
-        report = examine(asker, chosen(quick=True), address=endpoint.base_url, watcher=watcher)
+        report = examine(server, chosen(quick=True), address=endpoint.base_url, watcher=watcher)
         spoilt = [f"{one.check}: {one.came}" for one in report.findings if one.outcome == "spoils"]
         if spoilt:
             raise StoppedByRule(

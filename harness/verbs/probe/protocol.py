@@ -11,9 +11,9 @@ from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
-from harness.verbs.probe.asking import CHAT, Answer, Refused
+from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
-from harness.verbs.probe.subject import LONG, STORY, Subject, asked, logprob_fields
+from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
 
 CUT = 7
 """New tokens asked for where the end is looked at: a number that no server has as a default."""
@@ -31,12 +31,12 @@ REPLACED = "\ufffd"
 
 
 def _streaming(subject: Subject) -> Seen:
-    fields = {**asked(CHAT, STORY), "max_tokens": LONG, "temperature": 0}
+    story = Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})
     sent = f"one greedy request of {LONG} tokens, streamed and whole"
     streams: list[tuple[str, str | None]] = []
     wholes: list[tuple[str, str | None]] = []
     for _ in range(ROUNDS):  # a batch may change greedy text: one stream has to be equal to one whole reply
-        (streamed,) = subject.asker.streamed([fields])
+        (streamed,) = subject.streamed([story])
         if isinstance(streamed, RequestFailed):
             return spoils(sent, f"the stream failed: {streamed.message}")
         whole = subject.chat().first
@@ -54,7 +54,7 @@ def _streaming(subject: Subject) -> Seen:
 
 def _usage(subject: Subject) -> Seen:
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
-    (streamed,) = subject.asker.streamed([{**asked(CHAT, STORY), "max_tokens": LONG, "temperature": 0}])
+    (streamed,) = subject.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
     whole = _with_logprobs(subject)
     said = whole.usage
     if said is None or said.completion_tokens is None or said.prompt_tokens is None:
@@ -165,14 +165,14 @@ def _utf8(subject: Subject) -> Seen:
         "vllm": {"structured_outputs": {"regex": pattern}},
         "sglang": {"regex": pattern},
     }
-    held = forms.get(subject.asker.engine or "", {})
+    held = forms.get(subject.server.engine or "", {})
     text = f"Repeat this line exactly, and write nothing else: {UNICODE}"
-    fields = {**asked(CHAT, text), "max_tokens": 80, "temperature": 0, **held}
+    inquiry = Inquiry(text, {"max_tokens": 80, "temperature": 0, **held})
     try:
-        whole = subject.asker.whole(fields).first.whole
+        whole = subject.whole(inquiry).first.whole
     except Refused as refused:
         return untested(sent, f"refused: {quoted(refused.sentence)}")
-    (streamed,) = subject.asker.streamed([fields])
+    (streamed,) = subject.streamed([inquiry])
     if isinstance(streamed, RequestFailed):
         return spoils(sent, f"the stream failed: {streamed.message}")
     text = (streamed.reasoning or "") + (streamed.text or "")
@@ -191,7 +191,7 @@ def _utf8(subject: Subject) -> Seen:
 def _errors(subject: Subject) -> Seen:
     sent = "a body that is no JSON"
     try:
-        status, body = subject.asker.posted(b'{"messages": [')
+        status, body = subject.server.posted(b'{"messages": [')
     except ServerError as error:
         return warns(sent, f"no answer: {quoted(error.sentence)}")
     if not 400 <= status < 500:
@@ -223,7 +223,7 @@ def _with_logprobs(subject: Subject, **fields: Any) -> Answer:
 
 def _rendered(subject: Subject, text: str) -> list[int] | None:
     try:
-        found = subject.asker.rendered([Message(role="user", content=text)], {})
+        found = subject.server.rendered([Message(role="user", content=text)], {})
     except ServerError:
         return None
     return None if found is None else found[1]

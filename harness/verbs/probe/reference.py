@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from harness.client.spelling import Spelling
+from harness.client.asker import Asker
+from harness.client.protocol.payload import RequestTemplate
 from harness.core import codec
 from harness.core.checksums import digest
 from harness.core.inert import quoted
+from harness.core.records import Api
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor
-from harness.verbs.probe.asking import COMPLETIONS, Answer, Asker, Choice, Refused
+from harness.verbs.probe.asking import COMPLETIONS, Answer, Choice, Inquiry, ProbedServer, Refused
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, drawn, logprob_fields
 
@@ -93,12 +95,44 @@ def texts() -> list[tuple[int, str]]:
     return [(i, " ".join(words[:n])) for i, words in split for n in range(FIRST_WORD, FIRST_WORD + STEP * PLACES, STEP)]
 
 
-VERSION = digest([texts(), fingerprint.VERSION])[:12]
+VERSION = digest([texts(), fingerprint.version({})])[:12]
 """What is said of other texts is not compared."""
 
 
-PLAIN = Spelling(stream=False)
-"""Chat prompts with nothing beside them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpelling:
+    """How a run asked for its fingerprint, beside what the server's provider and engine want. neutral: as `Fingerprint`
+    has it."""
+
+    api: Api = "chat"
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    prefill: Mapping[str, Any] | None = None
+    neutral: Mapping[str, Any] = field(default_factory=dict)
+
+    def template(self, asker: Asker) -> RequestTemplate:
+        """Its requests, as they are to be sent to another server. One that was taken without neutral values is compared
+        with one without."""
+        spelling = replace(
+            asker.spelling,
+            api=self.api,
+            max_tokens_field=asker.spelling.max_tokens_field if self.api == "chat" else "max_tokens",
+            prefill=self.prefill,
+            chat_template_kwargs=self.chat_template_kwargs,
+            extra_body=self.extra_body,
+        )
+        own = replace(asker, spelling=spelling)
+        neutral = (fingerprint.neutral_values(own) or self.neutral) if self.neutral else {}
+        return _whole(fingerprint.template(own, neutral))
+
+
+def _plain(asker: Asker) -> RequestTemplate:
+    """The requests of a fingerprint with nothing of a run's in them."""
+    return _whole(fingerprint.template(asker, fingerprint.neutral_values(asker)))
+
+
+def _whole(template: RequestTemplate) -> RequestTemplate:
+    return replace(template, spelling=replace(template.spelling, stream=False, token_ids=False))
 
 
 class Begun(Protocol):
@@ -138,27 +172,27 @@ class Reference(Begun, Protocol):
 class Served:
     """A reference that is a server. See `Reference`."""
 
-    asker: Asker
+    server: ProbedServer
     named: str
 
     @property
     def model(self) -> str:
         """See `Reference`."""
-        return self.asker.model
+        return self.server.asker.model
 
     @property
     def engine(self) -> str | None:
         """See `Reference`."""
-        return self.asker.engine
+        return self.server.engine
 
     @property
     def n_tokens(self) -> int:
         """See `Reference`."""
-        return self.asker.n_tokens
+        return self.server.n_tokens
 
     def likely(self) -> Sequence[Likely]:
         """See `Reference`."""
-        return [_top(answer) for answer in _next_tokens(self.asker, len(texts()))]
+        return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
 
     def rounding(self) -> Sequence[float]:
         """See `Reference`: a server computes in one type."""
@@ -166,7 +200,7 @@ class Served:
 
     def beginnings(self) -> Sequence[str]:
         """See `Reference`."""
-        return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.asker)]
+        return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
 
 
 @dataclass(frozen=True)
@@ -270,7 +304,7 @@ def places(subject: Subject, reference: Reference) -> list[Place]:
     """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
     where = texts()
     subject.seed += len(where)
-    ours, theirs = _next_tokens(subject.asker, subject.seed), reference.likely()
+    ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
     found = []
     for (passage, _), answer, other, alone in zip(where, ours, theirs, rounding, strict=True):
@@ -282,11 +316,11 @@ def places(subject: Subject, reference: Reference) -> list[Place]:
     return found
 
 
-def _next_tokens(asker: Asker, seed: int) -> list[Answer | Refused]:
+def _next_tokens(server: ProbedServer, seed: int) -> list[Answer | Refused]:
     """One token in each place. Raises `Refused` where none came with log-probabilities."""
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
-    requests = [{"prompt": text, "seed": seed - n, **common} for n, (_, text) in enumerate(texts())]
-    answers = asker.many(requests, COMPLETIONS)
+    inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
+    answers = server.many([one.body(server.asker) for one in inquiries], COMPLETIONS)
     if not any(map(_top, answers)):
         raise next((one for one in answers if isinstance(one, Refused)), None) or Refused(
             0, "no log-probabilities came"
@@ -299,13 +333,14 @@ def _top(answer: Answer | Refused) -> dict[str, float]:
     return tokens[0].top if tokens else {}
 
 
-def _greedy(asker: Asker, spelling: Spelling = PLAIN) -> list[Choice]:
+def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate]) -> list[Choice]:
     """Greedy replies to the prompts of a run's fingerprint, with log-probabilities where they are to be had. Raises
     `Refused` where one fails."""
-    requests: list[dict[str, Any]] = [codec.decode(one) for one in fingerprint.bodies(asker.model, spelling)]
-    answers = asker.many([{**one, **logprob_fields(spelling.path)} for one in requests], spelling.path)
+    template = template_of(server.asker)
+    bodies: list[dict[str, Any]] = [codec.decode(one) for one in fingerprint.bodies(template)]
+    answers = server.many([{**one, **logprob_fields(template.path)} for one in bodies], template.path)
     if any(isinstance(one, Refused) for one in answers):
-        answers = asker.many(requests, spelling.path)
+        answers = server.many(bodies, template.path)
     found = []
     for answer in answers:
         if isinstance(answer, Refused):
@@ -339,7 +374,8 @@ def against(reference: Reference) -> tuple[Check, ...]:
         came = (
             f"{said}; likeliest token the same in {sum(one.same for one in found)} of {len(found)} places; mean "
             f"log-ratio of its own draws "
-            f"{ratio:+.4f} ({least:+.4f} to {most:+.4f}); {subject.asker.n_tokens + reference.n_tokens:,} tokens so far"
+            f"{ratio:+.4f} ({least:+.4f} to {most:+.4f}); {subject.server.n_tokens + reference.n_tokens:,} tokens so "
+            "far"
         )
         return Seen(outcome=outcome, sent=sent, came=came)
 
@@ -366,17 +402,18 @@ def against(reference: Reference) -> tuple[Check, ...]:
     )
 
 
-def begun_alike(reference: Begun, spelling: Spelling = PLAIN) -> Check:
-    """The check that replies, so template and weights together, begin as the reference's do. spelling: how its
-    own were asked for."""
-    kind = "chat" if spelling.api == "chat" else "raw"
+def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
+    """The check that replies, so template and weights together, begin as the reference's do. as_run: how its own were
+    asked for, where they are a run's."""
+    kind = "chat" if as_run is None or as_run.api == "chat" else "raw"
+    template_of = _plain if as_run is None else as_run.template
     sent = (
         f"{len(fingerprint.PROMPTS)} {kind} prompts, the first {fingerprint.TOKENS} tokens of the greedy reply, of both"
     )
 
     def look(subject: Subject) -> Seen:
         try:
-            theirs, ours = reference.beginnings(), _greedy(subject.asker, spelling)
+            theirs, ours = reference.beginnings(), _greedy(subject.server, template_of)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])

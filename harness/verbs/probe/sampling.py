@@ -127,7 +127,7 @@ def _penalties(subject: Subject) -> Seen:
     words = plain.lower().split()
     if not words or max(map(words.count, words)) < 6:
         return untested(sent, "the model does not repeat itself")
-    repeat = "repeat_penalty" if subject.asker.engine == "llama.cpp" else "repetition_penalty"
+    repeat = "repeat_penalty" if subject.server.engine == "llama.cpp" else "repetition_penalty"
     ignored, refused = [], []
     for fields in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}, {repeat: 1.5}):
         (name,) = fields

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from harness.client.protocol.reply import Reply, RequestFailed
 from harness.verbs.probe import exact
-from harness.verbs.probe.asking import CHAT, COMPLETIONS, Answer, Asker, Choice, Refused
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Answer, Choice, Inquiry, ProbedServer, Refused
 
 TOP = 20
 """Likeliest tokens asked for: the most that the OpenAI protocol allows."""
@@ -40,14 +41,10 @@ class Open:
     text: str
     logprobs: dict[str, float]
 
-    def fields(self, **more: Any) -> dict[str, Any]:
-        """A request for one token after it."""
-        return {**asked(self.path, self.text), "max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **more}
-
-
-def asked(path: str, text: str) -> dict[str, Any]:
-    """The prompt's fields."""
-    return {"messages": [{"role": "user", "content": text}]} if path == CHAT else {"prompt": text}
+    def inquiry(self, **more: Any) -> Inquiry:
+        """A request for one token after it, with the likeliest ones."""
+        fields = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(self.path), **more}
+        return Inquiry(self.text, fields, self.path)
 
 
 def logprob_fields(path: str) -> dict[str, Any]:
@@ -59,12 +56,20 @@ def logprob_fields(path: str) -> dict[str, Any]:
 class Subject:
     """The server, and the seed from which the probe's own seeds come."""
 
-    asker: Asker
+    server: ProbedServer
     seed: int
 
     def chat(self, text: str = STORY, **fields: Any) -> Answer:
         """The whole reply to one message. Raises `Refused`."""
-        return self.asker.whole({**asked(CHAT, text), "max_tokens": LONG, "temperature": 0, **fields})
+        return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
+
+    def whole(self, inquiry: Inquiry) -> Answer:
+        """The whole reply to one request. Raises `Refused`."""
+        return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
+
+    def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
+        """The streams of several requests, in their order."""
+        return self.server.streamed([one.body(self.server.asker, stream=True) for one in inquiries], at_once)
 
     @cached_property
     def greedy(self) -> Choice:
@@ -79,9 +84,8 @@ class Subject:
         """The open prompt of the highest entropy; None where no log-probabilities come, or no prompt is open."""
         found: list[Open] = []
         for path, text in OPEN_PROMPTS:
-            fields = {**Open(path, text, {}).fields(), **logprob_fields(path)}
             try:
-                tokens = self.asker.whole(fields, path).first.tokens
+                tokens = self.whole(Open(path, text, {}).inquiry()).first.tokens
             except Refused:
                 continue
             if tokens and len(tokens[0].top) >= 5:
@@ -99,8 +103,8 @@ class Subject:
         self.seed += 1
         # Far apart: generators that are seeded with neighbours may begin alike.
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
-        requests = [opened.fields(**{"seed": seed, **logprob_fields(opened.path), **fields}) for seed in seeds]
-        answers = self.asker.many(requests, opened.path)
+        bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
+        answers = self.server.many(bodies, opened.path)
         failed = [one for one in answers if isinstance(one, Refused)]
         if 10 * len(failed) > n:
             raise failed[0]

@@ -22,7 +22,7 @@ from harness.core import codec
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted
 from harness.core.records import Message
-from harness.verbs.probe.asking import Asker
+from harness.verbs.probe.asking import ProbedServer
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject
 
@@ -116,10 +116,10 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
 def _prompt(subject: Subject) -> Seen:
     sent = "a question with a system prompt and one without, rendered by the server"
     try:
-        plain = subject.asker.rendered(CONVERSATIONS["a question"], {})
+        plain = subject.server.rendered(CONVERSATIONS["a question"], {})
         if plain is None:
             return untested(sent, "the server does not show its prompts")
-        withheld = subject.asker.rendered(CONVERSATIONS["a system prompt and a question"], {})
+        withheld = subject.server.rendered(CONVERSATIONS["a system prompt and a question"], {})
     except ServerError as error:
         return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
     text, ids = plain
@@ -149,7 +149,7 @@ def against(template: Template) -> Check:
             if ours is None:
                 continue
             try:
-                found = subject.asker.rendered(messages, {})
+                found = subject.server.rendered(messages, {})
             except ServerError as error:
                 return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
             if found is None:
@@ -157,7 +157,7 @@ def against(template: Template) -> Check:
             n += 1
             text, ids = found
             bos = template.names.get("bos_token", "")
-            odd += [f"{name}: {one}" for one in _differences(subject.asker, ours, text, ids, bos)]
+            odd += [f"{name}: {one}" for one in _differences(subject.server, ours, text, ids, bos)]
         if n == 0:
             return untested(sent, "the template refuses all of them")
         if odd:
@@ -171,7 +171,7 @@ def against(template: Template) -> Check:
     )  # fmt: skip
 
 
-def _differences(asker: Asker, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
+def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
     """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS."""
     found = []
     if len(ids) > 1 and ids[0] == ids[1]:
@@ -185,15 +185,15 @@ def _differences(asker: Asker, ours: str, theirs: str, ids: list[int], bos: str)
         found.append("a default system prompt is put in")
     if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
         found.append(f"{THINK} stands in it {b} times instead of {a}")
-    return [*found, *_by_token(asker, ours, theirs)]
+    return [*found, *_by_token(server, ours, theirs)]
 
 
-def _by_token(asker: Asker, ours: str, theirs: str) -> list[str]:
+def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
     """Where two prompts differ, in tokens as the server's tokenizer makes them; without one, in words and marks."""
     a: Sequence[int | str]
     b: Sequence[int | str]
     try:
-        a, b, unit = asker.tokens(ours) or [], asker.tokens(theirs) or [], "token"
+        a, b, unit = server.tokens(ours) or [], server.tokens(theirs) or [], "token"
     except ServerError:
         a, b = [], []
     if not a or not b or a == b:  # other texts of the same tokens: a tokenizer that changes what it reads
@@ -202,8 +202,8 @@ def _by_token(asker: Asker, ours: str, theirs: str) -> list[str]:
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        left, right = (_spelt(asker, side) for side in (a[i:k], b[j:m]))
-        before = _spelt(asker, a[max(0, i - 2) : i]) if i else ""
+        left, right = (_spelt(server, side) for side in (a[i:k], b[j:m]))
+        before = _spelt(server, a[max(0, i - 2) : i]) if i else ""
         place = f"after {before}" if before else "at the beginning"
         sides = f"the model's template has {left or 'nothing'}, the server {right or 'nothing'}"
         found.append(f"{unit} {i + 1}, {place}: {sides}")
@@ -211,9 +211,9 @@ def _by_token(asker: Asker, ours: str, theirs: str) -> list[str]:
     return [*found[:SHOWN], *more]
 
 
-def _spelt(asker: Asker, side: Sequence[int | str]) -> str:
+def _spelt(server: ProbedServer, side: Sequence[int | str]) -> str:
     """Tokens one by one, as JSON writes texts: line ends and spaces show."""
-    texts = [one if isinstance(one, str) else asker.spelt([one]) for one in side[:SHOWN_TOKENS]]
+    texts = [one if isinstance(one, str) else server.spelt([one]) for one in side[:SHOWN_TOKENS]]
     shown = [quoted(json.dumps(one, ensure_ascii=False)) for one in texts]
     return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
 

@@ -21,7 +21,7 @@ def _thinks(choice: Choice) -> bool:
 
 def _ends_open(subject: Subject) -> bool:
     try:
-        found = subject.asker.rendered([Message(role="user", content=QUESTION)], {})
+        found = subject.server.rendered([Message(role="user", content=QUESTION)], {})
     except ServerError:
         return False
     return found is not None and found[0].rstrip().endswith(THINK)
@@ -47,7 +47,7 @@ def _switch(subject: Subject) -> Seen:
     sent = "the same with enable_thinking true and false in chat_template_kwargs"
     messages = [Message(role="user", content=QUESTION)]
     try:
-        on, off = (subject.asker.rendered(messages, {"enable_thinking": value}) for value in (True, False))
+        on, off = (subject.server.rendered(messages, {"enable_thinking": value}) for value in (True, False))
         if on is not None and off is not None:
             if on != off:
                 return sound(
@@ -79,7 +79,7 @@ def _effort(subject: Subject) -> Seen:
     sent = f"the same with reasoning_effort {' and '.join(EFFORTS)}"
     messages = [Message(role="user", content=QUESTION)]
     try:
-        prompts = [subject.asker.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
+        prompts = [subject.server.rendered(messages, {"reasoning_effort": effort}) for effort in EFFORTS]
     except ServerError:
         prompts = [None]
     if None not in prompts and prompts[0] != prompts[1]:

@@ -1,0 +1,62 @@
+"""From one look at the servers to who makes the requests, for a run, a judge and a probe alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.asking.servers import Found, Looks
+from harness.client.asker import Asker
+from harness.client.interface import Deadlines
+from harness.client.spelling import Spelling
+from harness.core.errors import StoreError
+from harness.generation.settings import NEUTRAL, BenchmarkSettings
+from harness.runs import RunFolder
+from harness.runs.manifest import Manifest
+
+
+def asker_of(
+    found: Found,
+    looks: Looks,
+    *,
+    spelling: Spelling | None = None,
+    left_out: Collection[str] = (),
+    deadlines: Deadlines | None = None,
+) -> Asker:
+    """Who asks these servers. spelling: None: as the provider wants requests, with nothing of the user's in them."""
+    return Asker(
+        model=looks.model,
+        engine=looks.engine,
+        spelling=found.provider.spelling(looks.model, engine=looks.engine) if spelling is None else spelling,
+        left_out=frozenset(left_out),
+        deadlines=deadlines or Deadlines(),
+    )
+
+
+def with_neutral(
+    benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, asker: Asker
+) -> dict[str, BenchmarkSettings]:
+    """With what keeps the servers' own defaults out; a benchmark that has samples goes on as it was asked."""
+    earlier = _asked_before(folder)
+    benchmark_settings = {}
+    for name, one in benchmarks.items():
+        sent = one.sampling.sent()
+        fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
+        neutral = asker.neutral(sent) if name not in earlier else earlier[name]
+        sendable = {field: value for field, value in neutral.items() if field not in fields}
+        benchmark_settings[name] = replace(one, neutral=sendable)
+    return benchmark_settings
+
+
+def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
+    """By benchmark that has samples, the neutral values that its requests hold."""
+    try:
+        records = Manifest.load(folder).benchmarks if folder.manifest.exists() else {}
+    except StoreError:  # the session refuses it, and says why
+        return {}
+    return {
+        name: dict(record.identity.get(NEUTRAL, {}))
+        for name, record in records.items()
+        if folder.benchmark(name).has_samples()
+    }

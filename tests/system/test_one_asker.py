@@ -1,0 +1,332 @@
+"""One maker of requests: a run, a judge, a judge of a file, a fingerprint and a probe ask every server alike."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.asking.options import JudgeOptions, RunOptions, WhichServer
+from harness.asking.prepare import prepare
+from harness.asking.watching import Watcher
+from harness.client.address import providers
+from harness.client.asker import Asker
+from harness.client.facts import defaults, fields
+from harness.core.errors import StoppedByRule
+from harness.generation import fingerprint
+from harness.runs import RunFolder
+from harness.scoring.pipeline import Grading, score_run
+from harness.verbs import judge as judging
+from harness.verbs.judge import score_with_judge
+from harness.verbs.judged_outputs import judge_file
+from harness.verbs.outputs import ScoredFile, score_file
+from harness.verbs.probe import probe
+from server_launchers.spec import ENGINES
+from tests.faults.able import sums
+from tests.faults.server import FaultServer, Request, Step, completion, http
+from tests.verbs.judged_runs import PROSE, write_run
+
+KEY = "sk-one-asker-0123456789"
+HEADER = {"X-Team": "blue"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of server. entry: of its model in its list; pages: what else it tells of itself; sent: the neutral values
+    that every request to it holds."""
+
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    pages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sent: str | None = None
+    provider: str | None = None
+    model: str = "m"
+
+
+SILENT = Kind()
+VLLM = Kind({"owned_by": "vllm", "max_model_len": 40960}, {"/version": {"version": "0.33.0"}}, "vllm")
+SGLANG_PAGES = {"/get_server_info": {"version": "0.5.23"}, "/get_model_info": {"model_path": "/models/m"}}
+OLDER_LLAMA_CPP = Kind({"meta": {"n_ctx_train": 1}}, {"/props": {"total_slots": 4}}, "llama.cpp")
+
+STARTED_HERE: dict[str, Kind] = {
+    "llama_cpp": Kind({"owned_by": "llamacpp"}, {"/props": {"total_slots": 4}}, "llama.cpp"),
+    "vllm": VLLM,
+    "vllm_ascend": VLLM,
+    "sglang": Kind({"owned_by": "sglang"}, SGLANG_PAGES, "sglang"),
+    "sglang_router": Kind({}, {"/workers": {"workers": [{"url": "http://w:1"}]}, **SGLANG_PAGES}, model="unknown"),
+    "tensorrt_llm": Kind({"owned_by": "tensorrt_llm"}, {"/version": {"version": "1.2"}}),
+    "transformers": Kind({"owned_by": "HuggingFaceTB"}),
+    "external": SILENT,
+    "command": SILENT,
+}
+"""By engine that is started here, what its server tells of itself."""
+
+KINDS: dict[str, Kind] = {
+    **STARTED_HERE,
+    "an older llama.cpp": OLDER_LLAMA_CPP,
+    **{f"provider {name}": Kind(provider=name) for name in providers.names()},
+    "provider openai, a model that thinks": Kind(provider="openai", model="gpt-5.1"),
+    "provider together, which serves by vLLM": Kind(VLLM.entry, sent="vllm", provider="together"),
+}
+
+
+def test_every_engine_and_every_provider_is_here() -> None:
+    assert STARTED_HERE.keys() == ENGINES.keys()
+    assert {one.sent for one in KINDS.values()} - {None} == defaults.NEUTRAL.keys()
+    assert defaults.NEUTRAL.keys() <= {told.engine for told in fields.ENGINES}
+    assert {one.provider for one in KINDS.values()} - {None} == {*providers.names()}
+
+
+def recording(kind: Kind) -> Callable[[Request], Iterator[Step]]:
+    """A server of that kind; it answers every question with a box, and every judge's with a verdict."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        root = request.path.partition("?")[0]
+        if root.endswith("/models"):
+            yield http(200, {"data": [{"id": kind.model, **kind.entry}]})
+        elif request.method == "GET":
+            yield http(200 if root in kind.pages else 404, dict(kind.pages.get(root, {})))
+        elif root.endswith("/chat/completions") and request.json.get("stream"):
+            yield from completion("So \\boxed{2}\n**VERDICT: CORRECT**", tokens=5)
+        elif root.endswith("/chat/completions"):
+            message = {"role": "assistant", "content": "So it is."}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 9, "completion_tokens": 5}
+            yield http(200, {"model": kind.model, "choices": [choice], "usage": usage})
+        else:
+            yield http(404, {})
+
+    return answer
+
+
+PROMPTS = {"messages", "prompt"}
+OF_THE_SAMPLING = {"temperature", "top_p", "logprobs", "top_logprobs"}
+"""What each asks for by itself: a run what its card says, a judge and a fingerprint greedy replies."""
+
+OF_THE_STREAM = {"stream", "stream_options", "return_token_ids"}
+"""The ids of tokens are for half-written answers, which only a run goes on with."""
+
+SEEDS = {"seed", "random_seed"}
+LENGTHS = {"max_tokens", "max_completion_tokens"}
+
+
+@dataclass(frozen=True)
+class Spelt:
+    """How a request is written. common: all fields but a prompt and what is each one's own; stream: its options, "" for
+    a whole reply; headers: with keys and what the user adds."""
+
+    common: dict[str, Any]
+    length: str
+    seed: str | None
+    stream: str
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, request: Request) -> Spelt:
+        body = request.json
+        own = PROMPTS | OF_THE_SAMPLING | OF_THE_STREAM | SEEDS | LENGTHS
+        (length,) = LENGTHS & body.keys()
+        headers = {"authorization", "api-key", "accept-encoding", "content-type", "user-agent", *map(str.lower, HEADER)}
+        return cls(
+            common={name: value for name, value in body.items() if name not in own},
+            length=length,
+            seed=next(iter(SEEDS & body.keys()), None),
+            stream=json.dumps(body.get("stream_options")) if body["stream"] else "",
+            headers={name: value for name, value in request.headers.items() if name in headers},
+        )
+
+
+BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "length", "same seed"))
+"""Checks that are about nothing but the sampling and the form of a reply."""
+
+
+def asked(server: FaultServer) -> list[Spelt]:
+    """How the requests since the last look are written."""
+    posted = [Spelt.of(one) for one in server.requests if one.path.endswith("/chat/completions")]
+    server.requests.clear()
+    return posted
+
+
+def which(kind: Kind, server: FaultServer) -> dict[str, Any]:
+    """Who is asked, for each of those that ask."""
+    return {
+        "model": kind.model, "base_url": server.base_url, "provider": kind.provider, "header": HEADER,
+        "api_key_env": "ONE_ASKER_KEY",
+    }  # fmt: skip
+
+
+def run(folder: Path, who: Mapping[str, Any], **more: Any) -> None:
+    data = {"data": sums(folder, 1), "question_key": "problem", "answer_key": "answer", "samples": 1, "drop": "top_p"}
+    given = {name: value for name, value in who.items() if value}
+    harness.run(**{**data, **given, **more}, canary=False, fingerprint=True, out=folder / "run")
+
+
+def scored_file(folder: Path) -> ScoredFile:
+    """Another tool's outputs, scored by the rules."""
+    return score_file(folder / "gen.jsonl", Grading(), Watcher(), response_key="gen", answer_key="answer")
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run and a file of outputs with an answer each that the rules leave undecided; both are graded once, for all."""
+    folder = tmp_path_factory.mktemp("graded")
+    score_run(write_run(folder / "judged", {"q": (PROSE, [r"\boxed{\text{sugar}}"])}), Grading())
+    (folder / "gen.jsonl").write_text(json.dumps({"question": "Why?", "answer": PROSE, "gen": [r"\boxed{\text{sun}}"]}))
+    scored_file(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(graded: Path, tmp_path: Path) -> Path:
+    """A copy of them, whose samples no judge has seen."""
+    return shutil.copytree(graded, tmp_path / "graded")
+
+
+def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spelt]]:
+    """By who asks, how the requests are written."""
+    who = which(kind, server)
+    found: dict[str, list[Spelt]] = {}
+    taken = {"drop": ("temperature", "top_p")} if "gpt-5" in kind.model else {}
+    run(folder, who, **taken)
+    *found["fingerprint"], last = asked(server)
+    found["run"] = [last]
+    judge, serve = judging.judge_of(JudgeOptions.of(**who))
+    score_with_judge(RunFolder(folder / "judged"), Grading(), judge, serve)
+    found["judge"] = asked(server)
+    judge_file(scored_file(folder), judge, serve)
+    found["second opinion"] = asked(server)
+    probe.probe(WhichServer.of(**who))
+    found["probe"] = asked(server)
+    options = {"data": str(folder / "sums.jsonl"), "drop": ("temperature", "top_p"), "out": folder / "probed"}
+    with prepare(RunOptions.of(**who, **options)) as prepared, suppress(StoppedByRule):  # the toy is no sound server
+        probe.before_run(prepared)
+    found["probe before a run"] = asked(server)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _around(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("ONE_ASKER_KEY", KEY)
+    monkeypatch.setattr(probe, "chosen", lambda *_, **__: BASE)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None:
+    kind = KINDS[name]
+    with FaultServer(recording(kind)) as server:
+        found = ask_all(kind, server, folder)
+    (first,) = found["run"]
+    assert KEY in "".join(first.headers.values())
+    assert first.headers["x-team"] == "blue"
+    neutral = dict(defaults.NEUTRAL[kind.sent].values) if kind.sent else {}
+    assert {n: v for n, v in first.common.items() if n != "model"} == neutral
+    assert len(found["fingerprint"]) == len(fingerprint.PROMPTS)
+    for who, requests in found.items():
+        assert requests, f"{who} asked nothing"
+        for one in requests:
+            assert (one.common, one.length) == (first.common, first.length), who
+            assert one.headers == first.headers, who
+            assert one.seed in (first.seed, None), who
+            assert one.stream in (first.stream, ""), who
+
+
+def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The defect that the asker ends: settings of its own, of which the engine was no part."""
+
+    def bare(*_: Any, **__: Any) -> Asker:
+        return Asker(model="m")
+
+    monkeypatch.setattr(judging, "asker_of", bare)
+    with FaultServer(recording(VLLM)) as server:
+        found = ask_all(VLLM, server, folder)
+    assert found["judge"][0].common == {"model": "m"} != found["run"][0].common
+    assert found["probe"][0].common == found["run"][0].common
+
+
+# ---- no body is made beside it
+
+ROOT = Path(harness.__file__).parent
+SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions", "viewer", "cli")
+"""Rooms from which a transport can be reached; of the others the import contracts hold that none is."""
+
+MAKERS = {
+    "client/protocol/payload.py": "the maker of bodies, by its template",
+    "client/spelling.py": "refuses these fields in an extra body",
+    "client/facts/tokens.py": "asks how a prompt is cut into tokens, which brings no reply",
+    "client/protocol/leftovers.py": "looks for where a body's prompt begins",
+    "generation/settings.py": "the name of a prompt in an identity; a price",
+    "verbs/again.py": "the name of a prompt, as an option",
+    "verbs/probe/protocol.py": "a body that is no JSON, on purpose",
+    "cli/help.py": "words for which a flag is found",
+}
+"""Modules that may write the names of a body's prompt as keys, and what for."""
+
+TEMPLATES = {
+    "client/asker.py": "the one that has the neutral values",
+    "viewer/request.py": "spells a stored request anew, by what the run has stored; it is not sent",
+}
+"""Modules that may make a template of requests."""
+
+
+def prompts_written(source: str) -> list[int]:
+    """Lines in which a body's prompt is written: a key of a mapping, or within a text that is to be JSON."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        named: list[ast.expr | None] = []
+        if isinstance(node, ast.Dict):
+            named = [*node.keys]
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            named = [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            if called in ("dict", "update", "setdefault", "__setitem__", "fromkeys"):
+                found += [node.lineno for one in node.keywords if one.arg in PROMPTS]
+                named = [*node.args[:1]]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            found += [node.lineno for name in PROMPTS if f'"{name}"' in text]
+        found += [one.lineno for one in named if isinstance(one, ast.Constant) and one.value in PROMPTS]
+    return found
+
+
+def templates_made(source: str) -> list[int]:
+    """Lines in which a `RequestTemplate` is made."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [one.lineno for one in calls if ast.unparse(one.func).endswith("RequestTemplate")]
+
+
+@pytest.mark.parametrize(("written", "allowed"), [(prompts_written, MAKERS), (templates_made, TEMPLATES)])
+def test_no_request_is_made_beside_the_asker(written: Callable[[str], list[int]], allowed: Mapping[str, str]) -> None:
+    modules = [path for room in SENDING for path in (ROOT / room).rglob("*.py")] + [*ROOT.glob("*.py")]
+    found = {path.relative_to(ROOT).as_posix() for path in modules if written(path.read_text("utf-8"))}
+    assert found == allowed.keys()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'body = {"model": m, "messages": [{"role": "user", "content": text}]}',
+        'body["prompt"] = text',
+        "body = dict(model=m, messages=[one])",
+        'body.update({"prompt": text})',
+        'body.setdefault("messages", [])',
+        "body = f'{{\"messages\": [{text}]}}'",
+        "body = b'{\"prompt\": 1}'",
+    ],
+)
+def test_a_body_that_is_made_beside_it_is_found(source: str) -> None:
+    assert prompts_written(source) == [1] * len(prompts_written(source)) != []
+
+
+def test_a_template_that_is_made_beside_it_is_found() -> None:
+    assert templates_made("one = payload.RequestTemplate(model='m')") == [1]
+    assert not templates_made("one = asker.template({})")
