@@ -25,6 +25,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.checksums import digest
 from harness.core.wording import Sentence, option
 from harness.generation.settings import RunSettings
+from harness.runs.provenance import Fingerprint, Provenance
 
 PROMPTS = (
     "A train leaves at 7:40 and travels 132 km at 88 km/h. When does it arrive? Explain step by step.",
@@ -64,6 +65,27 @@ def version(neutral: Mapping[str, Any]) -> str:
 def same(before: Sequence[str], now: Sequence[str]) -> int:
     """How many of the beginnings are equal, to the last character."""
     return sum(a == b for a, b in zip(before, now, strict=True))
+
+
+def comparable(provenance: Provenance) -> Fingerprint | None:
+    """The run's fingerprint, where it is of the prompts that are asked now."""
+    known = provenance.fingerprint
+    return known if known is not None and known.version == version(known.neutral) else None
+
+
+def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
+    """The fingerprint of a run that has none. given: as `ask` returns them; neutral: what they were asked with."""
+    url, beginnings = next(iter(given.items()))
+    return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
+
+
+def doubt(known: Fingerprint, url: str, n_same: int) -> str:
+    """The warning of an endpoint that replies otherwise."""
+    return (
+        f"{url} replies otherwise than this run's servers did: {n_same} of {len(known.beginnings)} greedy beginnings "
+        f"are those of {known.endpoint}, which no batch explains. Is it the same model, with the same template and "
+        "precision?"
+    )
 
 
 def neutral_values(asker: Asker) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder
 from harness.runs.log import RunLog
 from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan
-from harness.runs.provenance import Fingerprint, Provenance
+from harness.runs.provenance import Provenance
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -279,15 +279,9 @@ class Session:
         self._started = self._clock()
 
     @property
-    def _known_fingerprint(self) -> Fingerprint | None:
-        """The run's, where it is of the prompts that are asked now."""
-        known = self._manifest.provenance.fingerprint
-        return known if known is not None and known.version == fingerprint.version(known.neutral) else None
-
-    @property
     def fingerprint_neutral(self) -> dict[str, Any]:
         """The neutral values that a fingerprint is taken with: those of the run's, so that the two can be compared."""
-        known = self._known_fingerprint
+        known = fingerprint.comparable(self._manifest.provenance)
         return fingerprint.neutral_values(self._settings.asker) if known is None else known.neutral
 
     def check_fingerprints(self, given: Mapping[str, list[str]], asked: Sequence[Endpoint] = ()) -> None:
@@ -301,21 +295,12 @@ class Session:
                 )
         if not given:
             return
-        known = self._known_fingerprint
-        if known is None:
-            url, beginnings = next(iter(given.items()))
-            neutral = self.fingerprint_neutral
-            known = Fingerprint(
-                version=fingerprint.version(neutral), beginnings=beginnings, endpoint=url, neutral=neutral
-            )
+        known = fingerprint.comparable(self._manifest.provenance)
+        known = fingerprint.first(given, self.fingerprint_neutral) if known is None else known
         same = {url: fingerprint.same(known.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n in same.items():
             if n < fingerprint.LEAST_SAME:
-                self.warn(
-                    f"{url} replies otherwise than this run's servers did: {n} of {len(known.beginnings)} greedy "
-                    f"beginnings are those of {known.endpoint}, which no batch explains. Is it the same model, with "
-                    "the same template and precision?"
-                )
+                self.warn(fingerprint.doubt(known, url, n))
         self._log.write("fingerprint", same=same)
         agreed = self._manifest.provenance.agreeing(known, same)
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)

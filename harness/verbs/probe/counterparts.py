@@ -260,8 +260,8 @@ def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
         manifest = Manifest.load(run)
     except StoreError as error:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
-    kept = manifest.provenance.fingerprint
-    if kept is None or kept.version != fingerprint.version(kept.neutral):
+    kept = fingerprint.comparable(manifest.provenance)
+    if kept is None:
         raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
     return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest, kept.neutral)
 
