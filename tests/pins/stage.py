@@ -56,9 +56,15 @@ class Stage:
 
     # ---- doors
 
-    def command(self, *words: str, show_errors: bool = False) -> Printed:
-        """`harness WORDS` in this process. Standard error is recorded where the command refused, or if show_errors."""
+    def command(self, *words: str, show_errors: bool = False, silent: bool = False) -> Printed:
+        """`harness WORDS` in this process. Standard error is recorded where the command refused, or if show_errors.
+
+        silent: nothing is recorded but the words and the exit code; the scene notes what is compared.
+        """
         printed = run_command(words)
+        if silent:
+            self.steps.append({"command": shlex.join(words), "exit code": printed.code})
+            return printed
         step: dict[str, Any] = {
             "command": shlex.join(words),
             "exit code": printed.code,
@@ -86,16 +92,27 @@ class Stage:
 
     def file(self, path: str, *, ordered_by: Sequence[str] = ()) -> Any:
         """Record a file's content; of a file of JSON lines, sorted by these keys (replies arrive in any order)."""
-        text = (self.folder / path).read_text("utf-8")
-        lines = text.splitlines()
-        content: Any = golden.as_json(text)
-        if path.endswith(".jsonl"):
-            rows = (
-                sorted(lines, key=lambda line: [json.loads(line)[key] for key in ordered_by]) if ordered_by else lines
-            )
-            content = [golden.as_json(line) for line in rows]
+        content = self.content(path, ordered_by=ordered_by)
         self.steps.append({"file": path, "content": content})
         return content
+
+    def content(self, path: str, *, ordered_by: Sequence[str] = ()) -> Any:
+        """A file's content, which is compared with the other door's only."""
+        data = (self.folder / path).read_bytes()
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:  # an archive, whose bytes hold times
+            return "<binary>"
+        if not path.endswith(".jsonl"):
+            return golden.as_json(text)
+        lines = text.splitlines()
+        if ordered_by:
+            lines.sort(key=lambda line: [json.loads(line)[key] for key in ordered_by])
+        return [golden.as_json(line) for line in lines]
+
+    def note(self, name: str, value: Any) -> None:
+        """Record a value that the scene made of what was printed."""
+        self.steps.append({"note": name, "value": value})
 
     def tree(self, path: str) -> None:
         """Record the names of all files below a folder."""
@@ -111,8 +128,11 @@ class Stage:
         self._ports[server.port] = name
         return server
 
-    def requests(self, server: FaultServer, since: int = 0) -> list[Any]:
-        """Record the requests that reached the server, in an order of their own; the bodies of POST are returned."""
+    def requests(self, server: FaultServer, since: int = 0, *, record: bool = True) -> list[Any]:
+        """The bodies of POST that reached the server, in an order of their own.
+
+        record: bodies, pages and headers stand in the transcript; else they are compared with the other door's only.
+        """
         arrived = list(server.requests[since:])
         pages = sorted({request.path for request in arrived if request.method == "GET"})
         bodies = sorted((request.path, request.body.decode()) for request in arrived if request.method == "POST")
@@ -120,7 +140,8 @@ class Stage:
         headers = next((sorted(r.headers.items()) for r in arrived if r.method == "POST"), [])
         headers = [pair for pair in headers if pair[0] not in ("content-length", "host", "user-agent")]
         step = {"requests to": self._ports[server.port], "pages": pages, "headers": headers, "posted": posted}
-        self.steps.append(step)
+        if record:
+            self.steps.append(step)
         return posted
 
     # ---- what is compared
@@ -178,7 +199,9 @@ def plain(value: Any) -> Any:
     The rows of a run hold measured seconds beside the rest: of these only the columns are pinned, for the run's files
     hold the values.
     """
-    if callable(getattr(value, "samples", None)):
+    if callable(getattr(value, "markdown", None)):  # a report, whose files hold the values
+        return {"markdown": value.markdown().splitlines()}
+    if callable(getattr(value, "samples", None)):  # a run
         said = {"warnings": value.warnings, "reached": value.reached, "missed": value.missed}
         return {"repr": repr(value), "complete": value.complete, **said, "columns": list(value.records()[0])}
     if callable(getattr(value, "records", None)):
@@ -223,7 +246,13 @@ def alone(folder: Path) -> Iterator[None]:
     for name in environment:
         if name.startswith(OWN_VARIABLES) or name.endswith(OWN_ENDS):
             del os.environ[name]
-    os.environ |= {"HARNESS_STATE": str(folder / "state"), "COLUMNS": "110", "TZ": "UTC", "NO_COLOR": "1"}
+    os.environ |= {
+        "HARNESS_STATE": str(folder / "state"),
+        "HARNESS_CACHE": str(folder / "cache"),
+        "COLUMNS": "110",
+        "TZ": "UTC",
+        "NO_COLOR": "1",
+    }
     os.chdir(folder)
     try:
         yield

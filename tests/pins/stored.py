@@ -23,9 +23,14 @@ RUNS: dict[str, tuple[int, tuple[str, ...]]] = {
 """Name → the percentage of sums that its model solves, and what is its own of the words."""
 
 
-def copy(name: str, folder: Path) -> str:
-    """Copy a stored run into the folder; its name."""
-    shutil.copytree(FOLDER / name, folder / name)
+SCORED = ("grades.jsonl", "scores.json")
+"""Files that scoring wrote."""
+
+
+def copy(name: str, folder: Path, *, scored: bool = False) -> str:
+    """Copy a stored run into the folder, with its grades and scores or without; its name."""
+    left_out = shutil.ignore_patterns(*(() if scored else SCORED))
+    shutil.copytree(FOLDER / name, folder / name, ignore=left_out)
     return name
 
 
@@ -51,8 +56,10 @@ def main() -> None:
                 )
             )
             assert printed.code == 0, printed.err
+            assert run_command(("score", name, "--workers", "1")).code == 0
             (FOLDER / name).mkdir(parents=True)
-            for file in ("manifest.json", "log.jsonl", "sums/questions.jsonl", "sums/samples.jsonl"):
+            files = ("questions.jsonl", "samples.jsonl", *SCORED)
+            for file in ("manifest.json", "log.jsonl", *(f"sums/{file}" for file in files)):
                 (FOLDER / name / file).parent.mkdir(exist_ok=True)
                 shutil.copy(Path(place) / name / file, FOLDER / name / file)
 

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from tests.faults.server import FaultServer
 from tests.pins import stored
 from tests.pins.server import judging
 from tests.pins.stage import Scene, Stage, name_of, plain, without
 
 
-def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, Any], of_file: dict[str, str]) -> None:
+def both_doors(
+    stage: Stage, source: str, words: list[str], keywords: dict[str, Any], of_file: dict[str, str]
+) -> FaultServer:
     """The same judging by the command and, in another folder, by Python."""
     import harness
 
@@ -28,9 +31,6 @@ def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, 
     assert printed.code == 0, printed.err
     posted = stage.requests(judge)
     since = len(judge.requests)
-    stage.command(*words)  # its replies are stored: nothing is asked twice
-    assert not [request for request in judge.requests[since:] if request.method == "POST"]
-    since = len(judge.requests)
     copy = stage.folder / "by-python"
     copy.mkdir()
     if of_file:
@@ -40,15 +40,19 @@ def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, 
     model = harness.Judge(model="judge", base_url=[judge.base_url], **keywords)
     scores = stage.python("score", f"by-python/{source}", judge=model, workers=1, **of_file)
     stage.alike(without(printed.json, "run"), [plain(score) for score in scores])
-    stage.alike(posted, stage.requests(judge, since))
+    stage.alike(posted, stage.requests(judge, since, record=False))
+    return judge
 
 
 def what_the_rules_left(stage: Stage) -> None:
     """The default: only what the rules left undecided is shown."""
     stored.copy("first", stage.folder)
-    both_doors(stage, "first", [], {}, {})
+    judge = both_doors(stage, "first", [], {}, {})
     stage.file("first/sums/grades.jsonl")
     stage.tree("first")
+    since = len(judge.requests)
+    stage.command("score", "first", "--judge", "judge", "--judge-base-url", judge.base_url, "--workers", "1")
+    assert not judge.requests[since:]  # its replies are stored: nothing is asked twice
 
 
 def all_with_votes(stage: Stage) -> None:

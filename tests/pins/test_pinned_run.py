@@ -27,10 +27,8 @@ def both_doors(stage: Stage, words: list[str], keywords: dict[str, Any], engine:
     (stage.folder / "run").rename(stage.folder / "by-command")
     since = len(server.requests)
     stage.python("run", base_url=server.base_url, out="run", concurrency=2, **keywords)
-    again = Stage(stage.folder)
-    again._ports = stage._ports
-    stage.alike(posted, again.requests(server, since))
-    stage.alike(manifest, again.file("run/manifest.json"))
+    stage.alike(posted, stage.requests(server, since, record=False))
+    stage.alike(manifest, stage.content("run/manifest.json"))
 
 
 def benchmark(stage: Stage) -> str:

@@ -1,0 +1,47 @@
+"""Pins of `harness serve ENGINE --dry-run`: each engine's command line and environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.pins.stage import Scene, Stage, name_of
+
+ENGINES = ("vllm", "sglang", "vllm_ascend", "tensorrt_llm", "transformers", "llama_cpp", "sglang_router")
+OPTIONS = (
+    (),
+    ("--tp", "2"),
+    ("--dp", "2", "--dp-mode", "engine"),
+    ("--max-model-len", "8192", "--memory-fraction", "0.8", "--max-sequences", "16", "--max-batched-tokens", "4096"),
+    ("--dtype", "bfloat16", "--quantization", "fp8", "--reasoning-parser", "deepseek_r1", "--attention-backend", "x"),
+    ("--sampling-defaults", "model", "--server-seed", "5", "--eager", "--no-prefix-caching", "--trust-remote-code"),
+    ("--deterministic", "--env", "A=b", "--served-name", "mine", "--", "--own-flag", "1"),
+    ("--tp", "8", "--nodes", "2", "--node-rank", "1", "--head-address", "10.0.0.1", "--head-port", "5000"),
+)
+
+
+def every_engine(stage: Stage) -> None:
+    """Each group of options to each engine: a command line, or the sentence of a refusal."""
+    for engine in ENGINES:
+        for words in OPTIONS:
+            stage.command("serve", engine, "org/model", "--dry-run", *words, show_errors=True)
+
+
+def others(stage: Stage) -> None:
+    """A program of one's own, a server elsewhere, a job of Slurm, and what is refused by Python."""
+    stage.command("serve", "command", "--dry-run", "--", "my-server", "--port", "{port}", show_errors=True)
+    stage.command("serve", "external", "http://127.0.0.1:9", "--dry-run", show_errors=True)
+    stage.command("serve", "vllm", "org/model", "--slurm", "2", "--print", "--tp", "2", show_errors=True)
+    stage.command("serve", "vlm", "org/model", show_errors=True)
+    stage.python("serve", "vlm", "org/model")
+    stage.python("serve", "vllm", "org/model", tp=0)
+    stage.python("serve", "vllm", "org/model", tpp=1)
+
+
+SCENES: tuple[Scene, ...] = (every_engine, others)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=name_of)
+def test_pinned(scene: Scene, hold: Callable[[Scene], None]) -> None:
+    hold(scene)
