@@ -84,7 +84,7 @@ class Stage:
             value = getattr(harness, name)(*arguments, **keywords)
         except harness.HarnessError as error:
             value = error
-            step["refusal"] = [type(error).__name__, str(error)]
+            step["refusal"] = [type(error).__name__, *refusal(str(error))]
         else:
             step["value"] = plain(value)
         self.steps.append(step)
@@ -185,12 +185,23 @@ def run_command(words: Sequence[str]) -> Printed:
 
 
 def refusal(err: str) -> list[str]:
-    """The lines of a refusal. What the parser of the command line says is cut after the option's name.
+    """The lines of a refusal, without how a bound or a companion is worded.
 
-    Its wording is the parser's own, and the issue of these pins lets both doors refuse in the same sentence.
+    The issue of these pins declares each option once and lets both doors refuse in the same sentence: what stays pinned
+    is which option is refused, and every other sentence.
     """
-    lines = err.splitlines()
-    return [re.sub(r"^(Error: Invalid value for '[^']+'): .*", r"\1", line) for line in lines if USAGE not in line]
+    lines = [line for line in err.splitlines() if USAGE not in line]
+    for pattern, short in WORDING:
+        lines = [pattern.sub(short, line) for line in lines]
+    return lines
+
+
+WORDING = (
+    (re.compile(r"^(Error: Invalid value for '[^']+'): .*"), r"\1: …"),
+    (re.compile(r"^((?:harness: )?(?:--)?[\w-]+)[ =]\S+: (?:expected|at least) .*"), r"\1: expected …"),
+    (re.compile(r"^((?:harness: )?(?:--)?[\w-]+) goes with .*"), r"\1 goes with …"),
+)
+"""Sentences of the parser of the command line, of bounds, and of options that need another one."""
 
 
 def plain(value: Any) -> Any:
