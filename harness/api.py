@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from harness.asking import servers
-from harness.asking.keywords import FilePath, RunKeywords
+from harness.asking.keywords import FilePath, RunKeywords, ScoreKeywords
+from harness.asking.options import GradingOptions, RunOptions, ScoreOptions
 from harness.asking.options import JudgeOptions as Judge
-from harness.asking.options import OutputsOptions, RunOptions, ScoreOptions
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
+from harness.core.options import Options, options_of
 from harness.core.records import AnswerKind, GradeRules
 from harness.core.wording import option
 from harness.exports import Take, Written
 from harness.exports import export as export_run
 from harness.extensions.on_ray.grading import grade_on
 from harness.extensions.on_ray.sampling import run_on
-from harness.foreign.outputs import Format
 from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.grading.processes import pool
@@ -162,68 +162,24 @@ def score(
     source: Run | RunFolder | Merged | FilePath,
     *,
     judge: Judge | None = None,
-    also: Literal["math-verify", "sympy"] | None = None,
-    also_python: FilePath | None = None,
-    workers: int | None = None,
-    deadline: float | None = None,
-    fresh: bool = False,
-    answer_from_reasoning: bool = False,
-    cut_text: bool = False,
-    k: int | Sequence[int] = (),
-    salvaged: bool = True,
-    on: str | None = None,
-    response_key: str | None = None,
-    answer_key: str | None = None,
-    question_key: str | None = None,
-    id_key: str | None = None,
-    tool: Format | None = None,
-    benchmark: str | None = None,
-    written_by: str | None = None,
-    repeats: Literal["auto", "samples", "questions"] = "auto",
-    out: FilePath | None = None,
-    track: str | Sequence[str] = (),
+    **options: Unpack[ScoreKeywords],
 ) -> Scores:
     """Grade and aggregate a run, or a file of another tool's outputs (then the columns, the tool or the card matter;
     what came of it stands in `FILE.scored`, for `report`, `compare` and `verify`).
 
-    judge: a model that decides what the rules leave undecided. also: grade a second time by this grader, and compare;
-    also_python: the interpreter that has it, none: this one. workers: processes that grade; none: the cores.
-    deadline: seconds for one answer. fresh: grade all again. k: of pass@k, pass^k and maj@k, beside the powers of two.
-    salvaged: also score samples that went on after an interruption. on: "ray" or "ray://HOST:PORT", a cluster whose
-    nodes grade a run. written_by: the model that wrote a file. out: where the grades of a file go, too, one JSON line a
-    sample. track: trackers that are sent the scores of a run (wandb, mlflow, trackio, a plug-in's).
+    judge: a model that decides what the rules leave undecided. The options are those of `harness score`, by the same
+    names; on: "ray" or "ray://HOST:PORT", a cluster whose nodes grade a run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
-    options = ScoreOptions.of(
-        workers=workers,
-        deadline=deadline,
-        fresh=fresh,
-        answer_from_reasoning=answer_from_reasoning,
-        cut_text=cut_text,
-        k=_several(k),
-        salvaged=salvaged,
-        also=also,
-        also_python=also_python,
-    )
-    outputs = OutputsOptions.of(
-        response_key=response_key,
-        answer_key=answer_key,
-        question_key=question_key,
-        id_key=id_key,
-        tool=tool,
-        benchmark=benchmark,
-        written_by=written_by,
-        repeats=repeats,
-        out=out,
-    )
-    trackers = scoring.trackers_named([track] if isinstance(track, str) else track)
+    chosen = ScoreOptions.of(**options)
+    trackers = scoring.trackers_named(chosen.track)
     path = _path(source)
-    scoring.check([path], outputs, {"track": track, "on": on})
-    spread = None if on is None else partial(grade_on, on)
-    scored = scoring.score(path, options, outputs, judge, Watcher(), spread=spread)
+    scoring.check([path], chosen)
+    spread = None if chosen.on is None else partial(grade_on, chosen.on)
+    scored = scoring.score(path, chosen, judge, Watcher(), spread=spread)
     for tracker in trackers.values():
         scoring.tell(scored, tracker)
-    opinions = {} if also is None else second_opinions(scored.source, also, also_python)
+    opinions = {} if chosen.also is None else second_opinions(scored.source, chosen.also, chosen.also_python)
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
 
@@ -389,7 +345,7 @@ def sweep(
     """
     given = {name: value for name, value in options.items() if value is not None}
     serve: Any = given.pop("serve", None)
-    told = {} if judge is None else judge.model_dump(exclude_unset=True)
+    told = {} if judge is None else judge.given
     planned = cells.plan(
         sweep_files.read(sweep_files.find(os.fspath(file))),
         given,
@@ -402,9 +358,9 @@ def sweep(
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 
-def _score_cell(folder: Path, options: ScoreOptions, judge: Judge | None) -> Scored:
+def _score_cell(folder: Path, options: GradingOptions, judge: Judge | None) -> Scored:
     try:
-        found = score(folder, judge=judge, **options.model_dump(exclude_unset=True))
+        found = score(folder, judge=judge, **options.given)
     except Interrupted:
         raise
     except HarnessError as error:
@@ -462,7 +418,7 @@ def _real(source: Any, runs: int, n: Sequence[int], watcher: Collecting, options
     asked = RunOptions.of(benchmarks=source, **options)
     out = asked.out or experiments.default_folder(asked)
     with contextlib.closing(watcher):
-        sampled = experiments.sample_repeats(asked.model_copy(update={"out": out}), runs, n, watcher)
+        sampled = experiments.sample_repeats(asked.but(out=out), runs, n, watcher)
     if sampled.owed:
         raise ServerError(sampled.owed)
     cells = list(sampled.folders.values())
@@ -523,20 +479,21 @@ def _path(source: Run | RunFolder | Merged | FilePath) -> Path:
     return source.path if isinstance(source, (Run, RunFolder, Merged)) else Path(source)
 
 
-def _named_keywords(function: Callable[..., Any]) -> None:
+def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
     """Let `help` and editors show the options by name in the place of `**options`."""
     shown = inspect.signature(function)
     fixed = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
-        for name, field in RunOptions.model_fields.items()
-        if name != "benchmarks"
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.accepts)
+        for name, one in options_of(declared).items()
+        if not one.argument
     ]
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
 
 for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
-    _named_keywords(_function)
+    _named_keywords(_function, RunOptions)
+_named_keywords(score, ScoreOptions)
 
 __all__ = [
     "Experiment",

@@ -15,15 +15,16 @@ from typing import Any
 import click
 import msgspec
 import yaml
-from pydantic import BaseModel
 
 import harness
-from harness.asking.options import RunOptions
+from harness.asking.options import RunOptions, ScoreOptions
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
 from harness.cli.main import COMMANDS, LazyGroup
+from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
+from harness.core.wording import Sentence
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.opinions import Opinion
@@ -204,7 +205,7 @@ def sweep() -> str:
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
     judging = {name.removeprefix("judge_"): said for name, said in _helps("score").items() if name.startswith("judge_")}
-    helps = {"Run": _helps("run"), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
+    helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
     first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
     for name, part in (first | parts).items():
         known = part["properties"]
@@ -267,6 +268,14 @@ def _helps(name: str) -> dict[str, str]:
     }
 
 
+def _meanings(declared: type[Options]) -> dict[str, str]:
+    """Option → help, in which other options stand as Python and files name them."""
+    return {
+        name: ("False: " if one.default is True else "") + Sentence(one.help)
+        for name, one in options_of(declared).items()
+    }
+
+
 def _schema_type(value: dict[str, Any]) -> str:
     """A JSON schema's type in a word or two, with its bounds and its default."""
     kinds = [one for one in value.get("anyOf", [value]) if one.get("type") != "null"]
@@ -309,7 +318,7 @@ def python() -> str:
         if found is RunOptions:
             schema = json_schema()["$defs"]["Run"]["properties"]
             text += "Keys and values are those of a sweep's file; see also `harness run --help-all`.\n\n" + table(
-                ("option", "value", "meaning"), _rows(schema, _helps("run"))
+                ("option", "value", "meaning"), _rows(schema, _meanings(RunOptions))
             )
         elif inspect.isclass(found):
             for key, one in vars(found).items():
@@ -324,10 +333,10 @@ def python() -> str:
 
 def _signature(name: str, found: Callable[..., Any]) -> str:
     """As it is called, one parameter a line where they are many; those of a run's options as one."""
-    if inspect.isclass(found) and issubclass(found, BaseModel):  # what it states depends on what was asked before
+    if inspect.isclass(found) and issubclass(found, Options):  # what it states depends on what was asked before
         return f"{name}(**options)"
     signature = inspect.signature(found)
-    of_run = set(RunOptions.model_fields) & set(signature.parameters)
+    of_run = set(options_of(RunOptions)) & set(signature.parameters)
     whole = len(of_run) > 20
     given = []
     for one in signature.parameters.values():
@@ -354,6 +363,29 @@ def _prose(text: str) -> str:
     return text.replace("<", "&lt;")
 
 
+def keywords() -> str:
+    """The module with the typed keywords of Python."""
+    text = '"""The keywords of Python\'s functions, for type checkers and editors.\n\n'
+    text += 'Written by `python -m tools.reference` from the declarations in `harness.asking.options`.\n"""\n\n'
+    text += "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
+    text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
+    text += "from harness.core.choices import Api, LengthField, OutputsFormat, SalvageMode, Thinking, TransportName\n"
+    text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"
+    for name, declared in KEYWORDS.items():
+        text += (
+            f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`; None leaves an '
+        )
+        text += 'option as it is by default (seed: sends none).\n\n    Wide: a field for each option.\n    """\n\n'
+        text += "".join(f"    {one.name}: {one.accepts}\n" for one in options_of(declared).values() if not one.argument)
+    return text
+
+
+KEYWORDS: dict[str, type[Options]] = {"RunKeywords": RunOptions, "ScoreKeywords": ScoreOptions}
+"""Class of keywords → the options that it is made from."""
+
+MODULES = {"harness/asking/keywords.py": keywords}
+"""File of the checkout → what it holds, where it is written from declarations."""
+
 PAGES = {
     "commands.md": commands,
     "run-folder.md": run_folder,
@@ -373,4 +405,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    for module, source in MODULES.items():
+        (ROOT / module).write_text(source(), "utf-8")
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/reference")

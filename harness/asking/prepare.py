@@ -23,7 +23,8 @@ from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.askers import asker_of, with_neutral
 from harness.asking.batching import by_batch, file_as_server
-from harness.asking.options import MOST_SAMPLES, RunOptions, expected
+from harness.asking.options import RunOptions
+from harness.asking.options.what import MAX_SAMPLES
 from harness.asking.prices import prices_of, read_prices
 from harness.asking.servers import Found, Looks
 from harness.asking.watching import Watcher
@@ -37,6 +38,7 @@ from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoreError, UsageError, near_names
 from harness.core.inert import visible
+from harness.core.options import expected
 from harness.core.validation import first_problem
 from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
@@ -52,7 +54,8 @@ from harness.runs.manifest import Manifest
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
     from harness.client.address.endpoint import Endpoint
-    from harness.client.address.providers import Provider, Thinking
+    from harness.client.address.providers import Provider
+    from harness.core.choices import Thinking
     from harness.core.server_facts import ServerFacts
     from harness.generation.network.endpoints_file import EndpointsFile
     from harness.generation.spending import Prices
@@ -191,8 +194,8 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
             if colon and catalogue.knows(name):
                 raise UsageError(f"{visible(part, 100)}: a number of samples goes after the colon, as in {name}:4")
             name, number = part, ""
-        if number and not 1 <= int(number) <= MOST_SAMPLES:
-            raise UsageError(f"{part}: the number of samples must be from 1 to {MOST_SAMPLES}")
+        if number and not 1 <= int(number) <= MAX_SAMPLES:
+            raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
         found.append((catalogue.load(name), int(number) if number else None))
     if options.data:
         found = [_with_data(options, options.data, found)]

@@ -483,5 +483,5 @@ def swapped(server: RunningServer, running: ServerSpec, wanted: ServerSpec, watc
 def at(who: W, server: RunningServer) -> W:
     """`who`, with the server that was started for it in the place of the wish to start one."""
     if server.pid is None or server.swapped:  # not ours by name, or not the model that its state names
-        return who.model_copy(update={"serve": None, "base_url": server.base_urls, "model": server.model})
-    return who.model_copy(update={"serve": None, "server": server.name, "model": server.model})
+        return who.but(serve=None, base_url=server.base_urls, model=server.model)
+    return who.but(serve=None, server=server.name, model=server.model)

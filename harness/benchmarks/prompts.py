@@ -16,9 +16,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from harness.core import plugins
 from harness.core.checksums import digest
+from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.records import Api, Message
+from harness.core.records import Message
 from harness.core.validation import first_problem
 
 FIELDS = ("question", "choices")

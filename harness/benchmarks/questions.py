@@ -17,11 +17,12 @@ from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.sources import chooser
 from harness.core.about import __version__
 from harness.core.checksums import digest, digest_of_each
+from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.packed import Packed
 from harness.core.places import Places
-from harness.core.records import Api, Question
+from harness.core.records import Question
 from harness.presets.sampling import Sampling
 
 

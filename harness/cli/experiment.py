@@ -190,7 +190,7 @@ def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, A
             raise UsageError("give `harness run` for it: an experiment has neither a pilot nor a dry run", field=name)
     options = RunOptions.of(benchmarks=source, **with_server(given, given.pop("serve")))
     if options.out is None:
-        options = options.model_copy(update={"out": default_folder(options)})
+        options = options.but(out=default_folder(options))
     assert options.out is not None
 
     def on_repeat(number: int, of: int, folder: RunFolder) -> None:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.asking.options import JudgeOptions
+from harness.asking.options.headings import JUDGE
 from harness.cli import terminal
 from harness.cli.agreement import disagreement_lines, matrix_lines
+from harness.cli.flags import flags_of, give
 from harness.cli.help import under
 from harness.cli.server_options import with_server
 from harness.cli.spelling import spelt
@@ -18,71 +21,29 @@ from harness.core.wording import option
 from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions
     from harness.verbs.judge import Judged, JudgeReport, JudgeSettings
 
 SHOWN_CAUSES = 5
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_WHO = under(
-    "A judge",
-    click.option("--judge", "judge_model", metavar="MODEL", help="A model to decide what the rules leave undecided."),
-    click.option(
-        "--judge-base-url",
-        "judge_base_url",
-        multiple=True,
-        metavar="URL[,weight=N]",
-        help="The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
-    ),
-    click.option("--judge-server", metavar="NAME", help="The judge's server by its name in `harness serve status`."),
-)
 _STARTED = under(
-    "A judge",
-    click.option(
-        "--serve",
-        "judge_serve",
-        metavar="ENGINE",
-        help="Start this engine for the judge and stop it after; takes every flag of `harness serve ENGINE`.",
-    ),
+    JUDGE,
     click.option(
         "--engine-flag", "server_extra_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
     ),
 )
-_HOW = under(
-    "A judge",
-    click.option(
-        "--judge-scope",
-        type=click.Choice(["undecided", "wrong", "all"]),
-        help="Samples the judge sees: undecided by the rules (default), also those called wrong, or all.",
-    ),
-    click.option("--judge-prompt", metavar="NAME", help="verdict (default) or limo."),
-    click.option(
-        "--judge-votes", type=int, help="Replies for each distinct answer; most win. Default: 1."
-    ),
-    click.option(
-        "--judge-override", is_flag=True, default=None, help="Let the judge's verdict replace what the rules decided."
-    ),
-    click.option("--judge-temperature", type=float, help="Default: 0; 0.6 with several votes."),
-    click.option("--judge-max-tokens", type=int, help="New tokens of one reply. Default: 4096."),
-    click.option("--judge-concurrency", type=int, help="Requests in flight. Default: the server says."),
-    click.option("--judge-api-key-env", metavar="VARIABLE", help="Variable with the key. Default: the provider's."),
-)  # fmt: skip
 
 
 def judge_options(function: F) -> F:
     """Give a command the flags of a judge and of the server that may be started for it."""
     function = server_options(shown=())(function)
-    for added in reversed((*_WHO, *_STARTED, *_HOW)):
-        function = added(function)
-    return function
+    return give(function, *flags_of(JudgeOptions, scope="judge"), *_STARTED)
 
 
 def plain_judge_options(function: F) -> F:
     """Give a command the flags of a judge whose server runs already."""
-    for added in reversed((*_WHO, *_HOW)):
-        function = added(function)
-    return function
+    return give(function, *flags_of(JudgeOptions, scope="judge", without=("serve",)))
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
@@ -93,8 +54,6 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
                 flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
                 raise UsageError(f"{flag} is about a judge: it goes with {option('model', 'MODEL')}")
         return None
-    from harness.asking.options import JudgeOptions
-
     own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
     described = {name: value for name, value in given.items() if name.startswith("server_")}
     return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import click
 
+from harness.asking.options import AnyK
 from harness.cli import terminal
-from harness.cli.shared_options import any_k
+from harness.cli.flags import flags_of
 from harness.cli.spelling import Command
+
+(_any_k,) = flags_of(AnyK)
 
 
 @click.command("report", cls=Command)
@@ -17,7 +20,7 @@ from harness.cli.spelling import Command
 @click.option(
     "--plots", type=click.Path(path_type=Path, file_okay=False), help="Folder for each plot as SVG, PNG and CSV."
 )
-@any_k
+@_any_k
 @click.option(
     "--i-know", is_flag=True, help="Show also questions that their authors ask to keep out of what is published."
 )
@@ -42,7 +45,7 @@ def command(runs: tuple[Path, ...], out: Path | None, plots: Path | None, k: tup
         load_published(models=[Manifest.load(folder).model for folder in folders]),
         repeat=lambda manifest: [typed(options) for options in options_again(manifest)],
         show_withheld=i_know,
-        ks=k,
+        ks=AnyK.of(k=k).k,
     )
     target = (out or (folders[0].path if len(folders) == 1 else folders[0].path.parent)).absolute()
     if plots is not None:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.asking.options import ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
+from harness.cli.flags import flags_of, give
 from harness.cli.json_output import json_option, say
-from harness.cli.shared_options import any_k
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
+from harness.core.options import options_of
 
 if TYPE_CHECKING:
-    from harness.asking.options import OutputsOptions, ScoreOptions
     from harness.cli.printed.scores import RunScore
     from harness.verbs.score import Scored, Spread
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
 _RULES_COUNT = "the rules' verdict counts"
@@ -34,96 +38,20 @@ def _prints() -> Any:
     return list[RunScore]
 
 
+def _options(function: F) -> F:
+    return give(function, *flags_of(ScoreOptions))
+
+
 @click.command("score", cls=Command, first=_FIRST)
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--response-key", help="Column of the response in FILE; a cell may hold a list of samples.")
-@click.option("--answer-key", help="Column of the reference answer in FILE.")
-@click.option("--question-key", help="Column of the question in FILE: equal questions are samples of one.")
-@click.option("--id-key", help="Column of the question's id in FILE.")
-@click.option(
-    "--from",
-    "tool",
-    help="The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and "
-    "sgl_eval (also a folder of output-rs*.jsonl), opencompass, evalscope.",
-)
-@click.option(
-    "--benchmark",
-    help="The card whose questions FILE answers: they are known by their text, and graded by its references.",
-)
-@click.option(
-    "--written-by",
-    metavar="MODEL",
-    help="The model that wrote FILE, by its published name: `harness verify` and `report` set its scores beside.",
-)
-@click.option(
-    "--repeats",
-    type=click.Choice(["auto", "samples", "questions"]),
-    default="auto",
-    show_default=True,
-    help="What equal rows of FILE are.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write the grades of FILE here, too, one JSON line a sample. Of shards: where they are joined.",
-)
 @json_option(_prints, "a list of the scores, one of each benchmark,")
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes that grade. Default: the cores.")
-@click.option("--deadline", type=float, help="Seconds for one answer, after which it is undecided. Default: 2.")
-@click.option("--fresh", is_flag=True, help="Grade all samples again, also those graded by this version.")
-@click.option(
-    "--answer-from-reasoning",
-    is_flag=True,
-    help="Also say what the accuracy would be if reasoning without a final answer were searched.",
-)
-@click.option(
-    "--cut-text",
-    is_flag=True,
-    help="Also grade what longer replies had come to at smaller budgets, and when the right answer first stood.",
-)
-@any_k
-@click.option(
-    "--no-salvaged",
-    "salvaged",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Leave samples out that went on after an interruption (see --salvage of `harness run`).",
-)
-@click.option(
-    "--also", type=click.Choice(["math-verify", "sympy"]), help="Grade a second time by this grader, and compare."
-)
-@click.option(
-    "--also-python",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Interpreter that has it. Default: this one.",
-)
-@click.option(
-    "--track",
-    multiple=True,
-    metavar="TOOL",
-    help="Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be repeated.",
-)
-@click.option(
-    "--on", metavar="ray[://HOST:PORT]", help="Grade on the nodes of a Ray cluster, and count here (docs/howto/ray.md)."
-)
+@_options
 @click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
 @judges.judge_options
 def command(
     sources: tuple[Path, ...],
     as_json: bool,
-    workers: int | None,
-    deadline: float | None,
-    fresh: bool,
-    answer_from_reasoning: bool,
-    cut_text: bool,
-    k: tuple[int, ...],
-    salvaged: bool,
-    also: str | None,
-    also_python: str | None,
     follow: bool,
-    track: tuple[str, ...],
-    on: str | None,
     **flags: Any,
 ) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
@@ -142,48 +70,36 @@ def command(
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     _load_numpy()
-    from harness.asking.options import OutputsOptions, ScoreOptions
     from harness.cli import following
     from harness.cli.watching import Terminal
     from harness.runs.layout import labels
     from harness.scoring.pipeline import score_run
     from harness.verbs import score as scoring
 
-    options = ScoreOptions.of(
-        workers=workers,
-        deadline=deadline,
-        fresh=fresh,
-        answer_from_reasoning=answer_from_reasoning,
-        cut_text=cut_text,
-        k=k,
-        salvaged=salvaged,
-        also=also,
-        also_python=also_python,
-    )
-    outputs = OutputsOptions.of(**{name: flags.pop(name) for name in OutputsOptions.model_fields})
-    trackers = scoring.trackers_named(track)
+    options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
+    trackers = scoring.trackers_named(options.track)
     judge = judges.judge_options_of(flags)
-    if follow and on is not None:
+    if follow and options.on is not None:
         raise UsageError("--follow goes on while a run does; --on grades one that has ended")
     if follow and judge is not None:
         raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
     if follow and len(sources) > 1:
         raise UsageError("--follow goes on with one run at a time")
-    sources, outputs = _one_by_one(sources, outputs)
-    scoring.check(sources, outputs, {"follow": follow, "track": track, "on": on})
-    spread = None if on is None else _on_cluster(on)
+    sources, options = _one_by_one(sources, options)
+    scoring.check(sources, options, follow=follow)
+    spread = None if options.on is None else _on_cluster(options.on)
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
         with Terminal() as watcher:
-            scored.append(scoring.score(source, options, outputs, judge, watcher, spread=spread, by_rules=by_rules))
+            scored.append(scoring.score(source, options, judge, watcher, spread=spread, by_rules=by_rules))
     named = list(zip(labels([one.folder for one in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
     else:
-        _print_tables(named, k)
+        _print_tables(named, options.k)
     for label, one in named:
-        if also:
+        if options.also:
             _show_opinions(label if len(named) > 1 else "", one, options, stderr=as_json)
         for name, tracker in trackers.items():
             seen = scoring.tell(one, tracker)
@@ -215,33 +131,32 @@ def _load_numpy() -> None:
         del os.environ[name]
 
 
-def _one_by_one(sources: tuple[Path, ...], outputs: OutputsOptions) -> tuple[tuple[Path, ...], OutputsOptions]:
-    """What gets scores of its own, the sources or the folder into which those of one run are joined, and what is said
-    of files then."""
+def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
+    """What gets scores of its own, the sources or the folder into which those of one run are joined; the options then."""
     from harness.verbs.score import are_outputs
 
     if len(sources) == 1:
-        return sources, outputs
-    files = [source for source in sources if are_outputs(source, outputs)]
+        return sources, options
+    files = [source for source in sources if are_outputs(source, options)]
     if files:
-        if outputs.out is not None:
+        if options.out is not None:
             raise UsageError(
                 f"it goes with one file, or with the folders of one run; {files[0]} is one of several sources. The "
                 "grades of each file stand in FILE.scored",
                 field="out",
             )
-    elif outputs.out is not None:
+    elif options.out is not None:
         from harness.cli.merge import join
 
-        join(sources, outputs.out)
-        return (outputs.out,), outputs.model_copy(update={"out": None})
+        join(sources, options.out)
+        return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:
         raise UsageError(
             f"{parts[0]} is a shard: shards are joined before they are scored; give the folders of that run alone, and "
             "name the folder for that",
             field="out",
         )
-    return sources, outputs
+    return sources, options
 
 
 def _is_shard(source: Path) -> bool:

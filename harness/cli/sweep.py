@@ -183,6 +183,7 @@ def _say(found: Ended, *, verify: bool, as_json: bool) -> None:
 def planned_from(context: click.Context, name: str, given: Mapping[str, Any]) -> Sweep:
     """The plan of the file, under the options that were typed. Raises `UsageError`."""
     from harness.asking.options import RunOptions
+    from harness.core.options import options_of
     from harness.verbs.sweep import cells
     from harness.verbs.sweep import file as files
 
@@ -195,7 +196,7 @@ def planned_from(context: click.Context, name: str, given: Mapping[str, Any]) ->
     judge = {key.removeprefix("judge_"): value for key, value in typed.items() if key.startswith("judge_")}
     over = with_server({key: value for key, value in typed.items() if not key.startswith("judge_")}, typed.get("serve"))
     serve = over.pop("serve", None)
-    known = {key: value for key, value in over.items() if key in RunOptions.model_fields and key != "benchmarks"}
+    known = {key: value for key, value in over.items() if key in options_of(RunOptions) and key != "benchmarks"}
     return cells.plan(files.read(files.find(name)), known, serve, judge)
 
 

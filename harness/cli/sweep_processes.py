@@ -19,7 +19,7 @@ from harness.core.inert import quoted
 from harness.verbs.sweep.running import Scored
 
 if TYPE_CHECKING:
-    from harness.asking.options import JudgeOptions, ScoreOptions
+    from harness.asking.options import GradingOptions, JudgeOptions
     from harness.verbs.sweep.cells import Group, Sweep
 
 LOOK_SECONDS = 0.1
@@ -29,11 +29,11 @@ END_SECONDS = 60.0
 """Seconds that a sweep that was told to end may take until it is killed: it stops its server."""
 
 
-def score(folder: Path, options: ScoreOptions, judge: JudgeOptions | None) -> Scored:
+def score(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> Scored:
     """`harness score` in a process of its own; what it prints is left out, for the sweep's table says it."""
-    given = options.model_dump(exclude_unset=True)
+    given = options.given
     if judge is not None:
-        given |= {f"judge_{name}": value for name, value in judge.model_dump(exclude_unset=True).items()}
+        given |= {f"judge_{name}": value for name, value in judge.given.items()}
     done = subprocess.run(
         [sys.executable, "-m", "harness", "score", *words(score_command, given), "--", str(folder)],
         stdin=subprocess.DEVNULL,

@@ -8,8 +8,9 @@ from typing import Literal
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.interface import Arriving, Deadlines, Transport, TransportName
+from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.protocol.reply import Reply
+from harness.core.choices import TransportName
 
 
 def open_transport(

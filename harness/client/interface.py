@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
@@ -16,9 +16,6 @@ DRAIN_S = 1.0
 
 ERROR_BODY_S = 10.0
 """Longest time, in seconds, for which the body of an error is read."""
-
-TransportName = Literal["auto", "fast", "aiohttp", "sdk"]
-"""auto: fast for plain http, aiohttp for https, proxies and unix sockets. sdk: the openai package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.hidden import secrets_in
-from harness.core.records import Api
 from harness.core.wording import option
 
 _OWNED = {

@@ -30,8 +30,6 @@ a rounded reference · the right number with another unit."""
 Anomaly = Literal["repetition", "garbled", "rare characters", "language switch", "log-probabilities"]
 """A sign in a text, or in what came with it, that something went wrong: with the server or with the model."""
 
-Api = Literal["chat", "completions"]
-
 
 FROM_FILE = "file:"
 """Begins the endpoint of a sample that another tool made and that was taken over from its file."""

@@ -21,6 +21,7 @@ from harness.benchmarks.references import Reference, read_reference
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.checksums import digest
+from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Message, Question, Sample, Timing, Usage
@@ -28,19 +29,6 @@ from harness.core.wording import option
 from harness.foreign import formats, layouts
 from harness.foreign.formats import Asked, Response
 
-Format = Literal[
-    "columns",
-    "llmeval",
-    "limo",
-    "lm_eval",
-    "inspect",
-    "openai_batch",
-    "sglang",
-    "nemo_skills",
-    "sgl_eval",
-    "opencompass",
-    "evalscope",
-]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 Repeats = Literal["auto", "samples", "questions"]

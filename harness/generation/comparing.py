@@ -18,7 +18,8 @@ from statistics import fmean
 import msgspec
 
 from harness.client.protocol.payload import RequestTemplate
-from harness.generation.continuing import Continuation, Mode, Salvage, WrittenAnew, over_ids
+from harness.core.choices import SalvageMode
+from harness.generation.continuing import Continuation, Salvage, WrittenAnew, over_ids
 
 BOUND_NATS = 0.25
 """Mean absolute difference above which another model goes on. See docs/salvage.md, "At the seam"."""
@@ -89,7 +90,7 @@ def difference(place: Place, likeliest: Mapping[str, float]) -> float | None:
     return max(0.0, place.logprob - least)
 
 
-def compared(going_on: Continuation, differences: Sequence[float], mode: Mode) -> Continuation:
+def compared(going_on: Continuation, differences: Sequence[float], mode: SalvageMode) -> Continuation:
     """`going_on`, whose seam says what was found. Raises `Unlike` where that is too much to be exact, unless nearly so
     is enough."""
     if not differences:

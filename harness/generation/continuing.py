@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,11 +21,10 @@ from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
 from harness.core.checksums import sample_seed
+from harness.core.choices import Api, SalvageMode
 from harness.core.errors import ServerError
-from harness.core.records import Api, Question, Seam, Usage
+from harness.core.records import Question, Seam, Usage
 from harness.runs.inflight import Partial
-
-Mode = Literal["off", "exact", "near"]
 
 WORTH_TOKENS = 16
 """A shorter beginning is not worth the questions that a continuation takes."""
@@ -50,7 +49,7 @@ class Salvage:
     prefill: how the provider, or the engine, goes on with a begun message of the assistant; None = it does not.
     """
 
-    mode: Mode = "off"
+    mode: SalvageMode = "off"
     engine: str = ""
     prefill: Prefill | None = None
 
@@ -88,7 +87,7 @@ class WrittenAnew(Exception):
     """This beginning is not gone on with; the message says why."""
 
 
-def objection(template: RequestTemplate, mode: Mode) -> str:
+def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     """Why no answer to such requests can be gone on with; empty where nothing is in the way."""
     spelling, sampling = template.spelling, template.sampling
     if mode == "off" or not spelling.stream:

@@ -14,9 +14,10 @@ from harness.client.address.redact import host_and_port
 from harness.client.asker import Asker
 from harness.client.chooser import chosen
 from harness.client.facts.defaults import left_open
-from harness.client.interface import Deadlines, TransportName
+from harness.client.interface import Deadlines
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.spelling import Spelling
+from harness.core.choices import TransportName
 from harness.core.errors import UsageError
 from harness.core.hidden import without_secrets
 from harness.core.wording import option

@@ -15,9 +15,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.records import Api
 from harness.core.validation import first_problem
 from harness.core.wording import option
 from harness.core.yaml_file import read_mapping

@@ -69,7 +69,7 @@ def score_file(path: Path, grading: Grading, options: OutputsOptions, watcher: W
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, grading, watcher.graded)
     scores = [score_of(one) for one in graded]
-    read = {name: getattr(options, name) for name in _READ if name in options.given}
+    read = {name: getattr(options, name) for name in _READ if name in options.changed}
     try:
         _keep(folder, graded, digest, read, options.written_by or UNKNOWN_MODEL)
     except StoreError as error:

@@ -115,7 +115,7 @@ def sample_repeats(
     places = {n: [_folder(options.out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
     owed = []
-    with prepare(RunOptions(**{**dict(options), "out": every[0][2]}), watcher) as prepared:
+    with prepare(options.but(out=every[0][2]), watcher) as prepared:
         for place, (n, number, path) in enumerate(every, 1):
             on_repeat(place, len(every), RunFolder(path))
             outcome = _run(prepared, path, n, _seed(options.seed, n, number), watcher)

@@ -7,11 +7,11 @@ then `harness.verbs.second_opinions` and `tell` for what may follow a score.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.asking.options import JudgeOptions, OutputsOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.wording import option
@@ -64,7 +64,7 @@ class Scored:
         return EXIT_UNJUDGED if self.verifier_errors else EXIT_COMPLETE
 
 
-def grading_of(options: ScoreOptions) -> Grading:
+def grading_of(options: GradingOptions) -> Grading:
     """The options with the defaults of this machine filled in: a worker for each core."""
     defaults = Grading()
     return Grading(
@@ -78,31 +78,30 @@ def grading_of(options: ScoreOptions) -> Grading:
     )
 
 
-def are_outputs(source: Path, outputs: OutputsOptions) -> bool:
+def are_outputs(source: Path, options: ScoreOptions) -> bool:
     """Whether `source` is scored as another tool's outputs, not as a run."""
-    return is_outputs(source, tool=outputs.tool, described=bool(outputs.given))
+    return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 
-def check(sources: Sequence[Path], outputs: OutputsOptions, run_only: Mapping[str, object]) -> list[Path]:
+def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> list[Path]:
     """The sources that are files of outputs.
 
-    run_only: options that only a run folder takes, with their values. Raises `UsageError` for options that go with the
-    other kind of source.
+    follow: whether the scoring goes on while a run does. Raises `UsageError` for options that go with the other kind of
+    source.
     """
-    files = [source for source in sources if are_outputs(source, outputs)]
+    files = [source for source in sources if are_outputs(source, options)]
     if files:
-        for name, value in run_only.items():
+        for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
                 raise UsageError(f"{option(name)} goes with a run folder; {files[0]} is a file")
-    elif outputs.given:
-        raise UsageError(f"{option(outputs.given[0])} goes with a file of outputs; {sources[0]} is a run folder")
+    elif options.of_outputs:
+        raise UsageError(f"{option(options.of_outputs[0])} goes with a file of outputs; {sources[0]} is a run folder")
     return files
 
 
 def score(
     source: Path,
     options: ScoreOptions,
-    outputs: OutputsOptions,
     judge: JudgeOptions | None,
     watcher: Watcher,
     *,
@@ -114,8 +113,8 @@ def score(
     spread: grades a run folder elsewhere first. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
     grading = grading_of(options)
-    if are_outputs(source, outputs):
-        return _score_file(source, grading, outputs, judge, watcher)
+    if are_outputs(source, options):
+        return _score_file(source, grading, options, judge, watcher)
     folder = RunFolder.open(source)
     if spread is not None:
         grading = spread(folder, grading, watcher)

@@ -12,10 +12,11 @@ import pytest
 import trustme
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.chooser import TransportName, open_transport
+from harness.client.chooser import open_transport
 from harness.client.facts.discovery import list_models
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Deadlines
+from harness.core.choices import TransportName
 from harness.core.errors import ServerError, UsageError
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.faults.tunnel import Tunnel

@@ -23,7 +23,7 @@ import trustme
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
-from harness.client.chooser import TransportName, open_transport
+from harness.client.chooser import open_transport
 from harness.client.fast import transport
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.fast.transport import FastTransport
@@ -32,6 +32,7 @@ from harness.client.libraries import watch
 from harness.client.libraries.aio import AiohttpTransport
 from harness.client.libraries.sdk import SdkTransport
 from harness.client.protocol.reply import Reply, RequestFailed
+from harness.core.choices import TransportName
 from harness.core.errors import UsageError
 from tests.faults.server import (
     CLOSE,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.docs.pages import DOCS, ROOT
-from tools.reference import PAGES, VARIABLES
+from tools.reference import MODULES, PAGES, VARIABLES
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -15,6 +15,11 @@ def test_the_page_is_what_the_code_states(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("HARNESS_DATASETS", raising=False)
     stored = (DOCS / "reference" / name).read_text("utf-8")
     assert stored == PAGES[name]().rstrip("\n") + "\n", "python -m tools.reference writes it anew"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_module_is_what_the_declarations_state(name: str) -> None:
+    assert (ROOT / name).read_text("utf-8") == MODULES[name](), "python -m tools.reference writes it anew"
 
 
 def test_every_variable_of_ours_is_in_the_table() -> None:

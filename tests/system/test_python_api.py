@@ -16,6 +16,7 @@ import pytest
 import harness
 from harness.asking.keywords import RunKeywords
 from harness.asking.options import RunOptions
+from harness.core.options import options_of
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, models
 
@@ -267,7 +268,7 @@ def test_what_was_shown_ends_also_where_the_run_is_ended(questions: Path, capsys
 
 
 def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
-    assert get_type_hints(RunKeywords).keys() == RunOptions.model_fields.keys() - {"benchmarks"}
+    assert get_type_hints(RunKeywords).keys() == options_of(RunOptions).keys() - {"benchmarks"}
     shown = inspect.signature(harness.run).parameters
     assert shown.keys() == {"benchmarks", "on", "shards", "progress", "on_progress", *RunKeywords.__annotations__}
     assert shown["stream"].default is True

@@ -82,7 +82,7 @@ def test_a_configuration_is_for_data_sets_of_the_hub(tmp_path: Path) -> None:
 def test_a_preset_that_fills_its_models_context_leaves_room_for_the_prompt(preset: str, model: str) -> None:
     options = RunOptions.of(benchmarks="demo", preset=preset, model=model, serve="vllm")
     assert server_of(questions_of(options)).context == 32768
-    refused = options.model_copy(update={"max_tokens": 32768})
+    refused = options.but(max_tokens=32768)
     with pytest.raises(ServerError, match="32768"):
         server_of(questions_of(refused))
 

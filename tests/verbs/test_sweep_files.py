@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.asking.options import RunOptions, ScoreOptions
+from harness.asking.options import GradingOptions, RunOptions
 from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
+from harness.core.options import options_of
 from harness.verbs.sweep import cells, file, records, schema
 from harness.verbs.sweep.cells import Sweep
 from harness.verbs.sweep.results import results
@@ -130,7 +131,7 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
 def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     """The wrong twin: an option that only the schema knows, or only the command."""
     parts = schema.json_schema()["$defs"]
-    assert set(parts["Run"]["properties"]) == set(RunOptions.model_fields) - set(schema.OWN)
+    assert set(parts["Run"]["properties"]) == set(options_of(RunOptions)) - set(schema.OWN)
     assert set(OPTIONS) <= set(parts["ServerVariant"]["properties"])
     assert {"max_model_len", "server_key_env", "env"} <= set(parts["ServerVariant"]["properties"])
     shown_only = {
@@ -169,7 +170,7 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
         "on",
         "track",
     } == set(parts["Score"]["properties"])
-    assert set(ScoreOptions.model_fields) == set(parts["Score"]["properties"])
+    assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])
     assert {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")} == set(
         parts["Judge"]["properties"]
     )

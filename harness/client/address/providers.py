@@ -23,19 +23,14 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, mod
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
 from harness.core import plugins, yaml_file
+from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
-from harness.core.records import Api
 from harness.core.validation import first_problem
 from harness.core.wording import option
 
 GENERIC = "generic"
 """The provider of every address that no other one knows."""
-
-Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""A switch, or an effort as a provider knows it. `none` is `off` where the provider has no such effort."""
-
-LengthField = Literal["max_tokens", "max_completion_tokens"]
 
 MAX_MESSAGE_CHARS = 4000
 """Characters of a server's message that are searched for a rejected parameter."""

@@ -140,7 +140,7 @@ def checked(options: RunOptions) -> RunOptions:
 
 def _plain(options: RunOptions) -> dict[str, Any]:
     """What was given, as values that travel."""
-    given = options.model_dump(exclude_unset=True)
+    given = options.given
     return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking import servers
-from harness.asking.options import JudgeOptions, RunOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.wording import option
@@ -87,7 +87,7 @@ class Sweep:
     out: Path
     axes: Mapping[str, Sequence[Entry]]
     groups: tuple[Group, ...]
-    score: ScoreOptions
+    score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
     slots: tuple[tuple[str, ...], ...]
@@ -138,7 +138,7 @@ def plan(
         out=out,
         axes={axis: entries for axis, entries in axes.items() if entries},
         groups=tuple(groups),
-        score=_made(ScoreOptions, content.get("score", {}), file.at(("score",))),
+        score=_made(GradingOptions, content.get("score", {}), file.at(("score",))),
         judge=_made(JudgeOptions, told, file.at(("judge",)))
         if told and (judge or told.get("model") or "suite" not in content)
         else None,
@@ -156,7 +156,7 @@ def only_run(sweep: Sweep) -> RunOptions:
     if group.spec is None:
         return cell.options
     wish = {name: value for name, value in group.spec.items() if value is not None}
-    return cell.options.model_copy(update={"serve": wish, "model": cell.options.model or wish["model"]})
+    return cell.options.but(serve=wish, model=cell.options.model or wish["model"])
 
 
 # ---- axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -77,7 +77,7 @@ def write(sweep: Sweep, record: CellRecord) -> None:
 
 def asked(group: Group, cell: Cell) -> str:
     """Checksum of what shapes the cell's samples."""
-    options = {name: value for name, value in _plain(cell.options).items() if name not in _NO_MATTER}
+    options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
     return digest([options, spec, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]])
 
@@ -93,13 +93,8 @@ def _content(path: str) -> str:
 
 def scoring(sweep: Sweep) -> str:
     """Checksum of how cells are scored."""
-    judge = _plain(sweep.judge) if sweep.judge is not None else None
-    return digest([_plain(sweep.score), judge])
-
-
-def _plain(options: Any) -> dict[str, Any]:
-    found: dict[str, Any] = options.model_dump(mode="json", exclude_defaults=True)
-    return found
+    judge = sweep.judge.plain if sweep.judge is not None else None
+    return digest([sweep.score.plain, judge])
 
 
 def sampled(sweep: Sweep, group: Group, cell: Cell) -> CellRecord | None:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from harness.asking import prepare, servers
-from harness.asking.options import JudgeOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, ServerError
 from harness.core.inert import quoted, visible
@@ -38,7 +38,7 @@ class Scored(NamedTuple):
     said: str = ""
 
 
-Scorer = Callable[[Path, ScoreOptions, JudgeOptions | None], Scored]
+Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], Scored]
 """Grades and scores a run folder in a process of its own."""
 
 OnCell = Callable[[CellRecord], None]
@@ -219,8 +219,8 @@ class _Group:
         spec = dict(self._group.spec or {})
         model = cell.options.model or spec.get("model")
         spec = {name: value for name, value in spec.items() if value is not None}
-        wish = cell.options.model_copy(update={"serve": spec, "model": model})
         try:
+            wish = cell.options.but(serve=spec, model=model)
             return prepare.server_of(prepare.questions_of(wish, self._watcher), self._watcher)
         except HarnessError as error:
             if isinstance(error, Interrupted):

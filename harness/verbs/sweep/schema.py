@@ -19,7 +19,8 @@ from pydantic import (
     create_model,
 )
 
-from harness.asking.options import Count, JudgeOptions, Listed, RunOptions, ScoreOptions, Texts
+from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
+from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from server_launchers.spec import ENGINES, OPTIONS, Option
 
 OWN = ("benchmarks", "out", "serve")
@@ -32,6 +33,15 @@ NAME = r"^[a-z0-9][a-z0-9._-]{0,79}$"
 """Names of entries are parts of the names of folders."""
 
 DEFAULT_K = 8
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+
+
+def _texts(kind: Kind) -> Any:
+    return Annotated[tuple[str, ...], BeforeValidator(kind.parse, json_schema_input_type=kind.schema)]
+
+
+Texts, Listed = _texts(TEXTS), _texts(COMMAS)
 
 Scalar = str | int | float | bool
 
@@ -96,11 +106,11 @@ def _some(entry: Any) -> Any:
     return Annotated[list[entry], Field(min_length=1)]
 
 
-def _fields(options: type[BaseModel], without: Collection[str] = ()) -> dict[str, Any]:
-    """The fields of `options`, each of which may be left out, or hold a placeholder."""
+def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of these options, each of which may be left out, or hold a placeholder."""
     return {
-        name: (Annotated[info.rebuild_annotation(), WrapValidator(_open)], _may_be_left_out())
-        for name, info in options.model_fields.items()
+        name: (Annotated[one.annotation, WrapValidator(_open)], _may_be_left_out())
+        for name, one in options_of(declared).items()
         if name not in without
     }
 
@@ -213,7 +223,7 @@ def sweep_model() -> type[BaseModel]:
         prompts=(_some(prompts), _may_be_left_out()),
         sampling=(_some(sampling), _may_be_left_out()),
         benchmarks=(_some(benchmarks), _may_be_left_out(description="Left out where `extends` brings them.")),
-        score=(create_model("Score", __base__=Part, **_fields(ScoreOptions)), _may_be_left_out()),
+        score=(create_model("Score", __base__=Part, **_fields(GradingOptions)), _may_be_left_out()),
         judge=(create_model("Judge", __base__=Part, **judge), _may_be_left_out()),
         table=(TableOptions, _may_be_left_out()),
         slots=(

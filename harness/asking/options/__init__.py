@@ -1,0 +1,14 @@
+"""Everything that a person may ask of a run, a judge or a scoring: each option is declared once, here.
+
+A file holds the options of one subject, `run` and `judge` put them together and check what must go together. How a
+declaration becomes a flag, a keyword, a key of a file and a check: `harness.core.options`. Anybody above may enter.
+"""
+
+from __future__ import annotations
+
+from harness.asking.options.judge import JudgeOptions
+from harness.asking.options.run import RunOptions
+from harness.asking.options.score import AnyK, GradingOptions, OutputsOptions, ScoreOptions
+from harness.asking.options.whom import WhichServer
+
+__all__ = ["AnyK", "GradingOptions", "JudgeOptions", "OutputsOptions", "RunOptions", "ScoreOptions", "WhichServer"]

@@ -1,0 +1,67 @@
+"""The options of a judge."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from harness.asking.options.headings import JUDGE
+from harness.asking.options.whom import SERVED, WhichServer
+from harness.core.errors import UsageError
+from harness.core.options import Option
+
+
+class JudgeOptions(WhichServer):
+    """Who judges, and what. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
+
+    model: Annotated[
+        str | None,
+        Option("A model to decide what the rules leave undecided.", under=JUDGE, flag="judge", metavar="MODEL"),
+    ] = None
+    base_url: Annotated[
+        tuple[str, ...],
+        Option(
+            "The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server.",
+            under=JUDGE,
+            metavar="URL[,weight=N]",
+        ),
+    ] = ()
+    server: Annotated[
+        str | None,
+        Option(
+            "The judge's server by its name in `harness serve status`.",
+            under=JUDGE,
+            metavar="NAME",
+            complete="servers",
+        ),
+    ] = None
+    serve: Annotated[
+        dict[str, Any] | None,
+        Option(
+            "Start this engine for the judge and stop it after; takes every flag of `harness serve ENGINE`.",
+            under=JUDGE,
+            flag="serve",
+            metavar="ENGINE",
+            complete="engines",
+            kind=SERVED,
+        ),
+    ] = None
+    scope: Annotated[
+        Literal["undecided", "wrong", "all"],
+        Option("Samples the judge sees: undecided by the rules, also those called wrong, or all.", under=JUDGE),
+    ] = "undecided"
+    prompt: Annotated[str, Option("verdict (default) or limo.", under=JUDGE, metavar="NAME")] = "verdict"
+    votes: Annotated[
+        int, Option("Replies for each distinct answer; most win. Default: 1.", under=JUDGE, least=1, most=99)
+    ] = 1
+    override: Annotated[bool, Option("Let the judge's verdict replace what the rules decided.", under=JUDGE)] = False
+    temperature: Annotated[float | None, Option("Default: 0; 0.6 with several votes.", under=JUDGE, least=0)] = None
+    max_tokens: Annotated[int | None, Option("New tokens of one reply. Default: 4096.", under=JUDGE, least=1)] = None
+    concurrency: Annotated[
+        int | None, Option("Requests in flight. Default: the server says.", under=JUDGE, least=1)
+    ] = None
+
+    def _check(self) -> None:
+        """Raise `UsageError` where no model is named."""
+        super()._check()
+        if not self.model:
+            raise UsageError("name the model that judges", field="model")

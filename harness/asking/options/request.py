@@ -1,0 +1,104 @@
+"""Options that say how a request is written: thinking, prefill, fields of the body, batches of requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
+from harness.core.choices import LengthField, Thinking
+from harness.core.options import LINES, SEED, Option, Options
+
+
+class WhichPreset(Options):
+    """Settings by name, under those that are given."""
+
+    preset: Annotated[
+        str | None,
+        Option(
+            "Settings by name: a model's (qwq-32b, deepseek-r1 …) or a sampling's (r1, greedy …).",
+            under=SAMPLING,
+            complete="presets",
+        ),
+    ] = None
+
+
+class HowReasoned(Options):
+    """The seed, how long and whether the model thinks, and how its reply begins."""
+
+    seed: Annotated[
+        int | None,
+        Option("Run seed, from which each sample's comes; `none` sends none.", under=SAMPLING, strict=False, kind=SEED),
+    ] = 0
+    thinking: Annotated[
+        Thinking | None,
+        Option(
+            "Switch thinking or set its effort, spelt as the provider or the model's template wants it. "
+            "Default: left to the server.",
+            under=SAMPLING,
+        ),
+    ] = None
+    thinking_tokens: Annotated[
+        int | None,
+        Option(
+            "Tokens of thinking at most, in the field of the provider or engine (docs/hosted.md).",
+            under=SAMPLING,
+            metavar="N",
+            least=1,
+        ),
+    ] = None
+    prefill: Annotated[
+        str | None,
+        Option(
+            r"Begin every reply with this, such as '<think>\n'; \n stands for the end of a line.",
+            under=SAMPLING,
+            metavar="TEXT",
+            chars=1,
+            kind=LINES,
+        ),
+    ] = None
+
+
+class HowWritten(Options):
+    """How the body of a request is written, beside its sampling."""
+
+    extra_body: Annotated[
+        dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON")
+    ] = {}  # noqa: RUF012 - the class is frozen
+    chat_template_kwargs: Annotated[
+        dict[str, Any], Option("E.g. '{\"enable_thinking\": false}'.", under=REQUEST, metavar="JSON")
+    ] = {}  # noqa: RUF012 - the class is frozen
+    drop: Annotated[
+        tuple[str, ...],
+        Option(
+            "Do not send this field (temperature, top_p, stream_options …); may be repeated.",
+            under=REQUEST,
+            metavar="FIELD",
+        ),
+    ] = ()
+    max_tokens_field: Annotated[
+        LengthField | None, Option("Name of the field. Default: the provider's, else max_tokens.", under=REQUEST)
+    ] = None
+    stream: Annotated[bool, Option("Ask for whole replies, for endpoints that cannot stream.", under=REQUEST)] = True
+
+
+class Batches(Options):
+    """Whether samples are asked by the batch."""
+
+    batch: Annotated[
+        bool,
+        Option(
+            "Hand all samples in as the provider's batches (half the price, hours of patience) and wait. It may "
+            "be left with Ctrl-C; the same command takes it up.",
+            under=BATCH,
+        ),
+    ] = False
+    batch_file: Annotated[
+        Path | None,
+        Option(
+            "Write the requests to FILE for another program, such as `vllm run-batch`; the same command reads the "
+            "results from a file beside it (a.jsonl: a.results.jsonl).",
+            under=BATCH,
+            metavar="FILE",
+        ),
+    ] = None

@@ -1,0 +1,93 @@
+"""Options that say what is asked: benchmarks or a file of questions, which of its questions, how they are put."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from harness.asking.options.headings import ASKED
+from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
+from harness.core.wording import option
+
+MAX_SAMPLES = 100_000
+"""Samples of a question; a larger number is a typing mistake."""
+
+
+def _shard(value: Any) -> Any:
+    from harness.benchmarks.shards import Shard
+
+    return str(Shard.parse(value)) if isinstance(value, str) else value
+
+
+SHARD = Kind("str", _shard)
+"""One of the parts of a run, `2/8`, in one spelling."""
+
+OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split", "data_config")
+"""Options that say how `data` is read."""
+
+
+class WhatIsAsked(Options):
+    """Which questions are asked, how often, and in which prompt."""
+
+    benchmarks: Annotated[
+        tuple[str, ...], Option("NAME, NAME:SAMPLES or a card's file.", argument=True, kind=COMMAS)
+    ] = ()
+    samples: Annotated[
+        int | None,
+        Option(
+            "Samples per question, where none are named as in aime24:64. Default: the card's.", under=ASKED, least=1
+        ),
+    ] = None
+    """Refused where every benchmark names its own number."""
+    limit: Annotated[int | None, Option("Only the first N questions.", under=ASKED, least=1)] = None
+    ids: Annotated[
+        tuple[str, ...] | None, Option("Only these question ids, separated by commas.", under=ASKED, kind=COMMAS)
+    ] = None
+    filter: Annotated[
+        tuple[str, ...], Option("Only questions with this value.", under=ASKED, metavar="COLUMN=VALUE")
+    ] = ()
+    shard: Annotated[
+        str | None,
+        Option(
+            "Ask only the I-th of N parts of the questions, beside other clients with the other parts; "
+            "`harness merge` joins their run folders.",
+            under=ASKED,
+            metavar="I/N",
+            kind=SHARD,
+        ),
+    ] = None
+    """See docs/scaling.md."""
+    data: Annotated[
+        str | None,
+        Option("JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst.", under=ASKED, kind=ADDRESS),
+    ] = None
+    question_key: Annotated[str | None, Option(f"Column of the question in {option('data')}.", under=ASKED)] = None
+    answer_key: Annotated[str | None, Option(f"Column of the reference answer in {option('data')}.", under=ASKED)] = (
+        None
+    )
+    choices_key: Annotated[
+        tuple[str, ...],
+        Option(
+            f"Multiple choice: the column of {option('data')} with the list of options, or several with an option "
+            "each. The answer names one by letter, by index from 0, or by its text.",
+            under=ASKED,
+            metavar="COLUMN[,COLUMN...]",
+            kind=COMMAS,
+        ),
+    ] = ()
+    id_key: Annotated[
+        str | None,
+        Option(f"Column of the question's id in {option('data')}. Default: a checksum of the row.", under=ASKED),
+    ] = None
+    split: Annotated[str | None, Option(f"Split of {option('data')}, where it is a folder of splits.", under=ASKED)] = (
+        None
+    )
+    data_config: Annotated[
+        str | None,
+        Option(f"Configuration of {option('data')}, where it is a data set of the hub with several.", under=ASKED),
+    ] = None
+    prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED, complete="prompts")] = (
+        None
+    )
+    system_prompt: Annotated[
+        str | None, Option("System prompt, by name or as text; `none` sends none.", under=ASKED)
+    ] = None

@@ -1,0 +1,148 @@
+"""Options that say who is asked: addresses, a hosted provider, a server of ours, or one started for the purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from harness.asking.options.headings import LIMITS, RESUMING, WHOM
+from harness.core.choices import Api, TransportName
+from harness.core.errors import UsageError
+from harness.core.options import Kind, Option, Options
+from harness.core.wording import option
+
+
+def _headers(value: Any) -> Any:
+    """A mapping, or texts NAME:VALUE. Their values are secrets, which no sentence may repeat."""
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    pairs = []
+    for header in ((value,) if isinstance(value, str) else value) or ():
+        name, colon, text = header.partition(":") if isinstance(header, str) else (header[0], ":", header[1])
+        if not colon or not name.strip():
+            raise UsageError("expected NAME:VALUE", field="header")
+        pairs.append((name.strip(), text.strip()))
+    return tuple(pairs)
+
+
+def _served(value: Any) -> Any:
+    """An engine's name, or a mapping with `engine` and fields of a server's spec."""
+    if isinstance(value, str):
+        return {"engine": value}
+    if isinstance(value, Mapping) and not value.get("engine"):
+        raise ValueError('expected an engine\'s name, or a mapping such as {"engine": "vllm", "tp": 8}')
+    return value
+
+
+HEADERS = Kind("Mapping[str, str] | Texts", _headers, str | tuple[str, ...] | dict[str, str])
+SERVED = Kind("str | Mapping[str, Any]", _served)
+"""The fields are those of `server_launchers.spec.ServerSpec`."""
+
+
+class WhichServer(Options):
+    """Who is asked. Without an address, a provider or a server: OPENAI_BASE_URL, else the running server."""
+
+    model: Annotated[
+        str | None,
+        Option("Model name as the server lists it. May be left out when it lists exactly one.", under=WHOM),
+    ] = None
+    base_url: Annotated[
+        tuple[str, ...],
+        Option(
+            "Server, with or without /v1, or unix:/PATH of its socket, or dns+http://NAME:PORT for all machines "
+            "of a name; repeat it for several. "
+            "Default: OPENAI_BASE_URL, else the running server.",
+            under=WHOM,
+            metavar="URL[,weight=N]",
+        ),
+    ] = ()
+    provider: Annotated[
+        str | None,
+        Option(
+            f"Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by "
+            f"{option('base_url')}.",
+            under=WHOM,
+            metavar="NAME",
+            complete="providers",
+        ),
+    ] = None
+    server: Annotated[
+        str | None,
+        Option("Name of a server of `harness serve status`, with all its replicas.", under=WHOM, complete="servers"),
+    ] = None
+    serve: Annotated[
+        dict[str, Any] | None,
+        Option(
+            "Start this engine for the run and stop it after; takes every flag of `harness serve ENGINE`.",
+            under=WHOM,
+            metavar="ENGINE",
+            complete="engines",
+            kind=SERVED,
+        ),
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        Option(
+            "Variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY.",
+            under=WHOM,
+            metavar="VARIABLE",
+        ),
+    ] = None
+    api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM)] = None
+    header: Annotated[
+        tuple[tuple[str, str], ...],
+        Option("Extra request header; stored nowhere.", under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True),
+    ] = ()
+    ca_file: Annotated[Path | None, Option("PEM file of the authority to trust for https.", under=WHOM, file=True)] = (
+        None
+    )
+    concurrency: Annotated[
+        int | None,
+        Option("Requests in flight. Default: what the server states, else 64.", under=LIMITS, least=1),
+    ] = None
+    hash_weights: Annotated[
+        bool,
+        Option("Also store the SHA-256 of each file of the weights (servers started here only).", under=RESUMING),
+    ] = False
+
+    def _check(self) -> None:
+        """Raise `UsageError` where the server is named in two ways."""
+        super()._check()
+        if not all(self.base_url):
+            raise UsageError(f"{option('base_url')} is empty: give the server's address, such as http://127.0.0.1:8000")
+        if self.serve is not None:
+            if self.base_url or self.server or self.provider:
+                others = f"{option('base_url')}, {option('server')} and {option('provider')}"
+                raise UsageError(f"it starts a server; {others} name one that runs: give one of them", field="serve")
+            if not self.model:
+                raise UsageError(f"it needs {option('model')}: what the engine is to serve", field="serve")
+        if self.base_url and self.server:
+            raise UsageError(f"{option('base_url')} and {option('server')} are two ways to name the server: give one")
+        if self.provider and self.server:
+            raise UsageError(
+                f"{option('provider')} is for addresses, {option('server')} for servers of `harness serve`: give one"
+            )
+
+
+class HowReached(Options):
+    """More about the servers of a run: a file of them, their API, and how requests travel."""
+
+    endpoints_file: Annotated[
+        Path | None,
+        Option(
+            "File of servers, one URL [weight=N] a line, # for comments; or the folder in which servers register "
+            "(docs/scaling.md). Followed while the run goes on.",
+            under=WHOM,
+            flag="endpoints",
+        ),
+    ] = None
+    api: Annotated[Api, Option("Messages, or one plain prompt without a chat template.", under=WHOM)] = "chat"
+    transport: Annotated[
+        TransportName,
+        Option(
+            "How requests travel. auto: fast for plain http, aiohttp for https, proxies and unix sockets. "
+            "sdk: the openai package.",
+            under=WHOM,
+        ),
+    ] = "auto"

@@ -1,0 +1,104 @@
+"""The flags of a command, made from the declarations of its options (`harness.core.options`).
+
+A flag sets the parameter that has the option's name. One that is not typed sets None (a flag that may be repeated: no
+value), and the option keeps its default; only a seed has its default here, since None is a seed that is not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.asking.options import RunOptions
+from harness.asking.options.headings import ORDER
+from harness.cli import completing
+from harness.cli.help import under
+from harness.cli.spelling import LineEnds, Seed
+from harness.core.options import COMMAS, LINES, SEED, Option, Options, options_of
+from harness.core.wording import UNSET, as_keyword, worded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...])
+"""Types whose flag may be repeated, unless commas divide its value."""
+
+
+def flags_of(*declared: type[Options], scope: str = "", without: Iterable[str] = ()) -> tuple[Callable[[F], F], ...]:
+    """The decorators that give a command the flags of these options, by heading.
+
+    scope: begins the flags and the parameters of options that are about another server than the run's: `judge` makes
+    `--judge-votes` of votes. without: options that the command has no flag for.
+    """
+    table = {name: option for one in declared for name, option in options_of(one).items()}
+    left_out = set(without)
+    shown = [option for name, option in table.items() if not option.argument and name not in left_out]
+    words = {option.name: _word(option, scope) for option in shown}
+    return tuple(_flag(option, scope, words) for option in sorted(shown, key=_place))
+
+
+def give(function: F, *decorators: Callable[[F], F]) -> F:
+    """`function` with these flags, which its help shows in this order."""
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
+
+
+def _place(option: Option) -> int:
+    return ORDER.index(option.under) if option.under in ORDER else len(ORDER)
+
+
+def _word(option: Option, scope: str = "") -> str:
+    """The flag of the option; of a switch that is on by default, the one that turns it off."""
+    plain = option.flag or f"{f'{scope}_' if scope else ''}{option.name}".replace("_", "-")
+    return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
+
+
+def _help(option: Option, words: Mapping[str, str]) -> str:
+    """The option's help, in which other options are named by their flags. words: the flags of the same command."""
+
+    def flag(name: str, value: object) -> str:
+        theirs = options_of(RunOptions).get(name)
+        if name not in words and theirs is not None:
+            return f"{_word(theirs)} of `harness run`"
+        word = words.get(name)
+        return as_keyword(name, value) if word is None else word if value is UNSET else f"{word} {value}"
+
+    said = worded(option.help, flag)
+    stated = option.kind is SEED or (option.choices and option.default is not None)
+    return f"{said}  [default: {option.default}]" if stated else said
+
+
+def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F], F]:
+    word = words[option.name]
+    attributes: dict[str, Any] = {
+        "help": _help(option, words),
+        "metavar": option.metavar or ("FILE" if option.file else None),
+    }
+    if option.type is bool and option.default is None:
+        word = f"{word}/--no-{word[2:]}"
+    elif option.type is bool:
+        attributes |= {"is_flag": True, "flag_value": not option.default, "default": None}
+    else:
+        attributes["type"] = _type(option)
+        attributes["multiple"] = option.type in _REPEATED and option.kind is not COMMAS
+    if option.kind is SEED:
+        attributes["default"] = option.default
+    if option.complete is not None:
+        attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
+    (decorator,) = under(
+        option.under, click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
+    )
+    return decorator
+
+
+def _type(option: Option) -> Any:
+    """The type of one value of the flag; its bounds are checked where the option is."""
+    if option.choices:
+        return click.Choice(option.choices)
+    if option.kind in (SEED, LINES):
+        return Seed() if option.kind is SEED else LineEnds()
+    plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
+    return click.Path(path_type=Path) if option.type is Path else plain.get(option.type, click.STRING)
