@@ -7,6 +7,7 @@ value), and the option keeps its default; only a seed has its default here, sinc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,17 +27,20 @@ _REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...])
 """Types whose flag may be repeated, unless commas divide its value."""
 
 
-def flags_of(*declared: type[Options], scope: str = "", without: Iterable[str] = ()) -> tuple[Callable[[F], F], ...]:
+def flags_of(
+    *declared: type[Options], scope: str = "", heading: str = "", without: Iterable[str] = ()
+) -> tuple[Callable[[F], F], ...]:
     """The decorators that give a command the flags of these options, by heading.
 
     scope: begins the flags and the parameters of options that are about another server than the run's: `judge` makes
-    `--judge-votes` of votes. without: options that the command has no flag for.
+    `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that the command has no flag for.
     """
     table = {name: option for one in declared for name, option in options_of(one).items()}
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     words = {option.name: _word(option, scope) for option in shown}
-    return tuple(_flag(option, scope, words) for option in sorted(shown, key=_place))
+    headed = [replace(option, under=heading or option.under) for option in sorted(shown, key=_place)]
+    return tuple(_flag(option, scope, words) for option in headed)
 
 
 def give(function: F, *decorators: Callable[[F], F]) -> F:
@@ -88,10 +92,8 @@ def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F],
         attributes["default"] = option.default
     if option.complete is not None:
         attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
-    (decorator,) = under(
-        option.under, click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
-    )
-    return decorator
+    made: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
+    return under(option.under, made)[0] if option.under else made
 
 
 def _type(option: Option) -> Any:

@@ -38,12 +38,12 @@ _STARTED = under(
 def judge_options(function: F) -> F:
     """Give a command the flags of a judge and of the server that may be started for it."""
     function = server_options(shown=())(function)
-    return give(function, *flags_of(JudgeOptions, scope="judge"), *_STARTED)
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE), *_STARTED)
 
 
 def plain_judge_options(function: F) -> F:
     """Give a command the flags of a judge whose server runs already."""
-    return give(function, *flags_of(JudgeOptions, scope="judge", without=("serve",)))
+    return give(function, *flags_of(JudgeOptions, scope="judge", heading=JUDGE, without=("serve",)))
 
 
 def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
