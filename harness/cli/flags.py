@@ -33,7 +33,7 @@ def flags_of(
     """The decorators that give a command the flags of these options, by heading.
 
     scope: begins the flags and the parameters of options that are about another server than the run's: `judge` makes
-    `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that the command has no flag for.
+    `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that get no flag.
     """
     table = {name: option for one in declared for name, option in options_of(one).items()}
     left_out = set(without)

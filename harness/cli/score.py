@@ -132,7 +132,7 @@ def _load_numpy() -> None:
 
 
 def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """What gets scores of its own, the sources or the folder into which those of one run are joined; the options then."""
+    """What gets scores of its own, the sources or the folder that those of one run are joined into, and the options."""
     from harness.verbs.score import are_outputs
 
     if len(sources) == 1:

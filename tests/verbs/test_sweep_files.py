@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.asking.options import GradingOptions, RunOptions
+from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, RunOptions, ScoreOptions
 from harness.cli.run import command as run_command
 from harness.cli.score import command as score_command
 from harness.core.errors import UsageError
@@ -151,29 +151,14 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     }
     flags = {one.name for one in run_command.params if not str(one.name).startswith("server_")} - shown_only
     assert flags == set(parts["Run"]["properties"])
-    of_files = {
-        "sources",
-        "response_key",
-        "answer_key",
-        "question_key",
-        "id_key",
-        "tool",
-        "benchmark",
-        "written_by",
-        "repeats",
-        "out",
-    }
-    scorer = {str(one.name) for one in score_command.params} - {"help_all"}
-    assert {one for one in scorer if not one.startswith(("judge_", "server_"))} - of_files - {
-        "as_json",
-        "follow",
-        "on",
-        "track",
-    } == set(parts["Score"]["properties"])
+    scorer = {str(one.name) for one in score_command.params} - {"help_all", "sources", "as_json", "follow"}
+    plain = {one for one in scorer if not one.startswith(("judge_", "server_"))}
+    assert plain == set(options_of(ScoreOptions))
+    assert plain - set(parts["Score"]["properties"]) == {*options_of(OutputsOptions), "on", "track"}
     assert set(options_of(GradingOptions)) == set(parts["Score"]["properties"])
-    assert {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")} == set(
-        parts["Judge"]["properties"]
-    )
+    judge = {one.removeprefix("judge_") for one in scorer if one.startswith("judge_")}
+    assert judge == set(options_of(JudgeOptions))
+    assert judge - set(parts["Judge"]["properties"]) == set(schema.JUDGE_OWN) - {"serve"}
 
 
 def test_a_scoring_is_spelt_as_the_command_takes_it() -> None:

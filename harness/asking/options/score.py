@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from harness.asking.options.headings import GRADING, OUTPUTS
+from harness.asking.options.headings import GRADING, OUTPUT, OUTPUTS
 from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options, options_of
 from harness.core.wording import option
@@ -126,12 +126,17 @@ class ScoreOptions(GradingOptions, OutputsOptions):
         Option(
             "Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/howto/trackers.md); may be "
             "repeated.",
+            under=OUTPUT,
             metavar="TOOL",
         ),
     ] = ()
     on: Annotated[
         str | None,
-        Option("Grade on the nodes of a Ray cluster, and count here (docs/howto/ray.md).", metavar="ray[://HOST:PORT]"),
+        Option(
+            "Grade on the nodes of a Ray cluster, and count here (docs/howto/ray.md).",
+            under=GRADING,
+            metavar="ray[://HOST:PORT]",
+        ),
     ] = None
 
     @property
