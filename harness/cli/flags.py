@@ -39,7 +39,7 @@ def flags_of(
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     words = {option.name: _word(option, scope) for option in shown}
-    headed = [replace(option, under=heading or option.under) for option in sorted(shown, key=_place)]
+    headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_place)
     return tuple(_flag(option, scope, words) for option in headed)
 
 
