@@ -38,7 +38,12 @@ def first_problem(error: ValidationError, known: Collection[str] = ()) -> Proble
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
     # Pydantic speaks Python; what people write is YAML, JSON or a command line.
-    spoken = first["msg"].replace("valid tuple", "valid list").replace("valid dictionary", "mapping")
+    spoken = (
+        first["msg"]
+        .replace("valid tuple", "valid list")
+        .replace("Tuple should", "List should")
+        .replace("valid dictionary", "mapping")
+    )
     complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
     found = "" if isinstance(first["input"], dict) else quoted(repr(first["input"]))
     told = f"{complaint}{f', found {found}' if found else ''}{more}"

@@ -201,7 +201,7 @@ def test_bounds_hold_from_python_too(tmp_path: Path) -> None:
         harness.grade("1", "1", relative_tolerance=-1)
     with pytest.raises(harness.UsageError, match=r"^deadline=1000000000.0: expected seconds"):
         harness.score(tmp_path, deadline=1e9)
-    with pytest.raises(harness.UsageError, match=r"^workers=0: at least one"):
+    with pytest.raises(harness.UsageError, match=r"^workers=0: expected a number greater than or equal to 1"):
         harness.score(tmp_path, workers=0)
 
 

@@ -60,7 +60,7 @@ class GradingOptions(AnyK):
         Option("Grade a second time by this grader, and compare.", under=GRADING),
     ] = None
     also_python: Annotated[
-        Path | None, Option("Interpreter that has it. Default: this one.", under=GRADING, file=True)
+        Path | None, Option("Interpreter that has it. Default: this one.", under=GRADING, metavar="FILE")
     ] = None
 
     def _check(self) -> None:
