@@ -22,8 +22,8 @@ from harness.client.asker import Asker
 from harness.client.protocol.payload import RequestTemplate
 from harness.core import codec
 from harness.core.checksums import digest
+from harness.core.choices import Api
 from harness.core.inert import quoted
-from harness.core.records import Api
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor
 from harness.verbs.probe.asking import COMPLETIONS, Answer, Choice, Inquiry, ProbedServer, Refused
