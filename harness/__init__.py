@@ -8,7 +8,12 @@
 Each name is imported when it is first used; what lies below stands in the packages (docs/architecture.md).
 """
 
-from __future__ import annotations
+import sys
+
+# `python -m harness` searches the current folder, perhaps a stranger's, before all others. Nothing is imported from
+# there, `__future__` neither, unless this package itself was.
+if sys.argv[0] == "-m" and not sys.flags.safe_path and [f"{sys.path[0]}/harness"] != __path__:
+    del sys.path[0]
 
 from typing import TYPE_CHECKING
 

@@ -2,3 +2,9 @@
 
 Enter through `spec.ServerSpec` and `keeping.supervisor.launch`, or `python -m server_launchers`. Knows no harness.
 """
+
+import sys
+
+# As in `harness`: `python -m server_launchers` imports nothing else from the current folder.
+if sys.argv[0] == "-m" and not sys.flags.safe_path and [f"{sys.path[0]}/server_launchers"] != __path__:
+    del sys.path[0]

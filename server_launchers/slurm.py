@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from server_launchers import isolated
 from server_launchers.errors import LaunchError, SpecError
 
 MOST_MEMBERS = 4000
@@ -67,7 +68,7 @@ def script(
     ]
     body = [f"mkdir -p {shlex.quote(str(place))}"]
     if nodes > 1:
-        free = f"$({shlex.join([command[0], '-c', _FREE_PORT])})"
+        free = f"$({shlex.join(isolated.code(_FREE_PORT, python=command[0]))})"
         body += [
             "# This script runs on the first node, which has rank 0.",
             'export head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',

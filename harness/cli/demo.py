@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from harness.cli.spelling import Command
+from server_launchers import isolated
 
 MODEL = "smollm2-135m"
 
@@ -46,7 +47,7 @@ def command(samples: int, out: Path | None) -> None:
 
 def next_lines(folder: Path) -> list[str]:
     """Commands that can be pasted into any shell: the run's samples, then a run of one's own."""
-    beside = Path(sys.executable).parent / "harness"
+    beside = Path(isolated.PYTHON).parent / "harness"
     harness = shlex.quote(str(beside)) if beside.exists() else "harness"
     run = shlex.quote(str(folder.resolve()))
     return [
@@ -60,4 +61,4 @@ def next_lines(folder: Path) -> list[str]:
 def _step(*argv: str) -> int:
     """One command in a process of its own, shown as typed. Returns its exit code."""
     click.echo(f"$ harness {shlex.join(argv)}")
-    return subprocess.run([sys.executable, "-m", "harness", *argv], check=False).returncode
+    return subprocess.run(isolated.command("harness", *argv), check=False).returncode

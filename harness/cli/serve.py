@@ -23,6 +23,7 @@ from harness.core import plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.hidden import command_words, is_secret
 from harness.core.inert import visible
+from server_launchers import isolated
 from server_launchers.command_line import EngineCommand, server_options, words_of
 from server_launchers.engines.table import LAUNCHERS
 from server_launchers.errors import SpecError
@@ -289,7 +290,7 @@ def _on_slurm(
     from server_launchers import slurm
 
     members, nodes, head_port = size
-    command = [sys.executable, "-m", "harness", "serve", *words]
+    command = isolated.command("harness", "serve", *words)
     try:
         text = slurm.script(command, members, folder, directives, nodes=nodes, head_port=head_port)
     except SpecError as error:

@@ -17,6 +17,7 @@ import click
 from harness.cli.score import command as score_command
 from harness.core.inert import quoted
 from harness.verbs.sweep.running import Scored
+from server_launchers import isolated
 
 if TYPE_CHECKING:
     from harness.asking.options import GradingOptions, JudgeOptions
@@ -35,7 +36,7 @@ def score(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> 
     if judge is not None:
         given |= {f"judge_{name}": value for name, value in judge.given.items()}
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "score", *words(score_command, given), "--", str(folder)],
+        isolated.command("harness", "score", *words(score_command, given), "--", str(folder)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -100,7 +101,7 @@ class Lanes:
 
     def _start(self, group: Group, devices: Sequence[str]) -> subprocess.Popen[bytes]:
         own = ["--lane", group.name, "--no-progress", *(["--lane-devices", ",".join(devices)] if devices else [])]
-        return subprocess.Popen([sys.executable, "-m", "harness", *sys.argv[1:], *own], stdin=subprocess.PIPE)
+        return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
 
     def _end(self, slot: int) -> None:
         child = self._running.pop(slot)

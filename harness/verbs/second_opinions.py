@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 from harness.asking.keywords import FilePath
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.runs import Manifest, RunFolder, grades, opinions, questions, read_samples
 from harness.verbs.outputs import ScoredFile
+from server_launchers import isolated
 
 
 def second_opinions(
@@ -17,7 +16,7 @@ def second_opinions(
 
     python: the interpreter that has it; none: this one. Raises `UsageError` where it is not installed there.
     """
-    interpreter = str(python or sys.executable)
+    interpreter = str(python or isolated.PYTHON)
     return (
         _of_run(source, library, interpreter)
         if isinstance(source, RunFolder)

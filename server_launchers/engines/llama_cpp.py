@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+from server_launchers import isolated
 from server_launchers.deployment import Command
 from server_launchers.embedded import llama_cpp_server, openmp
 from server_launchers.engines import accelerators, inspection
@@ -25,11 +25,9 @@ TAKES = ROUTED | {
 
 def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> Command:
     """The command that serves `spec.model`, a GGUF file, on `port`; raises LaunchError for what cannot be done."""
-    if spec.python is None:
-        program = (sys.executable, "-m", "server_launchers.embedded.llama_cpp_server")
-    else:
-        # By path, so that the other environment needs xllamacpp only; -P keeps our modules off its path.
-        program = (str(spec.python), "-P", str(Path(llama_cpp_server.__file__).absolute()))
+    # By path, so that another environment needs xllamacpp only.
+    python = isolated.PYTHON if spec.python is None else str(spec.python)
+    program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
     options = flag_pairs(
         (
             ("--host", spec.host),

@@ -7,9 +7,9 @@ worker's model "unknown" unless the worker is an SGLang server.
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Sequence
 
+from server_launchers import isolated
 from server_launchers.deployment import Command, Readiness
 from server_launchers.engines.environments import Program
 from server_launchers.engines.known_flags import recorded
@@ -54,7 +54,7 @@ def interpreter(spec: ServerSpec) -> str:
 def found_interpreter(spec: ServerSpec) -> str:
     """As `interpreter`, but ours before the engine's where ours has the router."""
     ours = spec.router_python is None and importlib.util.find_spec(kind_for(spec.engine)) is not None
-    return sys.executable if ours else interpreter(spec)
+    return isolated.PYTHON if ours else interpreter(spec)
 
 
 def install(kind: str) -> str:

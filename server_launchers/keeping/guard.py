@@ -1,6 +1,6 @@
 """The process that stands between the harness and an engine, so that nothing of the engine is left running.
 
-    python -P -m server_launchers.keeping.guard        # started by the supervisor; its standard input is the lifeline
+Started by the supervisor, isolated; its standard input is the lifeline.
 
 One guard keeps one server: an engine process, or several replicas and their router. It drains their output
 into bounded, terminal-safe logs, restarts a member that dies once the server was ready (as often as allowed),

@@ -12,7 +12,6 @@ import json
 import re
 import secrets
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import IO, Self
 
 import msgspec
 
+from server_launchers import isolated
 from server_launchers.deployment import Deployment
 from server_launchers.engines import replicas, routers, table
 from server_launchers.engines.asking import run_quietly
@@ -171,7 +171,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
             log.write_bytes(b"")
         with (folder / f"{name}.guard.log").open("wb") as guard_log:
             guard = subprocess.Popen(
-                [sys.executable, "-P", "-m", "server_launchers.keeping.guard"],
+                isolated.command("server_launchers.keeping.guard"),
                 stdin=subprocess.PIPE,
                 stdout=guard_log,
                 stderr=guard_log,

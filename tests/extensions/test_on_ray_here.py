@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -207,3 +208,18 @@ def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
     with pytest.raises(HarnessError, match=r"the caller 0\.0\.1: install one"):
         cluster._unpacked(kind, value, "shard 1")
     assert cluster._task(lambda: sys.maxsize, harness.__version__, str(Path.cwd()), ()) == ("done", sys.maxsize)
+
+
+def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray puts the folder that is current when it begins on the path of every worker (its `worker.connect`)."""
+    from harness.extensions.on_ray.cluster import Cluster
+
+    folders: list[Path] = []
+    ray = SimpleNamespace(init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None)
+    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
+    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
+    monkeypatch.chdir(tmp_path)
+    Cluster("ray").close()
+    assert (folders, Path.cwd()) == ([Path("/")], tmp_path)

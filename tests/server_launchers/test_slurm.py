@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from server_launchers import slurm
+from server_launchers import isolated, slurm
 from server_launchers.engines import replicas, table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping.registering import advertised, check, registered
@@ -36,9 +36,9 @@ def test_the_script_of_a_command_is_valid_and_says_all_that_was_asked(tmp_path: 
     assert "#SBATCH --partition=gpu x" in lines
     (started,) = (line for line in lines if line.endswith("&"))
     argv = shlex.split(started.removesuffix(" &"))
-    assert argv[1:6] == ["-m", "harness", "serve", "vllm", "Qwen/QwQ 32B"]
-    assert argv[6:12] == ["--host", "10.0.0.7", "--tp", "8", "--env", "A=it's $HOME"]
-    assert argv[12:] == [
+    assert argv[1:7] == [*isolated.command("harness", "serve")[1:], "vllm", "Qwen/QwQ 32B"]
+    assert argv[7:13] == ["--host", "10.0.0.7", "--tp", "8", "--env", "A=it's $HOME"]
+    assert argv[13:] == [
         "--register", f"{tmp_path}/o'places/$SLURM_ARRAY_TASK_ID.url", "--", "--enforce-eager", "--foo=a b",
     ]  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_each_node_of_a_member_is_told_its_rank_and_one_master(tmp_path: Path) -
     )
     (place / "srun").write_text(f"#!/bin/bash\n{srun}")
     (place / "python").write_text(
-        f'#!/bin/bash\n[ "$1" = -c ] && exec {shlex.quote(sys.executable)} "$@"\nprintf "%s\\0" "$@"\n'
+        f'#!/bin/bash\n[ "$2" = -c ] && exec {shlex.quote(sys.executable)} "$@"\nprintf "%s\\0" "$@"\n'
     )
     for program in place.iterdir():
         program.chmod(0o755)

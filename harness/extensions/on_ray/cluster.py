@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class Cluster:
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
         for tries_left in reversed(range(TRIES if address.startswith("ray://") else 1)):
             try:
-                with warnings.catch_warnings(action="ignore"):
+                # Ray lets its workers import from the folder that is current here. A task gets its folder by itself.
+                with warnings.catch_warnings(action="ignore"), chdir("/"):
                     self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
                 return
             except Exception as error:  # what Ray raises here is of many kinds

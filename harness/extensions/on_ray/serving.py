@@ -15,7 +15,6 @@ import os
 import secrets
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from harness.core.errors import ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import Sentence, option
 from harness.extensions.on_ray.cluster import LOOK_SECONDS, Cluster
+from server_launchers import isolated
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -289,7 +289,7 @@ class Member:
             return f"the node has version {__version__} of this package, the caller {self._version}"
         own = self.address() if HOST not in told or NODE in words else ""
         told = {HOST: _listening(own), NODE: own, **told}
-        argv = [sys.executable, "-m", "harness", "serve", *(told.get(word, word) for word in words)]
+        argv = isolated.command("harness", "serve", *(told.get(word, word) for word in words))
         # Ray sets it to the processors of the actor; an engine counts for itself.
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         try:

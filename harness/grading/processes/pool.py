@@ -18,7 +18,6 @@ import selectors
 import signal
 import struct
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.processes.worker import READY, WARMING, Checked, Reply, Task, frame
 from harness.grading.verdict import GRADER, NO_ANSWER, Decision, Search, Verdict, conclude, find, plain, search
+from server_launchers import isolated
 
 DEADLINE_SECONDS = 2.0
 """Default wall time for one answer."""
@@ -45,6 +45,8 @@ MAX_DEADLINE_SECONDS = 3600.0
 """Longest deadline of one answer that may be asked for."""
 
 _NO_RULES = GradeRules()
+
+_PROGRAM = "harness.grading.processes.worker"
 
 _WINDOW = 4_096
 """Samples that may wait for a verdict before the parent stops reading more."""
@@ -227,10 +229,10 @@ def grader_names(questions: Iterable[Question]) -> dict[str, str]:
 
 
 def _identity(grader: str) -> str:
-    command = [sys.executable, "-m", "harness.grading.processes.worker", "check", grader]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            isolated.command(_PROGRAM, "check", grader), env=isolated.environment(verifier.TRUST_VARIABLE),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             timeout=WARMING_SECONDS, check=False,
         )  # fmt: skip
         checked = codec.decode(done.stdout, Checked)
@@ -265,12 +267,12 @@ class _Worker:
 
     def __init__(self, deadline: float) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "harness.grading.processes.worker", str(deadline)],
+            isolated.command(_PROGRAM, str(deadline), seeded=True),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+            env=isolated.environment(verifier.TRUST_VARIABLE, PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1"),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None

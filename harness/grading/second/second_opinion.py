@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import selectors
 import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,6 +21,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.find.reasoning import final_part
+from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
 """Wall time for one answer; Math-Verify gives itself 5 s a step."""
@@ -69,7 +69,7 @@ def second_verdicts(
     questions: Mapping[str, Question],
     samples: Iterable[Sample],
     *,
-    python: str = sys.executable,
+    python: str = isolated.PYTHON,
     deadline_s: float = DEADLINE_SECONDS,
 ) -> dict[Key, bool | None]:
     """The verdicts of `library` (see `LIBRARIES`) by key; None = it could not tell or ran out of time.
@@ -151,8 +151,8 @@ class _Child:
         script = str(Path(__file__).with_name(self.library.program))
         try:
             self.process = subprocess.Popen(
-                [self.python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                isolated.command(script, python=self.python), env=isolated.environment(),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise UsageError(f"the interpreter {quoted(self.python)} cannot be started: {error.strerror}") from error

@@ -7,9 +7,7 @@ GGUF file is served by llama.cpp for the length of the probe.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +34,7 @@ from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
 from harness.verbs.probe.reference import Likely, Reference, RunSpelling, Served
 from harness.verbs.probe.subject import TOP
+from server_launchers import isolated
 
 SECONDS = 900.0
 """For a model of this machine: to load it, and to go through 96 short texts and 8 replies on a CPU."""
@@ -139,7 +138,7 @@ class OfFolder:
     """
 
     path: Path
-    python: str = sys.executable
+    python: str = isolated.PYTHON
     texts: Sequence[str] = field(default_factory=lambda: [text for _, text in reference.texts()])
     n_tokens: int = 0
     engine: str | None = "transformers"
@@ -181,11 +180,11 @@ class OfFolder:
         child = Path(__file__).with_name("transformers_child.py")
         try:
             done = subprocess.run(
-                [self.python, str(child)],
+                isolated.command(str(child), python=self.python),
                 input=json.dumps(asked).encode(),
                 capture_output=True,
                 timeout=SECONDS,
-                env={**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"},
+                env=isolated.environment(*isolated.MODELS, HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1"),
                 check=False,
             )
             said: _Said = codec.decode(done.stdout, _Said)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +23,7 @@ from harness.core.records import Message
 from harness.verbs.probe.asking import ProbedServer
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject
+from server_launchers import isolated
 
 SECONDS = 10.0
 MOST_BYTES = 32 * 1024 * 1024
@@ -90,11 +89,11 @@ class Template:
         asked = {"template": self.text, "names": self.names, "conversations": [list(one) for one in conversations]}
         try:
             done = subprocess.run(
-                [sys.executable, "-I", str(Path(__file__).with_name("template_child.py"))],
+                isolated.command(str(Path(__file__).with_name("template_child.py"))),
                 input=codec.encode(asked),
                 capture_output=True,
                 timeout=SECONDS,
-                env={"PATH": os.environ.get("PATH", "")},
+                env=isolated.environment(),
                 check=True,
             )
             return [one.get("text") for one in json.loads(done.stdout)]

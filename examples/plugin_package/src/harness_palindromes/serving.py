@@ -27,7 +27,7 @@ PROVIDER = {
 
 def command(model: str) -> list[str]:
     """How a server of `model` is started; the harness fills `{port}` in."""
-    return [sys.executable, "-m", "harness_palindromes.serving", model or "palindromes", "{port}"]
+    return [sys.executable, "-P", "-m", "harness_palindromes.serving", model or "palindromes", "{port}"]
 
 
 class _Handler(BaseHTTPRequestHandler):

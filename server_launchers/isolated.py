@@ -1,0 +1,108 @@
+"""The one place that starts Python: what a child may import, and what it sees of our environment.
+
+    python -I …/server_launchers/isolated.py PROGRAM WORDS …
+
+PROGRAM is a module, or a file that ends in `.py`. `command` makes that line; run as a program, this file obeys it.
+
+Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
+empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. `harness` and
+`server_launchers` come from beside this file, whatever else has those names. Absolute entries of PYTHONPATH come first,
+as for any Python. A child with the `environment` that is made here sees no variable but those named.
+
+Not covered: an engine is somebody else's program. It has our whole environment, PYTHONPATH with it, and starts in an
+empty folder of the launcher's own. What the user's own site-packages run at the start of Python is trusted.
+
+Standard library only, in words that Python 3.8 reads: the interpreter of another environment runs this file, too.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+PYTHON = sys.executable
+"""The interpreter that runs us."""
+
+_FILE = Path(__file__).absolute()
+_ROOT = str(_FILE.parent.parent)
+_PACKAGES = ("harness", "server_launchers")
+
+SYSTEM = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ"),
+    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    *("PYTHONPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE"),
+    # Through these a child of a measured test is measured, too.
+    *("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"),
+)
+"""Variables that every child may see. None of them holds a key."""
+
+MODELS = (
+    *("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TORCH_HOME", "TRITON_CACHE_DIR"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),
+    *("ROCM_PATH", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_RT_VISIBLE_DEVICES"),
+)
+"""Variables that a child that loads a model sees as well: caches and devices, no token of the hub."""
+
+
+def command(program: str, *words: str, python: str = PYTHON, seeded: bool = False) -> list[str]:
+    """The argv that runs `program`, a module or the path of a file, with `words`, isolated.
+
+    python: the interpreter. seeded: Python obeys PYTHONHASHSEED and its other variables, which is safe only where the
+    child gets an `environment` made here.
+    """
+    # -I ignores every variable of Python; -P and -s are the rest of what it does, and need Python 3.11.
+    flags = ("-P", "-s") if seeded else ("-I",)
+    return [python, *flags, str(_FILE), program, *words]
+
+
+def code(text: str, *, python: str = PYTHON) -> list[str]:
+    """The argv that runs a line of code which needs the standard library alone."""
+    return [python, "-I", "-c", text]
+
+
+def environment(*further: str, **own: str) -> dict[str, str]:
+    """The variables of a child that may see no key: those of `SYSTEM` and `further` that are set, and `own`."""
+    passed = {name: os.environ[name] for name in (*SYSTEM, *further) if name in os.environ}
+    if "PYTHONPATH" in passed:
+        passed["PYTHONPATH"] = os.pathsep.join(_absolute(passed["PYTHONPATH"]))
+    return {**passed, **own}
+
+
+def _absolute(path: str) -> list[str]:
+    return [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
+
+
+class _Packages:
+    """Finds our own packages beside this file."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, _target: object = None) -> ModuleSpec | None:
+        """As a finder of `sys.meta_path`."""
+        return PathFinder.find_spec(name, [_ROOT]) if path is None and name in _PACKAGES else None
+
+
+def _run(program: str, words: list[str]) -> None:
+    """Become `program`."""
+    import runpy
+
+    given = _absolute(os.environ.get("PYTHONPATH", ""))
+    sys.path[:0] = [entry for entry in given if entry not in sys.path]
+    # Isolation leaves out what `pip install --user` installed. It comes last, and its usercustomize is not run.
+    if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
+        sys.path.append(site.getusersitepackages())
+    sys.meta_path.insert(0, _Packages)
+    sys.argv = [program, *words]
+    if program.endswith(".py"):
+        runpy.run_path(program, run_name="__main__")
+    else:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _run(sys.argv[1], sys.argv[2:])

