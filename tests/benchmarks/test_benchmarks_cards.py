@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import sys
@@ -188,13 +187,43 @@ def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -
     assert not (tmp_path / "pwned").exists()
 
 
-@given(st.dictionaries(st.sampled_from(sorted(Card.model_fields)), st.recursive(
+RIGHT = {
+    "name": "sums",
+    "title": "Sums",
+    "source": {"kind": "file", "path": "sums.jsonl"},
+    "columns": {"question": "q", "answer": "a"},
+}
+lines = st.text("abc ÄΣ题{}'\"%", min_size=1, max_size=20).filter(str.strip)
+right_values = st.fixed_dictionaries({}, optional={
+    "title": lines, "measures": lines, "licence": lines, "traps": lines, "publish_questions": st.booleans(),
+    "training": st.booleans(), "language": st.sampled_from(["en", "zh"]), "samples": st.integers(1, 10**6),
+    "questions": st.none() | st.integers(1, 10**6), "kind": st.sampled_from(["auto", "choice", "expression", "text"]),
+})  # fmt: skip
+any_value = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=6,
-), max_size=6))  # fmt: skip
-def test_no_mapping_brings_down_the_validation(value: dict[str, Any]) -> None:
-    with contextlib.suppress(UsageError):
-        assert card.from_mapping(value, where="x").title
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(right_values)
+def test_a_right_mapping_is_a_card_that_holds_what_stands_there(values: dict[str, Any]) -> None:
+    loaded = card.from_mapping(RIGHT | values, where="x")
+    assert {key: getattr(loaded, key) for key in values} == values
+
+
+@given(right_values, st.sampled_from(sorted(Card.model_fields)), any_value)
+def test_a_mapping_with_one_odd_value_is_read_or_refused_in_a_sentence_that_names_it(
+    values: dict[str, Any], key: str, value: object
+) -> None:
+    try:
+        loaded = card.from_mapping(RIGHT | values | {key: value}, where="x")
+    except UsageError as refused:
+        assert str(refused).startswith("x: ")
+        assert key.removesuffix("s") in str(refused)
+    else:
+        shown = loaded.model_dump(mode="json", exclude_defaults=True)
+        assert card.from_mapping(shown, where="x") == loaded
 
 
 def test_what_is_no_text_or_no_file_is_one_sentence(tmp_path: Path) -> None:

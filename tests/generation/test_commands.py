@@ -105,6 +105,12 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert "cost: about 0.05 USD" in piloted.out
         stated = re.search(r"sums: accuracy about ([\d.]+) %, sampling error about ([\d.]+) points at 12", piloted.out)
         assert stated is not None
+        (two,) = json.loads(harness("score", "run", "--json").out)
+        low, high = two["sampling_interval"]
+        assert two["samples_per_question"] == 2
+        assert float(stated[1]) == pytest.approx(100 * two["accuracy"], abs=0.05)
+        # The error of a mean falls with the root of the samples; an interval reaches 1.96 errors to each side.
+        assert float(stated[2]) == pytest.approx(100 * (high - low) / 2 / 1.96 * (2 / 12) ** 0.5, abs=0.01)
         whole = harness(*words)
         assert whole.code == 0, whole.err
         assert "100 samples in" in whole.err
@@ -114,8 +120,6 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
         assert "a plan of 12 samples a question of sums: a pilot is for a run that has not begun" in late.err
         assert "Leave out --pilot" in late.err
     assert keys_on_disk(tmp_path) == expected_keys(10, 12)
-    (score,) = json.loads(harness("score", "run", "--json").out)
-    assert float(stated[2]) == pytest.approx(100 * score["sampling_error"], rel=0.6)
 
 
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
