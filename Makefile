@@ -21,20 +21,24 @@ PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
-.PHONY: demo test check coverage fuzz simulate simulate-runs simulate-salvage simulate-probe bench-probe bench-salvage bench bench-grading bench-rewards bench-journal bench-merge bench-batches bench-start bench-size bench-aggregate bench-schedule bench-viewer storms soak test-hostile test-servers test-examples test-trainers test-browser test-fault-tools format clean
+# Every target but the files of $(VENV) is a name, not a file.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
 	@$(BIN)/harness demo
 
-.PHONY: demo-suite
+## help: this list
+help:
+	@sed -n 's/^## \([a-z-]*\): /\1\t/p' Makefile | awk -F '\t' '{ printf "%-18s%s\n", $$1, $$2 }'
+
 ## demo-suite: a small suite by the embedded server: serve, run, score, one table (results/demo-suite; again: goes on)
 demo-suite: $(VENV)/.installed-demo
 	@$(BIN)/harness sweep demo --model smollm2-135m --serve llama_cpp --out results/demo-suite
 
-## test: the whole test suite, with the embedded server
+## test: the whole test suite, with the embedded server, and its ten slowest tests
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest $(PARALLEL)
+	@$(BIN)/python -m pytest $(PARALLEL) --durations=10
 
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check
@@ -152,17 +156,14 @@ test-examples: $(VENV)/.installed-test
 test-trainers: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/trainers --timeout=1800
 
-.PHONY: test-ray
 ## test-ray: SEEDS=20 runs on a Ray cluster of this machine, workers and nodes killed; installs Ray on the first call (0.3 GB)
 test-ray: $(VENV)/.installed-test
 	@HARNESS_RAY_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/on_ray --timeout=1800
 
-.PHONY: test-slurm
 ## test-slurm: servers and a run as jobs of a Slurm of this machine; needs Debian's slurmctld, slurmd and munge, and root
 test-slurm: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/on_slurm
 
-.PHONY: test-interop
 ## test-interop: what `harness export` writes, opened by the tools themselves; installs them on the first call (0.7 GB)
 test-interop: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/interop --timeout=1800
@@ -175,7 +176,6 @@ test-browser: $(VENV)/.installed-test
 test-fault-tools: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/fault_tools --timeout=1200
 
-.PHONY: docs
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed
 	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet
@@ -185,12 +185,10 @@ $(VENV)-docs/.installed: pyproject.toml tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py $(VENV)-docs 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5,<10'
 	@touch $@
 
-.PHONY: test-docs
 ## test-docs: the tutorials and README's Python, as they stand, with the embedded server (minutes)
 test-docs: $(VENV)/.installed-test
 	@HARNESS_TEST_DOCS=1 $(BIN)/python -m pytest tests/docs
 
-.PHONY: release test-matrix licences
 ## release: wheel and sdist in dist/, checked and tried in a bare environment; DRAFT=1: also where the changelog is not ready
 release: $(VENV)/.installed-release
 	@$(BIN)/python tools/release.py $(if $(DRAFT),--draft)
@@ -203,10 +201,12 @@ test-matrix: $(VENV)/.installed-release
 licences: $(VENV)/.installed-check
 	@$(BIN)/python tools/licences.py
 
+## format: format the code, and mend what the linter can
 format: $(VENV)/.installed-check
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+## clean: remove the environment, the caches and what was built
 clean:
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
 
