@@ -218,12 +218,14 @@ def test_a_mapping_with_one_odd_value_is_read_or_refused_in_a_sentence_that_name
 ) -> None:
     try:
         loaded = card.from_mapping(RIGHT | values | {key: value}, where="x")
-    except UsageError as refused:
-        assert str(refused).startswith("x: ")
-        assert key.removesuffix("s") in str(refused)
+    except UsageError as error:
+        refused = str(error)
     else:
         shown = loaded.model_dump(mode="json", exclude_defaults=True)
         assert card.from_mapping(shown, where="x") == loaded
+        return
+    assert refused.startswith("x: ")
+    assert key.removesuffix("s") in refused
 
 
 def test_what_is_no_text_or_no_file_is_one_sentence(tmp_path: Path) -> None:

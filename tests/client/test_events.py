@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.client.protocol import sse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from tests.client.dialects import Recording, broken, recordings, several_answers
 
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -358,6 +359,23 @@ def test_any_bytes_give_a_reply_or_a_typed_failure_alike_for_all_splits(stream: 
 @settings(max_examples=300, deadline=None)
 def test_any_json_body_gives_a_reply_or_a_typed_failure(value: Any) -> None:
     parse(json.dumps(value).encode())
+
+
+# -- replies as each server writes them ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recording", [*recordings(), *several_answers()], ids=lambda one: one.name)
+def test_a_reply_of_every_server_is_its_text_and_its_reasoning_in_any_pieces(recording: Recording) -> None:
+    got = reply(recording.body)
+    assert (got.text or "", got.reasoning or "") == (recording.text, recording.reasoning)
+    assert got.usage.completion_tokens == recording.tokens
+    body = recording.body
+    assert facts(parse(*(body[i : i + 5] for i in range(0, len(body), 5)))) == facts(got)
+
+
+@pytest.mark.parametrize("recording", broken(), ids=lambda one: one.name)
+def test_a_stream_that_an_engine_or_a_proxy_broke_is_a_failure_of_its_kind(recording: Recording) -> None:
+    assert failure(recording.body).kind == recording.failure
 
 
 # -- recordings of real servers --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.client.protocol.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
+from tests.client.dialects import Recording, refusals
 
 NOW = 1_800_000_000.0
 
@@ -63,6 +64,11 @@ def test_a_page_is_shown_by_its_words() -> None:
 )
 def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -> None:
     assert classify(status, words) == kind
+
+
+@pytest.mark.parametrize("refusal", refusals(), ids=lambda one: one.name)
+def test_the_refusals_of_every_server_have_their_kind(refusal: Recording) -> None:
+    assert failed_status(refusal.status, refusal.body).kind == refusal.failure
 
 
 def test_recorded_refusals_of_all_servers_have_their_kind(shared_data: Path) -> None:
