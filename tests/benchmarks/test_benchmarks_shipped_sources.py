@@ -19,11 +19,22 @@ from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import Dataset, Hub
+from tests.benchmarks.made_up import LAYOUTS
 from tests.faults.server import FaultServer, Request, Step, http
 
 
-def rows(shared_data: Path, file: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (shared_data / file).read_text("utf-8").split("\n") if line]
+@pytest.fixture
+def made_up(tmp_path: Path) -> Path:
+    """A folder of invented files, named and laid out as the real ones are."""
+    folder = tmp_path / "made-up"
+    folder.mkdir()
+    for file, layout in LAYOUTS.items():
+        (folder / file).write_bytes(layout.jsonl())
+    return folder
+
+
+def rows(folder: Path, file: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / file).read_text("utf-8").split("\n") if line]
 
 
 def parquet(found: list[dict[str, Any]]) -> bytes:
@@ -40,25 +51,26 @@ def bare(text: str) -> str:
     return text.removesuffix("\nPlease reason step by step, and put your final answer within \\boxed{}.")
 
 
-def layouts(shared_data: Path) -> dict[str, dict[str, bytes]]:
-    """The hub's layout of each set, made of the real rows: names of files and columns as the hub has them."""
-    aime25 = [{"question": bare(r["prompt"]), "answer": str(r["answer"])} for r in rows(shared_data, "aime25.jsonl")]
-    solved = rows(shared_data, "aime24_with_solutions.jsonl")
-    olympiad = rows(shared_data, "olympiadbench.jsonl")[:674]
+def layouts(folder: Path) -> dict[str, dict[str, bytes]]:
+    """The hub's layout of each set, made of a folder's rows: names of files and columns as the hub has them."""
+    aime25 = [{"question": bare(r["prompt"]), "answer": str(r["answer"])} for r in rows(folder, "aime25.jsonl")]
+    half = len(aime25) // 2
+    solved = rows(folder, "aime24_with_solutions.jsonl")
+    olympiad = rows(folder, "olympiadbench.jsonl")[:674]
     return {
         "aime24": {
             "data/train-00000-of-00001.parquet": parquet(
                 [{key: row[key] for key in ("id", "problem", "solution", "answer", "url")} for row in solved]
             )
         },
-        "aime25": {"aime2025-I.jsonl": lines(aime25[:15]), "aime2025-II.jsonl": lines(aime25[15:])},
-        "aime25_i": {"aime2025-I.jsonl": lines(aime25[:15]), "aime2025-II.jsonl": lines(aime25[15:])},
-        "aime25_ii": {"aime2025-I.jsonl": lines(aime25[:15]), "aime2025-II.jsonl": lines(aime25[15:])},
+        "aime25": {"aime2025-I.jsonl": lines(aime25[:half]), "aime2025-II.jsonl": lines(aime25[half:])},
+        "aime25_i": {"aime2025-I.jsonl": lines(aime25[:half]), "aime2025-II.jsonl": lines(aime25[half:])},
+        "aime25_ii": {"aime2025-I.jsonl": lines(aime25[:half]), "aime2025-II.jsonl": lines(aime25[half:])},
         "aime26": {
             "data/train-00000-of-00001.parquet": parquet(
                 [
                     {"problem_idx": n, "problem": bare(r["prompt"]), "answer": int(r["answer"])}
-                    for n, r in enumerate(rows(shared_data, "aime26.jsonl"), 1)
+                    for n, r in enumerate(rows(folder, "aime26.jsonl"), 1)
                 ]
             )
         },
@@ -66,28 +78,89 @@ def layouts(shared_data: Path) -> dict[str, dict[str, bytes]]:
             "data/train-00000-of-00001.parquet": parquet(
                 [
                     {"problem_idx": n, "problem": bare(r["prompt"]), "answer": r["answer"], "problem_type": ["Algebra"]}
-                    for n, r in enumerate(rows(shared_data, "hmmt_feb_2025.jsonl"), 1)
+                    for n, r in enumerate(rows(folder, "hmmt_feb_2025.jsonl"), 1)
                 ]
             )
         },
         "amc23": {
             "data/test-00000-of-00001.parquet": parquet(
-                [{k: r[k] for k in ("id", "answer", "url", "question")} for r in rows(shared_data, "amc23.jsonl")]
+                [{k: r[k] for k in ("id", "answer", "url", "question")} for r in rows(folder, "amc23.jsonl")]
             )
         },
-        "math500": {"test.jsonl": (shared_data / "math500_with_solutions.jsonl").read_bytes()},
+        "math500": {"test.jsonl": (folder / "math500_with_solutions.jsonl").read_bytes()},
         "gsm8k": {
-            "main/test-00000-of-00001.parquet": parquet(rows(shared_data, "gsm8k.jsonl")),
-            "socratic/test-00000-of-00001.parquet": parquet(rows(shared_data, "gsm8k.jsonl")[:3]),
+            "main/test-00000-of-00001.parquet": parquet(rows(folder, "gsm8k.jsonl")),
+            "socratic/test-00000-of-00001.parquet": parquet(rows(folder, "gsm8k.jsonl")[:3]),
         },
         "olympiadbench": {"OlympiadBench/OE_TO_maths_en_COMP/OE_TO_maths_en_COMP.parquet": parquet(olympiad)},
-        "minerva": {"test.jsonl": (shared_data / "minerva_limo.jsonl").read_bytes()},
+        "minerva": {"test.jsonl": (folder / "minerva_limo.jsonl").read_bytes()},
     }
 
 
 def publish(hub: Hub, source: HubSource, files: dict[str, bytes], **more: Any) -> None:
     assert source.revision
     hub.datasets[source.id] = Dataset({source.revision: files}, **more)
+
+
+def own_numbers(name: str, folder: Path, rows_of: dict[str, bytes]) -> Card:
+    """The shipped card with the checksums of invented rows, which were read from files on disk, in place of its own."""
+    shipped = catalogue.load(name)
+    assert isinstance(shipped.source, HubSource)
+    files = [one for one in rows_of if "socratic" not in one]
+    if name in ("aime25_i", "aime25_ii"):
+        files = [one for one in files if one in (shipped.source.files or ())]
+    found: list[dict[str, Any]] = []
+    for one in files:
+        table = rows_of[one]
+        found += (
+            [json.loads(line) for line in table.split(b"\n") if line]
+            if one.endswith(".jsonl")
+            else pyarrow.parquet.read_table(io.BytesIO(table)).to_pylist()
+        )
+    path = folder / f"{name}-on-disk.jsonl"
+    path.write_bytes(lines(found))
+    built = questions.build(shipped.with_data(str(path)))
+    answers = questions.answers_digest(q.references for q in built.questions)
+    numbers = {"questions": len(found), "checksum": None, "answers_checksum": answers, "editions": ()}
+    return shipped.model_copy(update=numbers | ({"checksum": built.rows_digest} if shipped.checksum else {}))
+
+
+HUB_CARDS = [
+    *("aime24", "aime25", "aime25_i", "aime25_ii", "aime26", "hmmt_feb25"),
+    *("amc23", "math500", "gsm8k", "olympiadbench", "minerva"),
+]
+
+
+@pytest.mark.parametrize("name", HUB_CARDS)
+def test_a_shipped_card_fetches_its_layout_from_the_hub_and_verifies_it(hub: Hub, made_up: Path, name: str) -> None:
+    files = layouts(made_up)[name]
+    loaded = own_numbers(name, made_up, files)
+    assert isinstance(loaded.source, HubSource)
+    publish(hub, loaded.source, files)
+    assert data.status(loaded) == "absent"
+    assert data.fetch(loaded).n_questions == loaded.questions
+    assert data.status(loaded) == "here"
+    with pytest.raises(UsageError, match=rf"but the card '{name}' says"):
+        data.fetch(catalogue.load(name))  # the shipped card knows the real rows, and no others
+
+
+def test_an_invented_reference_that_was_changed_on_the_way_is_refused(hub: Hub, made_up: Path) -> None:
+    files = layouts(made_up)["aime25"]
+    loaded = own_numbers("aime25", made_up, files)
+    assert isinstance(loaded.source, HubSource)
+    changed = files["aime2025-I.jsonl"].replace(b'"answer": "0"', b'"answer": "999"')
+    publish(hub, loaded.source, files | {"aime2025-I.jsonl": changed})
+    with pytest.raises(UsageError, match="holds other reference answers than the card 'aime25' knows"):
+        data.fetch(loaded)
+
+
+def test_an_invented_question_that_was_changed_on_the_way_is_refused(hub: Hub, made_up: Path) -> None:
+    files = layouts(made_up)["math500"]
+    loaded = own_numbers("math500", made_up, files)
+    assert isinstance(loaded.source, HubSource)
+    publish(hub, loaded.source, {"test.jsonl": files["test.jsonl"].replace(b"What", b"which", 1)})
+    with pytest.raises(UsageError, match=r"rows with checksum [0-9a-f]{64}, but the card 'math500' says"):
+        data.fetch(loaded)
 
 
 @pytest.mark.parametrize(

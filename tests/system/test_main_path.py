@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from server_launchers.keeping.supervisor import RunningServer
+from tests.benchmarks.made_up import LAYOUTS
 from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import Result, harness, start
 
@@ -194,10 +195,10 @@ def test_max_tokens_over_the_context_is_refused_with_both_ways_out(
     assert fitted.code == 0
 
 
-def test_a_real_set_runs_by_its_file(tmp_path: Path, embedded_server: RunningServer, shared_data: Path) -> None:
+def test_a_set_runs_by_its_file(tmp_path: Path, embedded_server: RunningServer) -> None:
+    (tmp_path / "aime24.jsonl").write_bytes(LAYOUTS["aime24.jsonl"].jsonl())
     done = harness(
-        tmp_path, "run", "--data", str(shared_data / "aime24.jsonl"), "--question-key", "prompt",
-        "--answer-key", "answer",
+        tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
         "--limit", "3", "--samples", "2", "--max-tokens", "96", "--base-url", embedded_server.base_urls[0],
         "--out", "aime", "--no-canary",
     )  # fmt: skip
