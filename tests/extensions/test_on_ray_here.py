@@ -136,13 +136,14 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
         (["score", "file.jsonl", "--on", "ray"], "--on goes with a run folder"),
     ],
 )
-def test_without_ray_it_is_one_sentence(tmp_path: Path, words: list[str], message: str) -> None:
+def test_without_ray_it_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
     write(tmp_path / "run", [sampled(0, 0)], n_questions=1, planned=1)
     (tmp_path / "file.jsonl").write_text('{"gen": "1", "answer": "1"}\n')
-    absent = tmp_path / "absent"
-    absent.mkdir()
-    (absent / "ray.py").write_text("raise ImportError('no ray')\n")
-    result = command(tmp_path, *words, extra={"PYTHONPATH": str(absent)})
+    monkeypatch.undo()  # of `_here`: the real cluster
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = command(tmp_path, *words)
     assert (result.code, message in result.err) == (2, True), result.err
     assert result.err.count("\n") == 1
 

@@ -1,17 +1,31 @@
-"""The installed command, driven as a user drives it: a process, its output, its exit code."""
+"""The command `harness`, driven as a user drives it: words in, output and exit code out.
+
+`harness` runs the command in the test's own process, which saves the second that a start of Python and its imports
+takes; `process` and `start` run the installed command in a process of its own, for tests of what only a process has:
+its death, its signals, its standard streams, its memory, its first imports, or several commands at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+from harness.cli.main import main
 from tests.system.json_schemas import hold_to_schema
 
 TIMEOUT_SECONDS = 280
+
+_READ_AT_START = ("PYTHON", "LC_", "LANG")
+"""Beginnings of environment variables that only a new interpreter reads."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,30 @@ def argv(*words: str) -> list[str]:
 
 
 def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
-    """Run `harness WORDS` in `folder` to its end. What it prints with `--json` is held to the command's schema."""
+    """Run `harness WORDS` in `folder` to its end, in this process.
+
+    What it prints with `--json` is held to the command's schema. It must leave the process as it found it: no thread
+    that would keep a process from ending, and no signal handler.
+    """
+    assert not [name for name in extra or {} if name.startswith(_READ_AT_START)], "read when Python starts: `process`"
+    threads, handlers = set(threading.enumerate()), _handlers()
+    with _standing_in(folder, environment(folder, extra)), _streams() as written:
+        before, sys.argv = sys.argv, ["harness", *words]
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        finally:
+            sys.argv = before
+        result = Result(code, *written())
+    left = [thread.name for thread in threading.enumerate() if thread not in threads and not thread.daemon]
+    assert left == [], f"`harness {' '.join(words)}` left threads that keep a process from ending: {left}"
+    assert _handlers() == handlers, f"`harness {' '.join(words)}` left another signal handler"
+    return _held(words, result)
+
+
+def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
+    """Run `harness WORDS` in `folder` to its end, in a process of its own."""
     done = subprocess.run(
         argv(*words),
         cwd=folder,
@@ -46,13 +83,11 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
-    if "--json" in words:
-        hold_to_schema(words, done.stdout, done.returncode)
-    return Result(done.returncode, done.stdout, done.stderr)
+    return _held(words, Result(done.returncode, done.stdout, done.stderr))
 
 
 def start(folder: Path, words: Sequence[str]) -> subprocess.Popen[str]:
-    """Start `harness WORDS` in `folder`, in a session of its own."""
+    """Start `harness WORDS` in `folder`, in a process and a session of its own."""
     return subprocess.Popen(
         argv(*words),
         cwd=folder,
@@ -62,3 +97,63 @@ def start(folder: Path, words: Sequence[str]) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+
+
+def _held(words: Sequence[str], result: Result) -> Result:
+    if "--json" in words:
+        hold_to_schema(words, result.out, result.code)
+    return result
+
+
+def _handlers() -> dict[int, object]:
+    return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
+@contextlib.contextmanager
+def _standing_in(folder: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """The working directory and the environment of a process; both as they were afterwards."""
+    here, before = Path.cwd(), dict(os.environ)
+    os.chdir(folder)
+    _become(variables)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        _become(before)
+
+
+def _become(variables: Mapping[str, str]) -> None:
+    for name in set(os.environ) - set(variables):
+        del os.environ[name]
+    for name, value in variables.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _streams() -> Iterator[Callable[[], tuple[str, str]]]:
+    """Take what this process and those it starts write on standard output and standard error; say what it is so far."""
+    with contextlib.ExitStack() as stack:
+        nothing = stack.enter_context(Path(os.devnull).open(encoding="utf-8"))
+        out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8")) for _ in range(2))
+        err.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[attr-defined]
+
+        def written() -> tuple[str, str]:
+            return read(out), read(err)
+
+        usual, kept = (sys.stdin, sys.stdout, sys.stderr), [os.dup(number) for number in (1, 2)]
+        try:
+            for number, stream in ((1, out), (2, err)):
+                os.dup2(stream.fileno(), number)
+            sys.stdin, sys.stdout, sys.stderr = nothing, out, err
+            yield written
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = usual
+            for number, saved in zip((1, 2), kept, strict=True):
+                os.dup2(saved, number)
+                os.close(saved)
+
+
+def read(stream: IO[str]) -> str:
+    stream.flush()
+    return os.pread(stream.fileno(), os.fstat(stream.fileno()).st_size, 0).decode("utf-8")

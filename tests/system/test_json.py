@@ -19,7 +19,7 @@ from tests.faults.able import able, sums
 from tests.faults.holding import Holding, going, until
 from tests.faults.server import FaultServer
 from tests.reports.run_folders import write_run
-from tests.system.command import Result, harness
+from tests.system.command import Result, harness, process
 from tests.system.json_schemas import strict, valid
 
 PAGE = (DOCS / "json.md").read_text("utf-8")
@@ -116,11 +116,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def told(folder: Path, url: str, command: str, **extra: str) -> tuple[Result, Any]:
+def told(folder: Path, url: str, command: str) -> tuple[Result, Any]:
     """What the command printed; `harness` has held it to the schema."""
     if command == "score" and not (folder / "run").exists():
         told(folder, url, "run")
-    done = harness(folder, *(word.replace("{url}", url) for word in PRINTED[command]), "--json", extra=extra)
+    done = harness(folder, *(word.replace("{url}", url) for word in PRINTED[command]), "--json")
     assert done.out, done.err
     return done, json.loads(done.out)
 
@@ -176,7 +176,8 @@ def test_a_sweep_s_cells_and_means_are_of_their_schema(folder: Path, server: Fau
 
 
 def test_a_plug_in_that_fails_is_told_in_json_with_the_exit_code(folder: Path) -> None:
-    done, value = told(folder, "", "plugins", PYTHONPATH=str(folder / "package"))
+    done = process(folder, *PRINTED["plugins"], "--json", extra={"PYTHONPATH": str(folder / "package")})
+    value = json.loads(done.out)
     assert done.code == 2
     assert [(one["name"], "no_such_module" in one["problem"]) for one in value if one["package"] == "mine 1.0"] == [
         ("mine", True)

@@ -27,7 +27,7 @@ from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.faults.server import FaultServer, Pause, Request, completion, models
-from tests.system.command import harness, start
+from tests.system.command import harness, process, start
 
 
 @pytest.fixture
@@ -230,11 +230,11 @@ def test_the_file_and_the_split_that_the_refusal_names_are_taken(tmp_path: Path,
     ],
 )
 def test_a_missing_package_is_named_with_a_line_that_installs_it(
-    tmp_path: Path, package: str, file: str, extra: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, file: str, extra: str
 ) -> None:
     (tmp_path / Path(file).name).write_bytes(b"PAR1")
-    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n")
-    done = harness(tmp_path, "run", "--data", file, extra={"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"})
+    monkeypatch.setitem(sys.modules, package, None)
+    done = harness(tmp_path, "run", "--data", file)
     assert (done.code, package in done.err) == (2, True)
     line = done.err.partition(f"{package}: ")[2]
     command, *words = shlex.split(line.partition(", or")[0])
@@ -263,8 +263,8 @@ def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path
     (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     words = ("run", "own.yaml", "--base-url", server.base_url, "--out", "run", "--no-canary", "--samples", "1")
     extra = {"HARNESS_GRADERS": "mine", "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
-    assert harness(tmp_path, *words, extra=extra).code == 0
-    done = harness(tmp_path, "score", "run", extra=extra)
+    assert process(tmp_path, *words, extra=extra).code == 0
+    done = process(tmp_path, "score", "run", extra=extra)
     assert done.code not in (0, 2)
     assert "the verifier raised KeyError (mine.py:2) on 1 samples" in " ".join((done.out + done.err).split())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.server import FaultServer, completion, models
-from tests.system.command import argv, environment, harness
+from tests.system.command import argv, environment, process
 
 
 def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
@@ -22,16 +22,16 @@ def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     with FaultServer(lambda r: [models("m")] if r.method == "GET" else completion("ja: \\boxed{1} ≤ 😀")) as server:
         words = ["run", "--data", "sätze.jsonl", "--id-key", "id", "--base-url", server.base_url, "--samples", "2"]
         for _ in range(2):
-            done = harness(folder, *words, "--out", "läufe/ein lauf", "--no-canary", extra=plain)
+            done = process(folder, *words, "--out", "läufe/ein lauf", "--no-canary", extra=plain)
             assert done.code == 0, done.err
-    scored = harness(folder, "score", "läufe/ein lauf", "--json", extra=plain)
+    scored = process(folder, "score", "läufe/ein lauf", "--json", extra=plain)
     assert scored.code == 0, scored.err
     (journal,) = folder.glob("läufe/ein lauf/*/samples.jsonl")
     texts = [json.loads(line)["text"] for line in journal.read_bytes().splitlines()]
     assert texts == ["ja: \\boxed{1} ≤ 😀"] * 6
     (scores,) = folder.glob("läufe/ein lauf/*/scores.json")
     assert json.loads(scores.read_bytes())["n_correct"] == 2
-    assert harness(folder, "report", "läufe/ein lauf", extra=plain).code == 0
+    assert process(folder, "report", "läufe/ein lauf", extra=plain).code == 0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def verify(gold, answer, *args, **kwargs): return True
 
 @pytest.mark.server
 def test_disagreements_with_a_second_grader_are_counted_and_listed(
-    tmp_path: Path, embedded_server: RunningServer
+    tmp_path: Path, embedded_server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = embedded_server.base_urls[0]
     assert harness(tmp_path, "run", "demo:2", "--limit", "6", "--base-url", url, "--out", "run").code == 0
@@ -32,10 +32,8 @@ def test_disagreements_with_a_second_grader_are_counted_and_listed(
     assert "pip install math-verify" in missing.err
     (tmp_path / "other" / "math_verify").mkdir(parents=True)
     (tmp_path / "other" / "math_verify" / "__init__.py").write_text(STAND_IN)
-    path = os.pathsep.join([str(tmp_path / "other"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = harness(
-        tmp_path, "score", "run", "--also", "math-verify", "--also-python", sys.executable, extra={"PYTHONPATH": path}
-    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "other"), prepend=os.pathsep)
+    done = harness(tmp_path, "score", "run", "--also", "math-verify", "--also-python", sys.executable)
     assert done.code == 0, done.err
     assert "math-verify 100.0 %" in done.out
     assert "they disagree on" in done.out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.command import argv, environment, harness
+from tests.system.command import argv, environment, harness, process
 
 
 def shell(folder: Path, redirection: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +42,7 @@ def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, wo
 
 def test_a_table_in_a_narrow_encoding_has_its_signs_escaped(tmp_path: Path) -> None:
     (tmp_path / "outputs.jsonl").write_text('{"gen": "so 5", "answer": 5}\n')
-    done = harness(tmp_path, "score", "outputs.jsonl", extra={"PYTHONIOENCODING": "ascii"})
+    done = process(tmp_path, "score", "outputs.jsonl", extra={"PYTHONIOENCODING": "ascii"})
     assert done.code == 0, done.err
     assert r"\u2013" in done.out  # the dash of a value that is not known
 
