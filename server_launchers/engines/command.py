@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines import environments, inspection
-from server_launchers.engines.inspection import Facts
-from server_launchers.engines.known_flags import Flags
 from server_launchers.engines.launcher import ROUTED, Launcher
 from server_launchers.errors import LaunchError
+from server_launchers.machine import environments, inspection
+from server_launchers.machine.inspection import Facts
+from server_launchers.machine.known_flags import Flags
 from server_launchers.spec import ServerSpec
 
 TAKES = ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"}

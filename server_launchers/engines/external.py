@@ -5,10 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines import inspection
-from server_launchers.engines.known_flags import Flags
 from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
+from server_launchers.machine import inspection
+from server_launchers.machine.known_flags import Flags
 from server_launchers.spec import ServerSpec
 
 

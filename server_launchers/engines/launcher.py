@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines import inspection
-from server_launchers.engines.environments import Program
-from server_launchers.engines.inspection import Facts
-from server_launchers.engines.known_flags import Flags
+from server_launchers.machine import inspection
+from server_launchers.machine.environments import Program
+from server_launchers.machine.inspection import Facts
+from server_launchers.machine.known_flags import Flags
 from server_launchers.spec import ServerSpec
 
 WriteCommand = Callable[[ServerSpec, Flags, int, str], Command]

@@ -10,11 +10,11 @@ from pathlib import Path
 from server_launchers import isolated
 from server_launchers.deployment import Command
 from server_launchers.embedded import llama_cpp_server, openmp
-from server_launchers.engines import accelerators, inspection
-from server_launchers.engines.inspection import Facts
-from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import ROUTED, Launcher
 from server_launchers.errors import LaunchError
+from server_launchers.machine import accelerators, inspection
+from server_launchers.machine.inspection import Facts
+from server_launchers.machine.known_flags import Flags, flag_pairs
 from server_launchers.spec import ServerSpec
 
 TAKES = ROUTED | {

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from server_launchers import isolated
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import recorded
 from server_launchers.engines.sglang import KEY_VARIABLE, keyed
+from server_launchers.machine.environments import Program
+from server_launchers.machine.known_flags import recorded
 from server_launchers.spec import ServerSpec
 
 POLICY = "round_robin"

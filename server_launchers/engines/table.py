@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from server_launchers.engines import (
     command,
-    environments,
     external,
     llama_cpp,
     routers,
@@ -17,9 +16,10 @@ from server_launchers.engines import (
     vllm,
     vllm_ascend,
 )
-from server_launchers.engines.inspection import Facts
 from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError, SpecError
+from server_launchers.machine import environments
+from server_launchers.machine.inspection import Facts
 from server_launchers.spec import OPTIONS, Engine, ServerSpec
 
 LAUNCHERS: dict[Engine, Launcher] = {

@@ -6,10 +6,10 @@ It calls a model that is a folder by the folder's name, and takes no key.
 from __future__ import annotations
 
 from server_launchers.deployment import Command
-from server_launchers.engines import accelerators, environments
-from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import PACKAGED, Launcher
+from server_launchers.machine import accelerators, environments
+from server_launchers.machine.environments import Program
+from server_launchers.machine.known_flags import Flags, flag_pairs
 from server_launchers.spec import ServerSpec
 
 READ_VERSION = "1.2.0"

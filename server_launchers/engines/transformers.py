@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from server_launchers.deployment import Command, Readiness
-from server_launchers.engines import environments
-from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags, flag_pairs
 from server_launchers.engines.launcher import PACKAGED, Launcher
+from server_launchers.machine import environments
+from server_launchers.machine.environments import Program
+from server_launchers.machine.known_flags import Flags, flag_pairs
 from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "5.23.0"

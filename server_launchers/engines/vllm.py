@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import accelerators, environments
-from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags, flag_pairs, version_key
 from server_launchers.engines.launcher import NODES, PACKAGED, Launcher
 from server_launchers.errors import LaunchError
+from server_launchers.machine import accelerators, environments
+from server_launchers.machine.environments import Program
+from server_launchers.machine.known_flags import Flags, flag_pairs, version_key
 from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines import accelerators, environments, inspection, vllm
-from server_launchers.engines.environments import Program
-from server_launchers.engines.inspection import Facts
-from server_launchers.engines.known_flags import Flags, version_key
+from server_launchers.engines import vllm
 from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
+from server_launchers.machine import accelerators, environments, inspection
+from server_launchers.machine.environments import Program
+from server_launchers.machine.inspection import Facts
+from server_launchers.machine.known_flags import Flags, version_key
 from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"

@@ -10,11 +10,11 @@ import signal
 import time
 from pathlib import Path
 
-from server_launchers.engines import accelerators
-from server_launchers.engines.asking import run_quietly
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import ServerState
+from server_launchers.machine import accelerators
+from server_launchers.machine.programs import run_quietly
 
 SURE_SECONDS = 10.0
 """Seconds beyond the grace that a guard may take to end its server, and the kernel to end what was killed."""

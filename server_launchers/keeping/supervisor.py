@@ -21,16 +21,16 @@ from typing import IO, Self
 
 import msgspec
 
-from server_launchers import isolated
+from server_launchers import isolated, replicas
 from server_launchers.deployment import Deployment
-from server_launchers.engines import replicas, routers, table
-from server_launchers.engines.asking import run_quietly
+from server_launchers.engines import routers, table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import engine_log, ports, processes, readiness, servers, state, waiting
 from server_launchers.keeping.log_file import secrets_of
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import Member, ServerState
+from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 from server_launchers.deployment import Deployment
-from server_launchers.engines import accelerators
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import engine_log, processes, readiness, state
 from server_launchers.keeping.progress import OnProgress, Progress
 from server_launchers.keeping.state import Member, ServerState
+from server_launchers.machine import accelerators
 from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2

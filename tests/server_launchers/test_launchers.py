@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server_launchers import __main__ as door
+from server_launchers import replicas
 from server_launchers.command_line import given_flags, spec_from
-from server_launchers.engines import accelerators, known_flags, replicas, table, vllm_ascend
-from server_launchers.engines.inspection import Facts
+from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
+from server_launchers.machine import accelerators, known_flags
+from server_launchers.machine.inspection import Facts
 from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
 
 OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}

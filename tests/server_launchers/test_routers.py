@@ -14,10 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.engines import known_flags, routers
+from server_launchers.engines import routers
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
+from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
 from tests.embedded import embedded_spec
 

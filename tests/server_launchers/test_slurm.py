@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers import isolated, slurm
-from server_launchers.engines import replicas, table
+from server_launchers import isolated, replicas, slurm
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping.registering import advertised, check, registered
 from server_launchers.spec import ServerSpec

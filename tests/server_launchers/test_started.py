@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import server_launchers
-from server_launchers.engines import replicas, table
+from server_launchers import replicas
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
 from tests.server_launchers.test_taken_fields import BESIDE

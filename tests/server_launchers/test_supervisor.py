@@ -18,10 +18,10 @@ import httpx
 import msgspec
 import pytest
 
-from server_launchers.engines import known_flags
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import ports, processes, servers, state, supervisor, waiting
 from server_launchers.keeping.progress import Progress
+from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 

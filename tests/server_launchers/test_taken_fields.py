@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli.main import cli
-from server_launchers.engines import replicas, table
+from server_launchers import replicas
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
 

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from harness.presets import preset as presets
-from server_launchers.engines import known_flags, replicas, table
-from server_launchers.engines.inspection import Facts
+from server_launchers import replicas
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
+from server_launchers.machine import known_flags
+from server_launchers.machine.inspection import Facts
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
 

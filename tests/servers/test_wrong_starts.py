@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers.engines import replicas, table
+from server_launchers import replicas
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state, supervisor
 from server_launchers.spec import ServerSpec

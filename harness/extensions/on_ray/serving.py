@@ -77,7 +77,8 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
 
     Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
     """
-    from server_launchers.engines import accelerators, table
+    from server_launchers.engines import table
+    from server_launchers.machine import accelerators
 
     if spec.engine == "external":
         raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")

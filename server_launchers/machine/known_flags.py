@@ -1,7 +1,7 @@
 """Which long options an engine's version knows: asked of the installed engine, else from recorded lists.
 
-The lists in `flags/` hold one version each, `<engine>-<version>.txt`. A version in between takes the newest list
-that is not newer than it: options are added more often than taken away.
+The lists in `engines/flag_lists/` hold one version each, `<engine>-<version>.txt`. A version in between takes the
+newest list that is not newer than it: options are added more often than taken away.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from server_launchers.engines.asking import output_of
 from server_launchers.errors import LaunchError, near_name
 from server_launchers.folders import cache_folder
+from server_launchers.machine.programs import output_of
 
 HELP_SECONDS = 180.0
 """Seconds that an engine may take to print its help; vLLM needs 13 on an idle machine."""
 LEAST_OPTIONS = 20
 """Options that a whole help text names at least."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
-_RECORDED = Path(__file__).parent / "flag_lists"
+_RECORDED = Path(__file__).parent.parent / "engines" / "flag_lists"
 
 
 @dataclass(frozen=True)

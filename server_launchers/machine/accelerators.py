@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from server_launchers.engines.asking import output_of
 from server_launchers.errors import LaunchError
+from server_launchers.machine.programs import output_of
 from server_launchers.spec import ServerSpec
 from server_launchers.terminal import visible
 

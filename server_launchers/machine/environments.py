@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from server_launchers.deployment import Command
-from server_launchers.engines.asking import run_quietly
 from server_launchers.errors import LaunchError
+from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")

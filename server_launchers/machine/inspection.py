@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from server_launchers.engines import accelerators, environments, known_flags
-from server_launchers.engines.environments import Program
-from server_launchers.engines.known_flags import Flags
 from server_launchers.errors import LaunchError
+from server_launchers.machine import accelerators, environments, known_flags
+from server_launchers.machine.environments import Program
+from server_launchers.machine.known_flags import Flags
 from server_launchers.spec import ServerSpec
 
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from server_launchers.deployment import Deployment, Process
-from server_launchers.engines import accelerators, external, routers, table
-from server_launchers.engines.inspection import Facts
+from server_launchers.engines import external, routers, table
 from server_launchers.errors import LaunchError
+from server_launchers.machine import accelerators
+from server_launchers.machine.inspection import Facts
 from server_launchers.spec import ServerSpec
 
 
