@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from server_launchers.errors import LaunchError
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     """A program's arguments and the variables that it needs beside the inherited ones."""
 
     argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = {}
+    secrets: Mapping[str, str] = {}
     """Variable of the program → variable of ours whose value it gets; never shown, never stored."""
     cleanup: tuple[str, ...] | None = None
     """Run after the program was stopped, for what its end does not end (a container)."""
@@ -40,8 +41,7 @@ class Command:
         return {**self.environment, **{name: os.environ[source] for name, source in self.secrets.items()}}
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(msgspec.Struct, frozen=True):
     """One process of a server."""
 
     role: Literal["engine", "router"]
@@ -52,8 +52,7 @@ class Process:
     """Started in the caller's folder; engines otherwise start in an empty one, where nothing shadows a library."""
 
 
-@dataclass(frozen=True)
-class Readiness:
+class Readiness(msgspec.Struct, frozen=True):
     """What tells that an engine of this kind can work."""
 
     health_path: str | None = "/health"
@@ -63,12 +62,11 @@ class Readiness:
     """Whether the port must belong to a process that we started (not so for a container or a foreign server)."""
 
 
-@dataclass(frozen=True)
-class Deployment:
+class Deployment(msgspec.Struct, frozen=True):
     """A whole server: its processes and its addresses."""
 
     processes: tuple[Process, ...]
     base_urls: tuple[str, ...]
     """Empty on a node that only lends its devices to node 0."""
     readiness: Readiness
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = {}

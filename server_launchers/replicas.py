@@ -5,11 +5,14 @@ A pure function of the spec and the machine's facts, so that a dry run prints ex
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
+
+import msgspec
 
 from server_launchers.deployment import Deployment, Process
-from server_launchers.engines import external, routers, table
+from server_launchers.engines import table
+from server_launchers.engines.engine import Launcher
 from server_launchers.errors import LaunchError
 from server_launchers.machine import accelerators
 from server_launchers.machine.inspection import Facts
@@ -18,53 +21,55 @@ from server_launchers.spec import ServerSpec
 
 def ports_needed(spec: ServerSpec) -> int:
     """How many ports `deploy` wants for `spec`: one a replica, and for a router its own and its metrics'."""
-    if spec.engine == "external":
+    launcher = table.launcher_of(spec)
+    if launcher.command is None:
         return 0
     count = _count(spec)
-    return count + 2 if routers.wanted(spec) else count
+    return count + 2 if launcher.routed(spec) else count
 
 
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     """The processes of `spec` on `ports` (as many as `ports_needed`); raises LaunchError for what cannot work."""
     table.check(spec)
-    launcher = table.LAUNCHERS[spec.engine]
-    if spec.engine == "external":
-        return Deployment((), (external.base_url(spec.model),), launcher.readiness(spec))
+    launcher = table.launcher_of(spec)
+    if launcher.command is None:
+        assert launcher.address is not None
+        return Deployment((), (launcher.address(spec),), launcher.ready_by(spec))
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
             "or use --dp-mode engine"
         )
-    routed = routers.wanted(spec)
+    routed = launcher.routed(spec)
     count = _count(spec)
-    # A program of unknown kind gets devices where they are named.
-    given = launcher.uses_devices or (spec.engine == "command" and spec.devices is not None)
-    shares = _devices(spec, count, facts) if given and spec.device != "cpu" else [None] * count
+    shares = _devices(spec, launcher, count, facts)
+    kind = launcher.runs_on(spec)
     processes = []
     # A router listens where the user said; its replicas come after it.
     own = ports[1:] if routed else ports
     for port, share in zip(own[:count], shares, strict=True):
-        made = launcher.command(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
+        command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
         if share is not None and spec.docker is None:
-            made = made.adding({accelerators.VARIABLES[accelerators.kind_of(spec)]: ",".join(share)})
-        processes.append(Process("engine", made, port, share, keeps_folder=spec.engine == "command"))
+            command = command.adding({accelerators.VARIABLES[kind]: ",".join(share)})
+        processes.append(Process("engine", command, port, share, keeps_folder=launcher.keeps_folder))
     urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in own[:count])
-    readiness = replace(launcher.readiness(spec), owns_port=spec.docker is None)
+    readiness = msgspec.structs.replace(launcher.ready_by(spec), owns_port=spec.docker is None)
     if routed:
-        router = routers.command(spec, urls, python=facts.router_python, port=ports[0], metrics_port=own[count])
-        processes.append(Process("router", router, ports[0]))
+        router = launcher.router
+        before = router.command(spec, urls, python=facts.router_python, port=ports[0], metrics_port=own[count])
+        processes.append(Process("router", before, ports[0]))
         urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
-        readiness = routers.readiness(routers.kind_for(spec.engine))
+        readiness = router.readiness
     if spec.node_rank > 0:
         urls = ()
-    # Of vLLM it stands in no argv.
+    # An engine may be told by a variable, which stands in no argv.
     versions = {**facts.versions, "deterministic": "on"} if spec.deterministic else facts.versions
     return Deployment(tuple(processes), urls, readiness, versions)
 
 
 def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
     """The dry run: one line a process that a shell can run; for several nodes those of every node, in order."""
-    nodes = [spec] if spec.nodes == 1 else [replace(spec, node_rank=rank) for rank in range(spec.nodes)]
+    nodes = [spec] if spec.nodes == 1 else [dataclasses.replace(spec, node_rank=rank) for rank in range(spec.nodes)]
     return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
 
 
@@ -72,9 +77,12 @@ def _count(spec: ServerSpec) -> int:
     return 1 if spec.dp_mode == "engine" else spec.dp
 
 
-def _devices(spec: ServerSpec, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
+def _devices(spec: ServerSpec, launcher: Launcher, count: int, facts: Facts) -> list[tuple[str, ...] | None]:
     """Devices of each replica; None leaves the choice to the engine (one replica on all that is visible)."""
-    kind = accelerators.kind_of(spec)
+    sliced = launcher.devices == "sliced" or (launcher.devices == "named" and spec.devices is not None)
+    if not sliced or spec.device == "cpu":
+        return [None] * count
+    kind = launcher.runs_on(spec)
     inside = spec.dp if count == 1 else 1
     each = max(1, spec.tp * spec.pp * inside // spec.nodes)
     shares = accelerators.slices(kind, count, each, spec.devices, facts.device_ids)

@@ -1,4 +1,4 @@
-"""What is to be served and how, in one vocabulary for all engines; each launcher writes it as its engine's flags.
+"""What is to be served and how, in one vocabulary for all engines; each engine's file writes it as its own flags.
 
 A field that a command line may set carries its flag, its help and its bounds: `command_line` makes the options of
 both commands (`python -m server_launchers`, `harness serve`) from them, and nothing else lists them.
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from server_launchers.errors import SpecError
 
-Engine = Literal[
+EngineName = Literal[
     "llama_cpp",
     "vllm",
     "vllm_ascend",
@@ -26,19 +26,10 @@ Engine = Literal[
     "external",
     "command",
 ]
+"""Every engine; each has its file in `engines/`."""
 
-ENGINES: dict[Engine, str] = {
-    "llama_cpp": "The embedded CPU server, for any GGUF file or a name of `harness models`.",
-    "vllm": "vLLM.",
-    "vllm_ascend": "vLLM on Ascend NPUs.",
-    "sglang": "SGLang.",
-    "sglang_router": "SGLang replicas behind its router.",
-    "tensorrt_llm": "TensorRT-LLM's trtllm-serve.",
-    "transformers": "The server of transformers.",
-    "external": "A server that runs elsewhere, by its URL: checked, never started or stopped.",
-    "command": "Any program that ends up speaking the protocol: -- ./my_server --port {port}",
-}
-"""Every engine with the sentence that a command's help shows."""
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+"""The engines in the order in which people are shown them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -63,11 +54,12 @@ class Asked:
 class ServerSpec:
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Wide: it has a field for each option that engines share. Raises SpecError for the first field that is wrong.
+    Wide: it has a field for each option that engines share. Raises SpecError for the first field that is wrong; what an
+    engine needs or does not take, `engines.table.check` refuses.
     Paths may be given as text, sequences as lists.
     """
 
-    engine: Engine
+    engine: EngineName
     model: str = ""
     """Model name on the hub, a folder, a GGUF file (llama_cpp), or a URL (external)."""
     name: str | None = None
@@ -171,11 +163,6 @@ class ServerSpec:
         object.__setattr__(self, "extra_flags", tuple(self.extra_flags))
         if self.engine not in ENGINES:
             raise SpecError("engine", f"there is no {self.engine!r}; there are {', '.join(ENGINES)}")
-        if self.engine == "command":
-            if not self.extra_flags:
-                raise SpecError("extra_flags", "engine command needs the command line after `--`")
-        elif not self.model:
-            raise SpecError("model", f"engine {self.engine} needs a model")
         if self.name is not None and not _NAME.match(self.name):
             raise SpecError("name", "a server's name is 1 to 80 letters, digits, dots, dashes and underscores")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
@@ -194,17 +181,6 @@ class ServerSpec:
             raise SpecError("head_address", "several nodes need the address of node 0 that the others can reach")
         if self.nodes == 1 and self.head_address is not None:
             raise SpecError("head_address", "one node has no others to reach it: say how many there are (--nodes)")
-
-    @property
-    def client_name(self) -> str:
-        """The model name that a client asks for; empty where only the running server can tell."""
-        if self.served_name:
-            return self.served_name
-        if self.engine == "external":
-            return ""
-        if self.engine == "tensorrt_llm" and (folder := Path(self.model).expanduser()).is_dir():
-            return folder.absolute().name
-        return Path(self.model).stem if self.engine == "llama_cpp" else self.model
 
 
 @dataclass(frozen=True)

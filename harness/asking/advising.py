@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.client.facts.tokens import ENGINES, Tokenizer
+from harness.client.facts.tokens import Tokenizer, has_pages
 from harness.core.errors import ServerError
 from harness.core.wording import Sentence
 from harness.presets import preset as presets
@@ -60,7 +60,7 @@ def _opens(question: Question, settings: RunSettings, looks: Looks, options: Run
     """Whether the prompt that the first server makes ends inside an opened reasoning; None where it does not tell."""
     engine = looks.engine
     look = next((one for one in looks.each if one.failure is None), None)
-    if look is None or engine not in ENGINES or not question.messages:
+    if look is None or engine is None or not has_pages(engine) or not question.messages:
         return None
     tokenizer = Tokenizer(look.endpoint, engine, settings.model, options.ca_file)
     try:

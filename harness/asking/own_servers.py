@@ -9,31 +9,26 @@ from typing import TYPE_CHECKING, Any
 from harness.asking import model_files
 from harness.core.hidden import without_secrets
 from harness.core.server_facts import ServerFacts
+from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from server_launchers.keeping.state import ServerState
-
-MODEL_FLAGS = (
-    *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
-    *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
-    *("generation-config", "override-generation-config", "sampling-defaults", "preferred-sampling-params"),
-    *("hf-overrides", "json-model-override-args", "rope-scaling", "rope-theta", "lora-modules", "lora-paths"),
-)
-"""Options of vLLM and SGLang that change the distribution of replies, without their dashes."""
-
-_FILES = ("chat-template", "generation-config")
-"""Options whose value may be a file or a folder: what is in it counts."""
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
     """What the supervisor knows of the server, and the files of its model as they lie here."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
-    flags = {f"flags.{name}": given(argv, name) for name in MODEL_FLAGS}
+    flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
     with contextlib.suppress(OSError):
         files = model_files.fingerprints(state.source, hash_weights=hash_weights)
     model = {"source": state.source, **flags, **{f"files.{name}": value for name, value in files.items()}}
     return ServerFacts(model=without_secrets(model), host={"launcher": state.engine, **state.versions})
+
+
+def model_flags() -> list[str]:
+    """Options of any engine that change the distribution of replies, without their dashes; each once."""
+    return list(dict.fromkeys(flag for one in engines.every().values() for flag in one.model_flags))
 
 
 def given(argv: Sequence[str], name: str) -> Any:
@@ -46,5 +41,6 @@ def given(argv: Sequence[str], name: str) -> Any:
         given = value if equals else after
         if not equals and after.startswith("--"):
             return True
-        return (model_files.content(given) or given) if name in _FILES else given
+        is_file = any(name in one.file_flags for one in engines.every().values())
+        return (model_files.content(given) or given) if is_file else given
     return None

@@ -33,7 +33,6 @@ from harness.benchmarks import catalogue, questions, shards
 from harness.benchmarks.made import Kept
 from harness.benchmarks.questions import QuestionSet
 from harness.client.address.providers import DROPPABLE
-from harness.client.facts import defaults
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoreError, UsageError, near_names
@@ -50,6 +49,7 @@ from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve
 from harness.runs import RunFolder
 from harness.runs import questions as stored_questions
 from harness.runs.manifest import Manifest
+from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
@@ -275,7 +275,7 @@ def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
     engine = fields.pop("engine")
     if preset is not None:
         if preset.reasoning_parser is not None and servers.takes(engine, "reasoning_parser"):
-            fields.setdefault("reasoning_parser", preset.reasoning_parser.of(engine))
+            fields.setdefault("reasoning_parser", preset.reasoning_parser.of(servers.parsers_of(engine)))
         if preset.context is not None and servers.takes(engine, "context"):
             fields.setdefault("context", preset.context.tokens)
     spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
@@ -375,8 +375,9 @@ def _fingerprinted(options: RunOptions, found: Found, looks: Looks) -> bool:
     """As asked; else where every server is of an engine that one runs oneself: elsewhere tokens are billed."""
     if options.fingerprint is not None:
         return options.fingerprint
-    engines = [facts.host.get("engine") for facts in looks.facts.values()]
-    return not found.provider.hosted and bool(engines) and all(engine in defaults.NEUTRAL for engine in engines)
+    names = [facts.host.get("engine") for facts in looks.facts.values()]
+    ours = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
+    return not found.provider.hosted and ours
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:

@@ -30,6 +30,7 @@ from harness.core.inert import visible
 from harness.core.server_facts import NOTHING_TOLD, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation.network.endpoints_file import EndpointsFile
+from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.asking.watching import Watcher
@@ -41,9 +42,6 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 
 W = TypeVar("W", bound=WhichServer)
-
-ENGINES_WITHOUT_LIST = ("transformers",)
-"""Their model list holds what the hub's cache holds, not what they serve."""
 
 LOOK_S = 60.0
 """Seconds in which all endpoints are looked at; one that is not done by then counts as down."""
@@ -250,7 +248,7 @@ def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
     Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
     """
     model, due = who.model, time.monotonic() + LOOK_S
-    listed = model is None or found.about.get("engine") not in ENGINES_WITHOUT_LIST
+    listed = model is None or _lists_models(found.about.get("engine"))
     counted = not found.provider.hosted and who.concurrency is None
     looks: list[Look] = []
     read: list[discovery.Pages] = []
@@ -358,27 +356,37 @@ def told_by(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: boo
 
 def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec:
     """The server that the fields describe. Raises `UsageError`; fetches the weights of a known small model."""
-    described(engine, model, **fields)
-    if engine == "llama_cpp":
+    if engines.launcher_of(described(engine, model, **fields)).fetches_weights:
         model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
     return described(engine, model, **fields)
 
 
 def takes(engine: str, field: str) -> bool:
     """Whether a server of that engine has the option; False for an engine that is none."""
-    from server_launchers.engines import table
+    one = engines.find(engine)
+    return one is not None and field in one.launcher.takes
 
-    return any(name == engine and field in launcher.takes for name, launcher in table.LAUNCHERS.items())
+
+def parsers_of(engine: str) -> str:
+    """The key under which presets have the engine's names of reasoning parsers; empty: it has the usual names."""
+    one = engines.find(engine)
+    return "" if one is None else one.parsers
+
+
+def _lists_models(engine: str | None) -> bool:
+    """Whether the model list of a server that was started here names what it serves."""
+    one = engines.find(engine)
+    return one is None or one.launcher.lists_models
 
 
 def described(engine: str, model: str, **fields: Any) -> ServerSpec:
     """The same, fetching nothing. Raises `UsageError` naming the field."""
-    from server_launchers.engines import table
     from server_launchers.errors import SpecError
     from server_launchers.spec import ENGINES, ServerSpec
 
     if engine not in ENGINES and (line := plugins.function("launcher", engine)) is not None:
-        engine, fields = "command", fields | {"extra_flags": (*map(str, line(model)), *fields.get("extra_flags", ()))}
+        words = (*map(str, line(model)), *fields.get("extra_flags", ()))
+        engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
         raise UsageError(
             f"unknown engine; there are {', '.join(ENGINES)}.{near_names(engine, ENGINES)}", field="serve", value=engine
@@ -388,7 +396,7 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         raise UsageError(f"a server has no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
     try:
         made = ServerSpec(engine=engine, model=model, **fields)
-        table.check(made)
+        engines.check(made)
         return made
     except SpecError as error:
         if error.field in fields:
@@ -407,7 +415,7 @@ def over_nodes(engine: str, model: str, by: str, **fields: Any) -> ServerSpec:
     spec = described(engine, model, **fields, head_address="node-0")
     if spec.restarts:
         raise UsageError("a part of a model is not started again alone", field="server.restarts", value=spec.restarts)
-    if engine == "sglang_router" or (spec.dp > 1 and spec.dp_mode != "engine"):
+    if engines.launcher_of(spec).always_routed or (spec.dp > 1 and spec.dp_mode != "engine"):
         raise UsageError(
             f"replicas of several nodes each are servers of their own: {by} says how many; "
             f"{option('server.dp_mode', 'engine')} spreads them inside the engine",

@@ -13,6 +13,7 @@ import click
 
 from harness.cli.spelling import Command
 from server_launchers import isolated
+from server_launchers.engines.table import EMBEDDED
 
 MODEL = "smollm2-135m"
 
@@ -31,8 +32,8 @@ def command(samples: int, out: Path | None) -> None:
     folder = out or Path("results") / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     # All cores: nothing else of ours is busy. A server's default leaves one to its client.
     watcher = Terminal()
-    spec = servers.spec("llama_cpp", MODEL, watcher, threads=os.cpu_count())
-    click.echo(f"$ harness serve llama_cpp {MODEL}")
+    spec = servers.spec(EMBEDDED, MODEL, watcher, threads=os.cpu_count())
+    click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
     with servers.launched(spec, watcher) as server:
         url = server.base_urls[0]
         code = _step("run", f"demo:{samples}", "--base-url", url, "--model", server.model, "--out", str(folder))
@@ -53,7 +54,7 @@ def next_lines(folder: Path) -> list[str]:
     return [
         f"{harness} show {run} --wrong",
         f"{harness} view {run}",
-        f"{harness} serve llama_cpp {MODEL} --detach",
+        f"{harness} serve {EMBEDDED} {MODEL} --detach",
         f"{harness} run demo:8 --model {MODEL} --limit 10",
     ]
 

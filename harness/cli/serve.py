@@ -25,10 +25,9 @@ from harness.core.hidden import command_words, is_secret
 from harness.core.inert import visible
 from server_launchers import isolated
 from server_launchers.command_line import EngineCommand, server_options, words_of
-from server_launchers.engines.table import LAUNCHERS
+from server_launchers.engines import table as engines
 from server_launchers.errors import SpecError
 from server_launchers.keeping import registering
-from server_launchers.spec import ENGINES
 
 if TYPE_CHECKING:
     from server_launchers.keeping.state import ServerState
@@ -49,7 +48,8 @@ class ServeGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands and args[0] in plugins.names("launcher"):
-            self.add_command(_engine_command(args[0], "A plug-in's command.", takes=LAUNCHERS["command"].takes))
+            takes = engines.named(engines.ANY_PROGRAM).launcher.takes
+            self.add_command(_engine_command(args[0], "A plug-in's command.", takes))
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             near = near_names(args[0], self.commands)
             ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")
@@ -202,8 +202,8 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     return start
 
 
-for _engine, _summary in ENGINES.items():
-    command.add_command(_engine_command(_engine, _summary, LAUNCHERS[_engine].takes))
+for _name, _engine in engines.every().items():
+    command.add_command(_engine_command(_name, _engine.summary, _engine.launcher.takes))
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

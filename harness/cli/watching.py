@@ -16,6 +16,7 @@ from harness.core.inert import visible
 from harness.core.wording import Sentence
 from harness.showing.display import ProgressDisplay
 from harness.showing.lines import counted
+from server_launchers.engines import table as engines
 from server_launchers.keeping.progress import Heartbeat
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 GRADED_SECONDS = 5.0
 """Seconds between two lines about grading."""
-
-
-NEUTRAL_DEFAULTS = ("--generation-config vllm", "--sampling-defaults openai")
-"""How vLLM and SGLang are told to leave out the model's own sampling."""
 
 
 class Terminal(Watcher):
@@ -70,7 +67,8 @@ class Terminal(Watcher):
         """Where it answers."""
         urls = ", ".join(server.base_urls)
         terminal.note(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
-        if (state := server.state) and any(one in line for line in state.commands for one in NEUTRAL_DEFAULTS):
+        neutral = [" ".join(one.neutral_words) for one in engines.every().values() if one.neutral_words]
+        if (state := server.state) and any(words in line for line in state.commands for words in neutral):
             terminal.note(
                 "a sampling field that a request leaves open has the engine's neutral value; --sampling-defaults model "
                 "takes that of the model's generation_config.json"

@@ -21,10 +21,11 @@ from harness.core.inert import safe_name
 from harness.core.records import Sample
 from harness.exports.choice import Chosen, File, Row, counted_metrics, uncertainty, whole
 from harness.runs import Manifest
+from server_launchers.engines import table as engines
 
 SCORER = "harness"
-PROVIDERS = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llama-cpp-python"}
-"""By engine, Inspect's name of it, with which a model's name begins there; `openai-api` stands for any other server."""
+ANY_SERVER = "openai-api"
+"""Inspect's name of a server whose engine it has no name for; with such a name a model's name begins there."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
@@ -85,9 +86,9 @@ def _spec(chosen: Chosen) -> dict[str, Any]:
 
 def _model(manifest: Manifest) -> str:
     """The model as Inspect names it, the provider first: other readers of its logs take a log by that alone."""
-    engines = {server.host.get("engine") for server in manifest.provenance.servers.values()}
-    engine = next(iter(engines)) if len(engines) == 1 else None
-    return f"{PROVIDERS.get(engine or '', 'openai-api')}/{manifest.model}"
+    names = {server.host.get("engine") for server in manifest.provenance.servers.values()}
+    engine = next(iter(names)) if len(names) == 1 else None
+    return f"{engines.dialect(engine).inspect_name or ANY_SERVER}/{manifest.model}"
 
 
 def _sample(row: Row, model: str) -> dict[str, Any]:

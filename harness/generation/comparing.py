@@ -34,10 +34,6 @@ LIKELIEST = 20
 UNLIKE = {"exact": "asked anew", "near": "went on as near"}
 """Notes on a reply whose beginning another model seems to have written, by what became of it under which mode."""
 
-_NAMING_IDS = frozenset({"vllm"})
-"""Engines that name tokens by their ids (`return_tokens_as_token_ids`). SGLang names them by their texts, and llama.cpp
-states no ids while it writes."""
-
 
 class Unlike(WrittenAnew):
     """The server says something else of the last tokens than was said when they were written."""
@@ -55,7 +51,7 @@ class Place:
 def places(going_on: Continuation, salvage: Salvage) -> list[Place]:
     """What can be compared, in the order of the text, so that each prompt begins with the one before."""
     prompt, known = going_on.prompt, going_on.begun.logprobs
-    if not going_on.seam.exact or not prompt or salvage.engine not in _NAMING_IDS:
+    if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
         return []
     n = min(len(known), going_on.seam.tokens, MOST_SENT // len(prompt))
     begin = len(prompt) - n

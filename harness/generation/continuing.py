@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from harness.client.address.providers import Prefill
-from harness.client.facts.tokens import ENGINES, THINK, THINK_END, Rendered
+from harness.client.facts.tokens import THINK, THINK_END, Rendered
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
@@ -25,6 +25,8 @@ from harness.core.choices import Api, SalvageMode
 from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
 from harness.runs.inflight import Partial
+from server_launchers.engines import table as engines
+from server_launchers.engines.dialect import Dialect
 
 WORTH_TOKENS = 16
 """A shorter beginning is not worth the questions that a continuation takes."""
@@ -53,9 +55,14 @@ class Salvage:
     engine: str = ""
     prefill: Prefill | None = None
 
+    @property
+    def dialect(self) -> Dialect:
+        """How the endpoints are spoken to."""
+        return engines.dialect(self.engine)
+
     def states_ids(self, api: Api) -> bool:
-        """Whether the servers are to be asked for token ids: vLLM states them, SGLang for plain completions."""
-        return self.mode != "off" and (self.engine == "vllm" or (self.engine == "sglang" and api == "completions"))
+        """Whether the servers are to be asked for token ids."""
+        return self.mode != "off" and api in self.dialect.states_ids
 
 
 class Tokens(Protocol):
@@ -117,12 +124,12 @@ def continuation(
         raise WrittenAnew(why or f"only {begun.tokens} tokens")
     if begun.engine != salvage.engine:
         raise WrittenAnew(f"it was begun by another server ({begun.engine or 'unknown'})")
-    if is_open(begun) and salvage.engine in ENGINES:
+    if is_open(begun) and salvage.dialect.tokens is not None:
         begun = _closed_if_it_is(begun, tokens)
     found = _exactly(begun, question, template, salvage, tokens)
     exact = found is not None
     by_message = salvage.prefill if _is_plain(begun, template) else None
-    if found is None and salvage.mode == "near" and salvage.engine in ENGINES:
+    if found is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
         found = _nearly(begun, question, template, tokens, may_fail=by_message is not None)
     if found is not None:
         prompt, written = found
@@ -173,7 +180,7 @@ def _exactly(
     if begun.ids and begun.prompt_ids:
         return list(begun.prompt_ids), list(begun.ids)
     text, lengths = begun.text or "", begun.lengths or ()
-    if salvage.engine != "llama.cpp" or begun.reasoning is not None or sum(lengths) != len(text):
+    if not salvage.dialect.event_is_token or begun.reasoning is not None or sum(lengths) != len(text):
         return None
     pieces, at = [], 0
     for n in lengths:
@@ -273,7 +280,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
 
 def onward(going_on: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
     """How far a sample has come in its request under way. request: digest of its first one."""
-    lengths = now.lengths if engine == "llama.cpp" else None
+    lengths = now.lengths if engines.dialect(engine).event_is_token else None
     if going_on is None:
         return Partial(
             request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,

@@ -56,19 +56,14 @@ class SourcedSampling(Sampling):
 
 
 class Parser(Sourced):
-    """The reasoning parser, in vLLM's spelling; sglang: its name there, None where it has none."""
+    """The reasoning parser, in vLLM's spelling; but: engines' own names, None where one has no such parser."""
 
     name: str
-    sglang: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _same_name(cls, value: dict[str, object]) -> dict[str, object]:
-        return {"sglang": value.get("name"), **value} if isinstance(value, dict) else value
+    but: dict[str, str | None] = Field(default_factory=dict)
 
     def of(self, engine: str) -> str | None:
-        """Its name for an engine."""
-        return self.sglang if "sglang" in engine else self.name
+        """The name of the parser for an engine, by the key under which the engine's own names stand."""
+        return self.but.get(engine, self.name)
 
 
 class Context(Sourced):

@@ -49,6 +49,7 @@ from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.safe_open import make_folder
 from harness.scoring import Score
 from harness.scoring.pipeline import GradedBenchmark, Grading, OnGraded, grade_run, publish
+from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
 """New tokens of one reply: room for a comparison in words. A judge that thinks at length needs more."""
@@ -117,7 +118,7 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
     wish = dict(options.serve or {})
     spec = servers.spec(wish.pop("engine"), options.model, watcher, **wish) if wish else None
     judge = JudgeSettings(
-        model=spec.client_name if spec is not None else options.model,
+        model=engines.client_name(spec) if spec is not None else options.model,
         prompt=judge_prompts.named(options.prompt),
         scope=options.scope,
         votes=options.votes,

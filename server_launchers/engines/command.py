@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from server_launchers.deployment import Command, Readiness
-from server_launchers.engines.launcher import ROUTED, Launcher
-from server_launchers.errors import LaunchError
-from server_launchers.machine import environments, inspection
-from server_launchers.machine.inspection import Facts
-from server_launchers.machine.known_flags import Flags
-from server_launchers.spec import ServerSpec
+from typing import TYPE_CHECKING
 
-TAKES = ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"}
+from server_launchers.deployment import Command, Readiness
+from server_launchers.engines.engine import ROUTED, Engine, Launcher
+from server_launchers.errors import LaunchError
+
+if TYPE_CHECKING:
+    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
+
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
     """Its own health page where one is named; its list of models where a name to look for is given."""
-    return Readiness(spec.health_path, lists_models=bool(spec.client_name))
+    return Readiness(spec.health_path, lists_models=bool(LAUNCHER.client_name(spec)))
 
 
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine."""
-    return inspection.recorded(spec, "command")
+def look(spec: ServerSpec, facts: Facts) -> Facts:
+    """The facts as they are; raises LaunchError where the program is not there."""
+    from server_launchers.machine import environments
 
-
-def inspect(spec: ServerSpec) -> Facts:
-    """The same; raises LaunchError where the program is not there."""
     environments.find_program(spec.extra_flags, "give the path of a program after `--`")
-    return recorded(spec)
+    return facts
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> Command:
+def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
     """The given words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
     Raises LaunchError where several replicas would all listen on the same port.
     """
-    values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, spec.client_name), strict=True))
+    values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, LAUNCHER.client_name(spec)), strict=True))
     if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
         raise LaunchError("several replicas need `{port}` in the command line, so that each listens on its own")
     words = []
@@ -48,5 +47,16 @@ def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> C
 
 
 LAUNCHER = Launcher(
-    inspect=inspect, recorded=recorded, command=command, takes=TAKES, readiness=readiness, uses_devices=False
+    takes=ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"},
+    needs="extra_flags",
+    command=command,
+    look=look,
+    readiness=readiness,
+    devices="named",
+    keeps_folder=True,
+)
+
+ENGINE = Engine(
+    summary="Any program that ends up speaking the protocol: -- ./my_server --port {port}",
+    launcher=LAUNCHER,
 )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from server_launchers.deployment import Command, Readiness
-from server_launchers.engines.launcher import Launcher
+from server_launchers.deployment import Readiness
+from server_launchers.engines.engine import Engine, Launcher
 from server_launchers.errors import LaunchError
-from server_launchers.machine import inspection
-from server_launchers.machine.known_flags import Flags
-from server_launchers.spec import ServerSpec
+
+if TYPE_CHECKING:
+    from server_launchers.spec import ServerSpec
 
 
-def base_url(url: str) -> str:
-    """The server's address without `/v1`; raises LaunchError where it is no URL."""
-    parts = urlsplit(url)
+def address(spec: ServerSpec) -> str:
+    """The server's address without `/v1`; raises LaunchError where the model is no URL."""
+    parts = urlsplit(spec.model)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise LaunchError(f"an external server is given by its URL, http://host:port, not {url!r}")
-    return url.rstrip("/").removesuffix("/v1")
+        raise LaunchError(f"an external server is given by its URL, http://host:port, not {spec.model!r}")
+    return spec.model.rstrip("/").removesuffix("/v1")
 
 
 def readiness(spec: ServerSpec) -> Readiness:
@@ -25,19 +26,13 @@ def readiness(spec: ServerSpec) -> Readiness:
     return Readiness(spec.health_path, lists_models=spec.served_name is not None, owns_port=False)
 
 
-def _no_command(_spec: ServerSpec, _flags: Flags, _port: int, _devices: str) -> Command:
-    raise AssertionError("an external server is not started")
-
-
-def _nothing_asked(spec: ServerSpec) -> inspection.Facts:
-    return inspection.recorded(spec, "external")
-
-
-LAUNCHER = Launcher(
-    inspect=_nothing_asked,
-    recorded=_nothing_asked,
-    command=_no_command,
-    takes=frozenset({"served_name", "api_key_env", "health_path"}),
-    readiness=readiness,
-    uses_devices=False,
+ENGINE = Engine(
+    summary="A server that runs elsewhere, by its URL: checked, never started or stopped.",
+    launcher=Launcher(
+        takes=frozenset({"served_name", "api_key_env", "health_path"}),
+        address=address,
+        served_as=lambda _spec: "",
+        readiness=readiness,
+        devices="none",
+    ),
 )

@@ -1,30 +1,52 @@
-"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU where the build has one."""
+"""llama.cpp through `xllamacpp`: GGUF files on CPU, or on a GPU where the build has one.
+
+Sources on its servers: llama.cpp's tools/server/README.md; xllamacpp 2026.10.11549, on which they were seen.
+"""
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from server_launchers import isolated
 from server_launchers.deployment import Command
-from server_launchers.embedded import llama_cpp_server, openmp
-from server_launchers.engines.launcher import ROUTED, Launcher
+from server_launchers.engines.dialect import (
+    MODELS,
+    Body,
+    Dialect,
+    FactField,
+    Neutral,
+    Reading,
+    RequestFact,
+    TokenPages,
+    stated_at,
+)
+from server_launchers.engines.engine import ROUTED, Engine, Launcher, LogWords
 from server_launchers.errors import LaunchError
-from server_launchers.machine import accelerators, inspection
-from server_launchers.machine.inspection import Facts
-from server_launchers.machine.known_flags import Flags, flag_pairs
-from server_launchers.spec import ServerSpec
+from server_launchers.program import flag_pairs
 
-TAKES = ROUTED | {
-    *("served_name", "api_key_env", "python"),
-    *("context", "max_sequences", "threads", "chat_template"),
-}
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
+
+README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> Command:
+# ---- how it is started
+
+
+def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
     """The command that serves `spec.model`, a GGUF file, on `port`; raises LaunchError for what cannot be done."""
+    from server_launchers.embedded import llama_cpp_server
+    from server_launchers.machine.known_flags import Flags
+
     # By path, so that another environment needs xllamacpp only.
     python = isolated.PYTHON if spec.python is None else str(spec.python)
     program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
@@ -40,19 +62,17 @@ def command(spec: ServerSpec, _flags: Flags, port: int, _devices: str = "") -> C
             ("--api-key-env", spec.api_key_env),
         )
     )
-    known = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
-    Flags("llama_cpp", "server", known, asked=True).check(spec.extra_flags)
+    names = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
+    Flags(spec.engine, "server", names, asked=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
     return Command((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 
 
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine."""
-    return inspection.recorded(spec, "llama_cpp")
+def look(spec: ServerSpec, facts: Facts) -> Facts:
+    """With the build and the processor that serve; raises LaunchError where the file or xllamacpp is not there."""
+    from server_launchers.embedded import llama_cpp_server, openmp
+    from server_launchers.machine import accelerators
 
-
-def inspect(spec: ServerSpec) -> Facts:
-    """The build and the processor that serve; raises LaunchError where the file or xllamacpp is not there."""
     if not Path(spec.model).expanduser().is_file():
         raise LaunchError(
             f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness models fetch smollm2-135m` gets one)"
@@ -61,9 +81,90 @@ def inspect(spec: ServerSpec) -> Facts:
         raise LaunchError(f"the embedded server needs xllamacpp; install it with {llama_cpp_server.INSTALL}")
     versions = {"devices": accelerators.processor()}
     if spec.python is not None:
-        return replace(recorded(spec), versions=versions)
-    versions = {"xllamacpp": importlib.metadata.version("xllamacpp"), **versions}
-    return replace(recorded(spec), versions=versions, environment=openmp.environment())
+        return replace(facts, versions=versions)
+    from importlib import metadata
+
+    versions = {"xllamacpp": metadata.version("xllamacpp"), **versions}
+    return replace(facts, versions=versions, environment=openmp.environment())
 
 
-LAUNCHER = Launcher(inspect=inspect, recorded=recorded, command=command, takes=TAKES, uses_devices=False)
+LAUNCHER = Launcher(
+    takes=ROUTED
+    | {
+        *("served_name", "api_key_env", "python"),
+        *("context", "max_sequences", "threads", "chat_template"),
+    },
+    command=command,
+    look=look,
+    served_as=lambda spec: Path(spec.model).stem,
+    devices="none",
+    fetches_weights=True,
+)
+
+
+# ---- how its servers are known and spoken to
+
+
+def _text(_model: str, text: str, special: bool) -> Body:
+    return {"content": text, "add_special": special, "parse_special": True}
+
+
+def _pieces(pieces: Sequence[str]) -> Body:
+    return {"content": list(pieces), "add_special": False, "parse_special": False, "with_pieces": True}
+
+
+def _slot_context(page: Mapping[str, Any]) -> object:
+    """A slot's share of the context, which is what one request may use."""
+    settings = page.get("default_generation_settings")
+    return settings.get("n_ctx") if isinstance(settings, dict) else None
+
+
+_SAMPLING = (
+    *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
+    *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
+    *("samplers", "reasoning_format", "chat_format", "lora"),
+)
+
+DIALECT = Dialect(
+    name="llama.cpp",
+    source="tools/server/README.md of llama.cpp; seen on xllamacpp 2026.10.11549",
+    owned_by="llamacpp",
+    marks="meta",
+    facts=(
+        *stated_at(MODELS, "model", ("meta",), parameters="n_params", bytes="size", quantization="ftype",
+                   vocabulary="n_vocab"),
+        *stated_at("/props", "model", model_path="model_path"),
+        FactField("chat_template", "model", "/props", ("chat_template",), digest=True),
+        *stated_at("/props", "model", ("default_generation_settings", "params"),
+                   **{f"sampling_defaults.{name}": name for name in _SAMPLING}),
+        *stated_at("/props", "host", version="build_info", slots="total_slots",
+                   context="default_generation_settings/n_ctx"),
+    ),
+    context=Reading("/props", _slot_context),
+    at_once=(Reading("/props", lambda page: page.get("total_slots")),),
+    neutral=Neutral(
+        {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
+        "tools/server/README.md (top_k 40, min_p 0.05 where left out); /props of xllamacpp 2026.10.11549",
+    ),
+    names={"repetition_penalty": "repeat_penalty"},
+    tokens=TokenPages(_text, template="/apply-template", of_pieces=_pieces),
+    held_to=lambda text: {"grammar": f'root ::= "{text}"'},
+    too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
+    prefill=RequestFact(README, checked=True),
+    inspect_name="llama-cpp-python",
+)  # fmt: skip
+
+ENGINE = Engine(
+    summary="The embedded CPU server, for any GGUF file or a name of `harness models`.",
+    launcher=LAUNCHER,
+    log=LogWords(
+        phases=((r"[Ll]oad_model: loading model", "loading weights"), (r"listening on http", "listening")),
+        causes=(
+            (
+                r"failed to load model, '(.+?)'",
+                "the model {} cannot be loaded: damaged, or of a kind this build does not know",
+            ),
+        ),
+    ),
+    dialect=DIALECT,
+)

@@ -6,19 +6,22 @@ through a line of Python that adds the key from an environment variable.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from server_launchers.deployment import Command
-from server_launchers.engines.launcher import NODES, PACKAGED, Launcher
+from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
+from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords, WeightSwap
 from server_launchers.errors import LaunchError
-from server_launchers.machine import accelerators, environments
-from server_launchers.machine.environments import Program
-from server_launchers.machine.known_flags import Flags, flag_pairs
-from server_launchers.spec import ServerSpec
+from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model
+
+if TYPE_CHECKING:
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.5.23"
-INSTALL = environments.install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
-KEY_VARIABLE = "HARNESS_SERVER_KEY"
+INSTALL = install_hint(f"sglang=={TESTED_VERSION}", f"--docker lmsysorg/sglang:v{TESTED_VERSION}")
+NEUTRAL_WORDS = ("--sampling-defaults", "openai")
 TAKES = (
     PACKAGED
     | NODES
@@ -36,28 +39,28 @@ UNDERSCORED = frozenset({
 """Parsers of thinking that SGLang spells so, as its help of `TESTED_VERSION` has them; the others have hyphens."""
 
 
+# ---- how it is started
+
+
 def _parser(name: str) -> str:
     """The parser's name as SGLang spells it, from either spelling."""
     under = name.replace("-", "_")
     return under if under in UNDERSCORED else name.replace("_", "-")
 
 
-def keyed(module: str) -> tuple[str, ...]:
-    """Interpreter arguments that run `module` with `--api-key` taken from `KEY_VARIABLE`."""
-    return (
-        "-c",
-        f"import os, runpy, sys; sys.argv[1:1] = ['--api-key', os.environ.pop('{KEY_VARIABLE}')]; "
-        f"runpy.run_module('{module}', run_name='__main__', alter_sys=True)",
-    )
-
-
-def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    kind = accelerators.kind_of(spec)
-    npu = kind == "ascend"
-    model = environments.local_model(spec)
-    environment = dict(spec.environment)
-    words = flag_pairs(
+    words = [*_shared_options(spec, port), *_options_by_version(spec, flags)]
+    flags.check([*words, *spec.extra_flags])
+    secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
+    return Command((*words, *spec.extra_flags), _environment(spec), secrets)
+
+
+def _shared_options(spec: ServerSpec, port: int) -> list[str]:
+    """The model, and the options that every version has."""
+    npu = LAUNCHER.runs_on(spec) == "ascend"
+    model = local_model(spec)
+    return flag_pairs(
         (
             ("--model-path", model),
             ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
@@ -84,14 +87,19 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
             ("--enable-cache-report", True),
         )
     )
+
+
+def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
+    """Options that versions know under several names, or not at all; and several nodes."""
+    words: list[str] = []
     if spec.eager:
         if "--cuda-graph-backend-decode" in flags:
             words += ["--cuda-graph-backend-decode", "disabled", "--cuda-graph-backend-prefill", "disabled"]
         else:
             words += ["--disable-cuda-graph"]
-    given = any(word.partition("=")[0] == "--sampling-defaults" for word in spec.extra_flags)
-    if not given and spec.sampling_defaults == "neutral" and "--sampling-defaults" in flags:
-        words += ["--sampling-defaults", "openai"]
+    given = any(word.partition("=")[0] == NEUTRAL_WORDS[0] for word in spec.extra_flags)
+    if not given and spec.sampling_defaults == "neutral" and NEUTRAL_WORDS[0] in flags:
+        words += NEUTRAL_WORDS
     if spec.deterministic:
         if "--enable-deterministic-inference" not in flags:
             raise LaunchError(f"SGLang {flags.version} has no deterministic inference: use 0.5.6 or a newer one")
@@ -99,21 +107,119 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
     if spec.nodes > 1:
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]
         words += ["--dist-init-addr", f"{spec.head_address}:{spec.head_port}"]
-    flags.check([*words, *spec.extra_flags])
+    return words
+
+
+def _environment(spec: ServerSpec) -> dict[str, str]:
+    """The variables of one replica, or of one node."""
+    npu = LAUNCHER.runs_on(spec) == "ascend"
+    environment = dict(spec.environment)
     if spec.interface is not None:
         environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in (("HCCL" if npu else "NCCL"), "GLOO")}
     if spec.node_address is not None:
         environment |= {"SGLANG_HOST_IP": spec.node_address} | ({"HCCL_IF_IP": spec.node_address} if npu else {})
-    words += spec.extra_flags
-    secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
-    module = keyed("sglang.launch_server") if spec.api_key_env else PROGRAM.module
-    chosen = replace(PROGRAM, module=module)
-    if spec.docker is not None:
-        inside = Command(tuple(words), environment, secrets)
-        entry = ("python3", *module)
-        return environments.contained(spec, spec.docker, entry, inside, port=port, kind=kind, devices=devices)
-    return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
+    return environment
 
 
-LAUNCHER = Launcher.of_package(lambda _spec: PROGRAM, command, TAKES, spreads=True)
-BEHIND_ROUTER = replace(LAUNCHER, takes=TAKES - {"dp_mode"}, spreads=False)
+LAUNCHER = Launcher(takes=TAKES, program=lambda _spec: PROGRAM, command=command, spreads=True)
+
+
+# ---- what its log means
+
+LOG = LogWords(
+    phases=(
+        (r"Load(?:ing)? weight begin", "loading weights"),
+        (r"Memory pool", "reserving the cache"),
+        (r"fired up and ready", "listening"),
+    ),
+    causes=(
+        (
+            r"context_length \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
+            "the context of {} tokens is more than the model's {}: lower --max-model-len",
+        ),
+        (
+            r"(?:Loaded weights leave no GPU memory for the KV cache|"
+            r"Not enough memory\. Please try to increase --mem-fraction-static)",
+            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
+            "or lower --max-model-len",
+        ),
+        (
+            r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
+            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+            "with --env SGLANG_CPU_OMP_THREADS_BIND='0|1'",
+        ),
+    ),
+    settings=(r"server_args=",),
+)
+
+
+# ---- how its servers are known and spoken to
+
+
+def _running(page: Mapping[str, Any]) -> object:
+    """The bound of running requests, which some versions state by worker only."""
+    states = page.get("internal_states")
+    parts = (page, *(states if isinstance(states, list) else ()))
+    stated = (part.get("max_running_requests") for part in parts if isinstance(part, dict))
+    return next((number for number in stated if type(number) is int and number > 0), None)
+
+
+DIALECT = Dialect(
+    name="sglang",
+    source="sglang/srt/entrypoints/http_server.py, server_args.py; seen on 0.5.23",
+    owned_by="sglang",
+    facts=(
+        *stated_at("/get_model_info", "model", model_path="model_path", tokenizer="tokenizer_path",
+                   weight_version="weight_version", sampling_defaults="preferred_sampling_params"),
+        *stated_at(
+            "/get_server_info", "model",
+            revision="revision", dtype="dtype", quantization="quantization", kv_cache="kv_cache_dtype",
+            chat_template="chat_template", reasoning_parser="reasoning_parser",
+            generation_config="sampling_defaults", config_overrides="json_model_override_args", lora="lora_paths",
+        ),
+        *stated_at("/get_server_info", "host", version="version", context="context_length", tensor_parallel="tp_size",
+                   data_parallel="dp_size", attention_backend="attention_backend",
+                   deterministic="enable_deterministic_inference", speculative="speculative_algorithm"),
+    ),
+    context=Reading("/get_server_info", lambda page: page.get("context_length")),
+    at_once=(Reading("/get_server_info", _running), Reading("/server_info", _running)),
+    neutral=Neutral(
+        {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+        "sglang/srt/configs/model_config.py, get_default_sampling_params; sampling_params.py",
+    ),
+    # sglang/srt/entrypoints/openai/protocol.py (`TokenizeRequest`)
+    tokens=TokenPages(),
+    states_ids=frozenset({"completions"}),
+    held_to=lambda text: {"regex": exactly(text)},
+    too_long=(r"longer than the model's context length", r"requested token count exceeds"),
+    # Obeyed where the server was started with --enable-strict-thinking.
+    thinking_budget=RequestFact(
+        "https://docs.sglang.io/docs/advanced_features/thinking_budget",
+        checked=False,
+        path=("custom_params", "thinking_budget"),
+    ),
+    prefill=RequestFact(
+        "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/protocol.py",
+        checked=False,
+        body={"continue_final_message": True},
+    ),
+    inspect_name="sglang",
+)  # fmt: skip
+
+ENGINE = Engine(
+    summary="SGLang.",
+    launcher=LAUNCHER,
+    log=LOG,
+    dialect=DIALECT,
+    parsers="sglang",
+    neutral_words=NEUTRAL_WORDS,
+    model_flags=(
+        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
+        *("chat-template", "reasoning-parser", "tool-call-parser", "sampling-defaults", "preferred-sampling-params"),
+        *("json-model-override-args", "lora-paths"),
+    ),
+    file_flags=("chat-template",),
+    # https://docs.sglang.io/advanced_features/sglang_for_rl.html: the server drops its prefix cache, answers
+    # {"success": …, "message": …} with 200 or 400, and lists the model under its path from then on.
+    weight_swap=WeightSwap("/update_weights_from_disk", "model_path", "/get_model_info", "model_path"),
+)

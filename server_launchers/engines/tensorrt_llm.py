@@ -5,28 +5,25 @@ It calls a model that is a folder by the folder's name, and takes no key.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from server_launchers.deployment import Command
-from server_launchers.engines.launcher import PACKAGED, Launcher
-from server_launchers.machine import accelerators, environments
-from server_launchers.machine.environments import Program
-from server_launchers.machine.known_flags import Flags, flag_pairs
-from server_launchers.spec import ServerSpec
+from server_launchers.engines.engine import PACKAGED, Engine, Launcher
+from server_launchers.program import Program, flag_pairs, install_hint, local_model
+
+if TYPE_CHECKING:
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
 
 READ_VERSION = "1.2.0"
-TAKES = (
-    PACKAGED
-    | {"tp", "pp", "docker", "context", "memory_fraction", "max_sequences", "max_batched_tokens"}
-    | {"reasoning_parser", "chat_template", "trust_remote_code"}
-)
-INSTALL = environments.install_hint(
-    f"tensorrt_llm=={READ_VERSION}", f"--docker nvcr.io/nvidia/tensorrt-llm/release:{READ_VERSION}"
-)
+INSTALL = install_hint(f"tensorrt_llm=={READ_VERSION}", f"--docker nvcr.io/nvidia/tensorrt-llm/release:{READ_VERSION}")
 PROGRAM = Program("trtllm-serve", ("-m", "tensorrt_llm.commands.serve"), "tensorrt_llm", INSTALL)
 
 
-def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
     """The command for one replica on `port`; raises LaunchError for an option that its version does not know."""
-    words = [environments.local_model(spec)]
+    words = [local_model(spec)]
     words += flag_pairs(
         (
             ("--host", spec.host),
@@ -43,17 +40,23 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
         )
     )
     flags.check([*words, *spec.extra_flags])
-    words += spec.extra_flags
-    environment = dict(spec.environment)
-    if spec.docker is not None:
-        inside = Command(tuple(words), environment)
-        kind = accelerators.kind_of(spec)
-        return environments.contained(
-            spec, spec.docker, ("trtllm-serve",), inside, port=port, kind=kind, devices=devices
-        )
-    return Command((*environments.prefix(spec, PROGRAM), *words), environment)
+    return Command((*words, *spec.extra_flags), dict(spec.environment))
 
 
-LAUNCHER = Launcher.of_package(
-    lambda _spec: PROGRAM, command, TAKES, instead=", or give its own file of settings: `-- --config FILE`"
+def served_as(spec: ServerSpec) -> str:
+    """A folder's name, or the model as given."""
+    folder = Path(spec.model).expanduser()
+    return folder.absolute().name if folder.is_dir() else spec.model
+
+
+LAUNCHER = Launcher(
+    takes=PACKAGED
+    | {"tp", "pp", "docker", "context", "memory_fraction", "max_sequences", "max_batched_tokens"}
+    | {"reasoning_parser", "chat_template", "trust_remote_code"},
+    instead=", or give its own file of settings: `-- --config FILE`",
+    program=lambda _spec: PROGRAM,
+    command=command,
+    served_as=served_as,
 )
+
+ENGINE = Engine(summary="TensorRT-LLM's trtllm-serve.", launcher=LAUNCHER)

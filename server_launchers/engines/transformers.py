@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from server_launchers.deployment import Command, Readiness
-from server_launchers.engines.launcher import PACKAGED, Launcher
-from server_launchers.machine import environments
-from server_launchers.machine.environments import Program
-from server_launchers.machine.known_flags import Flags, flag_pairs
-from server_launchers.spec import ServerSpec
+from typing import TYPE_CHECKING
+
+from server_launchers.deployment import Command
+from server_launchers.engines.engine import PACKAGED, Engine, Launcher
+from server_launchers.program import Program, flag_pairs, install_hint, local_model
+
+if TYPE_CHECKING:
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "5.23.0"
-TAKES = PACKAGED | {
-    *("device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code"),
-    *("max_batched_tokens", "memory_fraction"),
-}
-INSTALL = environments.install_hint(f"'transformers[serving]=={TESTED_VERSION}' torch")
+INSTALL = install_hint(f"'transformers[serving]=={TESTED_VERSION}' torch")
 PROGRAM = Program(
     "transformers", ("-m", "transformers.cli.transformers"), "transformers", INSTALL, subcommand=("serve",)
 )
 
 
-def command(spec: ServerSpec, flags: Flags, port: int, _devices: str = "") -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
     """The command for one replica on `port`; raises LaunchError for an option that its version does not know."""
-    words = [*PROGRAM.subcommand, environments.local_model(spec)]
+    words = [*PROGRAM.subcommand, local_model(spec)]
     words += flag_pairs(
         (
             ("--host", spec.host),
@@ -39,8 +38,19 @@ def command(spec: ServerSpec, flags: Flags, port: int, _devices: str = "") -> Co
         )
     )
     flags.check([*words, *spec.extra_flags])
-    return Command((*environments.prefix(spec, PROGRAM), *words, *spec.extra_flags), dict(spec.environment))
+    return Command((*words, *spec.extra_flags), dict(spec.environment))
 
 
-# Its list of models is that of the hub's cache, and an error without a network.
-LAUNCHER = Launcher.of_package(lambda _spec: PROGRAM, command, TAKES, readiness=Readiness(lists_models=False))
+LAUNCHER = Launcher(
+    takes=PACKAGED
+    | {
+        *("device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code"),
+        *("max_batched_tokens", "memory_fraction"),
+    },
+    program=lambda _spec: PROGRAM,
+    command=command,
+    # Its list of models is that of the hub's cache, and an error without a network.
+    lists_models=False,
+)
+
+ENGINE = Engine(summary="The server of transformers.", launcher=LAUNCHER)

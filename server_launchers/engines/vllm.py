@@ -6,18 +6,25 @@ vLLM reads for it, so that it stands in no argv.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from server_launchers.deployment import Command
-from server_launchers.engines.launcher import NODES, PACKAGED, Launcher
+from server_launchers.engines.dialect import Dialect, Neutral, RequestFact, TokenPages, exactly, stated_at
+from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
+from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
-from server_launchers.machine import accelerators, environments
-from server_launchers.machine.environments import Program
-from server_launchers.machine.known_flags import Flags, flag_pairs, version_key
-from server_launchers.spec import ServerSpec
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, version_key
+
+if TYPE_CHECKING:
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
 
 TESTED_VERSION = "0.33.0"
-INSTALL = environments.install_hint(
+INSTALL = install_hint(
     f"vllm=={TESTED_VERSION}", f"--uvx vllm=={TESTED_VERSION}", f"--docker vllm/vllm-openai:v{TESTED_VERSION}"
 )
 PROGRAM = Program("vllm", ("-m", "vllm.entrypoints.openai.api_server"), "vllm", INSTALL, subcommand=("serve",))
@@ -25,6 +32,7 @@ MODULE_PROGRAM = replace(PROGRAM, script=None, subcommand=())
 FIRST_WITH_SERVE = (0, 8)
 BATCH_INVARIANT_SINCE = (0, 11, 1)
 """Before, the variable has another name or none, and is ignored."""
+NEUTRAL_WORDS = ("--generation-config", "vllm")
 TAKES = (
     PACKAGED
     | NODES
@@ -34,52 +42,91 @@ TAKES = (
 )
 
 
+# ---- how it is started
+
+
 def program(spec: ServerSpec) -> Program:
     """The command of this version."""
     old = spec.engine_version is not None and version_key(spec.engine_version) < FIRST_WITH_SERVE
     return MODULE_PROGRAM if old else PROGRAM
 
 
-def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
-    chosen = program(spec)
-    kind = accelerators.kind_of(spec)
-    if spec.engine == "vllm" and kind == "ascend":
+    if spec.device == "npu":
         raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
-    model = environments.local_model(spec)
-    environment = dict(spec.environment)
-    words = [*chosen.subcommand, model] if chosen.subcommand else ["--model", model]
-    words += flag_pairs(
-        (
-            ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
-            ("--host", spec.host),
-            ("--port", port),
-            ("--tensor-parallel-size", spec.tp if spec.tp > 1 else None),
-            ("--pipeline-parallel-size", spec.pp if spec.pp > 1 else None),
-            ("--max-model-len", spec.context),
-            ("--gpu-memory-utilization", spec.memory_fraction),
-            ("--max-num-seqs", spec.max_sequences),
-            ("--max-num-batched-tokens", spec.max_batched_tokens),
-            ("--dtype", spec.dtype),
-            ("--quantization", spec.quantization),
-            ("--seed", spec.seed),
-            ("--enforce-eager", spec.eager),
-            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
-            ("--trust-remote-code", spec.trust_remote_code),
-        )
+    return command_on_any(spec, flags, port, ("NCCL", "GLOO"))
+
+
+def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> Command:
+    """As `command`, whatever the kind of accelerator. libraries: those that are told which network interface to use."""
+    environment = _environment(spec, flags)
+    if spec.interface is not None:
+        environment |= {f"{library}_SOCKET_IFNAME": spec.interface for library in libraries}
+    words = [
+        *_shared_options(spec, port),
+        *_options_by_version(spec, flags),
+        *_sampling_defaults(spec, flags),
+        *_parallel(spec, flags),
+    ]
+    flags.check([*words, *spec.extra_flags])
+    secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
+    return Command((*words, *spec.extra_flags), environment, secrets)
+
+
+def _shared_options(spec: ServerSpec, port: int) -> list[str]:
+    """The model, and the options that every version has."""
+    model = local_model(spec)
+    subcommand = program(spec).subcommand
+    pairs = (
+        ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
+        ("--host", spec.host),
+        ("--port", port),
+        ("--tensor-parallel-size", spec.tp if spec.tp > 1 else None),
+        ("--pipeline-parallel-size", spec.pp if spec.pp > 1 else None),
+        ("--max-model-len", spec.context),
+        ("--gpu-memory-utilization", spec.memory_fraction),
+        ("--max-num-seqs", spec.max_sequences),
+        ("--max-num-batched-tokens", spec.max_batched_tokens),
+        ("--dtype", spec.dtype),
+        ("--quantization", spec.quantization),
+        ("--seed", spec.seed),
+        ("--enforce-eager", spec.eager),
+        ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+        ("--trust-remote-code", spec.trust_remote_code),
     )
+    served = [*subcommand, model] if subcommand else ["--model", model]
+    return served + flag_pairs(pairs)
+
+
+def _options_by_version(spec: ServerSpec, flags: Flags) -> list[str]:
+    """Options that versions know under several names, or not at all."""
+    words: list[str] = []
     if spec.prefix_caching is not None:
         words += _switch(flags, "--enable-prefix-caching", spec.prefix_caching)
-    if spec.attention_backend is not None:
-        if "--attention-backend" in flags:
-            words += ["--attention-backend", spec.attention_backend]
-        else:
-            environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
+    if spec.attention_backend is not None and "--attention-backend" in flags:
+        words += ["--attention-backend", spec.attention_backend]
     if spec.reasoning_parser is not None:
         # Up to 0.8 the parser does nothing without this switch; later versions dropped the switch.
         words += ["--enable-reasoning"] if "--enable-reasoning" in flags else []
         words += ["--reasoning-parser", spec.reasoning_parser.replace("-", "_")]
-    words += _sampling_defaults(spec, flags)
+    return words
+
+
+def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
+    """vLLM's own values in place of the model's `generation_config.json`, unless the user says otherwise."""
+    flag = NEUTRAL_WORDS[0]
+    given = any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
+    if given or spec.sampling_defaults == "model" or flag not in flags:
+        return []
+    return [*NEUTRAL_WORDS]
+
+
+def _environment(spec: ServerSpec, flags: Flags) -> dict[str, str]:
+    """The variables of one replica; raises LaunchError where this version is not deterministic as asked."""
+    environment = dict(spec.environment)
+    if spec.attention_backend is not None and "--attention-backend" not in flags:
+        environment["VLLM_ATTENTION_BACKEND"] = spec.attention_backend
     if spec.deterministic:
         if spec.device == "cpu":
             # vLLM 0.32 starts, says that it is healthy, and ends over the first request.
@@ -90,27 +137,9 @@ def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Com
                 "newer one, or leave out --deterministic"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
-    words += _parallel(spec, flags)
-    flags.check([*words, *spec.extra_flags])
-    if spec.interface is not None and kind == "cuda":
-        environment |= {"NCCL_SOCKET_IFNAME": spec.interface, "GLOO_SOCKET_IFNAME": spec.interface}
     if spec.node_address is not None:
         environment["VLLM_HOST_IP"] = spec.node_address
-    secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
-    words += spec.extra_flags
-    if spec.docker is not None:
-        entry = ("vllm",) if chosen.script else ("python3", *chosen.module)
-        inside = Command(tuple(words), environment, secrets)
-        return environments.contained(spec, spec.docker, entry, inside, port=port, kind=kind, devices=devices)
-    return Command((*environments.prefix(spec, chosen), *words), environment, secrets)
-
-
-def _sampling_defaults(spec: ServerSpec, flags: Flags) -> list[str]:
-    """vLLM's own values in place of the model's `generation_config.json`, unless the user says otherwise."""
-    given = any(word.partition("=")[0].replace("_", "-") == "--generation-config" for word in spec.extra_flags)
-    if given or spec.sampling_defaults == "model" or "--generation-config" not in flags:
-        return []
-    return ["--generation-config", "vllm"]
+    return environment
 
 
 def _parallel(spec: ServerSpec, flags: Flags) -> list[str]:
@@ -150,4 +179,121 @@ def _switch(flags: Flags, flag: str, on: bool) -> list[str]:
     return [negative] if negative in flags else []
 
 
-LAUNCHER = Launcher.of_package(program, command, TAKES | {"device"}, spreads=True)
+LAUNCHER = Launcher(takes=TAKES | {"device"}, program=program, command=command, spreads=True, router=VLLM_ROUTER)
+
+
+# ---- what its log means
+
+LOG = LogWords(
+    phases=(
+        (r"Starting to load model", "loading weights"),
+        (r"GPU blocks", "reserving the cache"),
+    ),
+    causes=(
+        (
+            r"Reasoning parser '([^']+)' not found\. Available parsers: ([\w, ]+)",
+            "the engine has no reasoning parser {}; it has {}",
+        ),
+        (
+            r"[Mm]odel architectures? \[?'?(\w+)'?\]? (?:are|is) not supported",
+            "this version of the engine does not know the model's architecture {}: use a newer one",
+        ),
+        (
+            r"max_model_len \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
+            "the context of {} tokens is more than the model's {}: lower --max-model-len",
+        ),
+        (
+            r"(?:No available memory for the cache blocks|larger than the available KV cache memory)",
+            "the weights leave too little memory for the cache: raise --memory-fraction or --tp, "
+            "or lower --max-model-len",
+        ),
+        (
+            r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
+            "the machine has {} GiB of memory left for the cache and {} are asked for: lower VLLM_CPU_KVCACHE_SPACE "
+            "(with --env)",
+        ),
+        (
+            r"Free memory on device .*?less than desired GPU memory utilization",
+            "other programs hold the devices' memory (see nvidia-smi): stop them or lower --memory-fraction",
+        ),
+        (
+            r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
+            "the model's {} attention heads cannot be spread over --tp {}: choose a divisor",
+        ),
+        (
+            r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
+            "{} workers are more than the processor's memory nodes: lower --tp and --dp, or bind the workers to cores "
+            "with --env VLLM_CPU_OMP_THREADS_BIND='0|1'",
+        ),
+    ),
+    settings=(r"non-default args", r"with config: "),
+)
+
+
+# ---- how its servers are known and spoken to
+
+_CONFIG = "/server_info?config_format=json"
+
+
+DIALECT = Dialect(
+    name="vllm",
+    source="vllm/entrypoints/serve/instrumentator/server_info.py (the page is on with VLLM_SERVER_DEV_MODE=1)",
+    owned_by="vllm",
+    facts=(
+        *stated_at("/version", "host", version="version"),
+        *stated_at(
+            _CONFIG, "model", ("vllm_config", "model_config"),
+            model_path="model", tokenizer="tokenizer", revision="revision", dtype="dtype",
+            quantization="quantization", generation_config="generation_config",
+            sampling_defaults="override_generation_config", config_overrides="hf_overrides",
+        ),
+        *stated_at(_CONFIG, "model", ("vllm_config", "cache_config"), kv_cache="cache_dtype"),
+        *stated_at(_CONFIG, "model", ("vllm_config",), reasoning_parser="structured_outputs_config/reasoning_parser"),
+        *stated_at(_CONFIG, "host", ("vllm_config", "parallel_config"),
+                   tensor_parallel="tensor_parallel_size", data_parallel="data_parallel_size"),
+        *stated_at(_CONFIG, "host", ("vllm_env",), batch_invariant="VLLM_BATCH_INVARIANT"),
+    ),
+    neutral=Neutral(
+        {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+        "vllm/config/model.py, get_diff_sampling_param; vllm/sampling_params.py",
+    ),
+    # https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api
+    tokens=TokenPages(),
+    states_ids=frozenset({"chat", "completions"}),
+    names_ids=True,
+    held_to=lambda text: {"structured_outputs": {"regex": exactly(text)}},
+    too_long=(r"maximum context length", r"max_model_len"),
+    thinking_budget=RequestFact(
+        "https://huggingface.co/poolside/Laguna-S-2.1-NVFP4/discussions/9",
+        checked=True,
+        path=("thinking_token_budget",),
+    ),
+    prefill=RequestFact(
+        "https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
+        checked=True,
+        body={"add_generation_prompt": False, "continue_final_message": True},
+    ),
+    inspect_name="vllm",
+)  # fmt: skip
+
+
+def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
+    """The command that answers a file of requests."""
+    return ("vllm", "run-batch", "-i", str(requests), "-o", str(results))
+
+
+ENGINE = Engine(
+    summary="vLLM.",
+    launcher=LAUNCHER,
+    log=LOG,
+    dialect=DIALECT,
+    neutral_words=NEUTRAL_WORDS,
+    model_flags=(
+        *("quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode"),
+        *("chat-template", "reasoning-parser", "tool-call-parser", "default-chat-template-kwargs"),
+        *("generation-config", "override-generation-config", "hf-overrides", "rope-scaling", "rope-theta"),
+        *("lora-modules",),
+    ),
+    file_flags=("chat-template", "generation-config"),
+    batch_words=batch_words,
+)

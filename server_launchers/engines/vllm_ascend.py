@@ -6,23 +6,25 @@ Versions belong together: a vllm-ascend release works with one vLLM release, one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from server_launchers.deployment import Command
 from server_launchers.engines import vllm
-from server_launchers.engines.launcher import Launcher
 from server_launchers.errors import LaunchError
-from server_launchers.machine import accelerators, environments, inspection
-from server_launchers.machine.environments import Program
-from server_launchers.machine.inspection import Facts
-from server_launchers.machine.known_flags import Flags, version_key
-from server_launchers.spec import ServerSpec
+from server_launchers.program import Program, version_key
+
+if TYPE_CHECKING:
+    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.known_flags import Flags
+    from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """One row of the compatibility matrix."""
 
     vllm_ascend: str
@@ -71,35 +73,41 @@ def program(spec: ServerSpec) -> Program:
     return replace(vllm.program(spec), install=INSTALL + pairing_table())
 
 
-def recorded(spec: ServerSpec) -> Facts:
-    """Facts without asking the machine: by default those of the newest vLLM that has a plug-in."""
-    return inspection.recorded(spec, vllm.PROGRAM.package, _NEWEST.vllm)
-
-
-def inspect(spec: ServerSpec) -> Facts:
-    """Facts of this machine; raises LaunchError where the plug-in is missing or for another vLLM, or an NPU is ill."""
-    chosen = program(spec)
-    facts = inspection.of_package(spec, chosen, _NEWEST.vllm)
-    installed = facts.versions.get(chosen.package)
+def look(spec: ServerSpec, facts: Facts) -> Facts:
+    """With the plug-in's version; raises LaunchError where it is missing or for another vLLM, or an NPU is ill."""
+    installed = facts.versions.get(vllm.PROGRAM.package)
     if installed is None or spec.docker is not None or spec.uvx is not None:
         return facts
-    version = environments.installed_version(spec, replace(chosen, package="vllm-ascend")) or "unknown"
+    from server_launchers.machine import accelerators, environments
+
+    plugin = replace(program(spec), package="vllm-ascend")
+    version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
     check_pair(installed, version)
     if unhealthy := accelerators.unhealthy_ascend():
         raise LaunchError(f"npu-smi reports a device that is not well: {unhealthy[0]}")
     return replace(facts, versions={**facts.versions, "vllm_ascend": version})
 
 
-def command(spec: ServerSpec, flags: Flags, port: int, devices: str = "") -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
     """As vLLM's, with what several NPU nodes need to find each other; raises LaunchError as vLLM's does."""
     environment: dict[str, str] = {}
     if spec.interface is not None:
         environment |= {f"{part}_SOCKET_IFNAME": spec.interface for part in ("HCCL", "GLOO", "TP")}
     if spec.node_address is not None:
         environment["HCCL_IF_IP"] = spec.node_address
-    return vllm.command(spec, flags, port, devices).adding(environment)
+    return vllm.command_on_any(spec, flags, port).adding(environment)
 
 
-LAUNCHER = Launcher(
-    inspect=inspect, recorded=recorded, command=command, takes=vllm.TAKES - {"deterministic"}, spreads=True
+ENGINE = replace(
+    vllm.ENGINE,
+    summary="vLLM on Ascend NPUs.",
+    launcher=replace(
+        vllm.LAUNCHER,
+        takes=vllm.TAKES - {"deterministic"},
+        program=program,
+        unasked=_NEWEST.vllm,
+        look=look,
+        command=command,
+        accelerator="ascend",
+    ),
 )

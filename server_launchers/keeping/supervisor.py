@@ -23,7 +23,7 @@ import msgspec
 
 from server_launchers import isolated, replicas
 from server_launchers.deployment import Deployment
-from server_launchers.engines import routers, table
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import engine_log, ports, processes, readiness, servers, state, waiting
@@ -182,7 +182,7 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
         known = ServerState(
             name=name,
             engine=spec.engine,
-            model=spec.client_name,
+            model=table.client_name(spec),
             source=spec.model,
             base_urls=list(deployment.base_urls),
             api_key_env=spec.api_key_env,
@@ -231,7 +231,7 @@ def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
     """A server that somebody else runs: looked at, never stopped."""
     url = deployment.base_urls[0]
     try:
-        model = readiness.check(url, deployment.readiness, spec.client_name, spec.api_key_env)
+        model = readiness.check(url, deployment.readiness, table.client_name(spec), spec.api_key_env)
     except (readiness.NotReady, readiness.Foreign) as error:
         raise LaunchError(f"the server at {url} cannot be used: {error}") from None
     return RunningServer(
@@ -250,11 +250,11 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
     """Find every program before the first one is started; a router is asked whether its environment has it."""
     for process in deployment.processes:
         if process.role == "router":
-            kind = routers.kind_for(spec.engine)
+            router = table.launcher_of(spec).router
             python = process.command.argv[0]
-            done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{kind}'))"))
+            done = run_quietly((python, "-c", f"import importlib.util as u; exit(not u.find_spec('{router.module}'))"))
             if done is None or done.returncode != 0:
-                raise LaunchError(f"the environment of {python} has no {kind}; {routers.install(kind)}")
+                raise LaunchError(f"the environment of {python} has no {router.module}; {router.install}")
         process.command.resolved()
 
 
@@ -264,7 +264,10 @@ def _suffix(index: int, count: int) -> str:
 
 def stem_of(spec: ServerSpec) -> str:
     """The name that a server has from its model."""
-    return re.sub(r"[^a-z0-9.]+", "-", Path(spec.client_name or spec.engine).name.lower()).strip("-.")[:60] or "server"
+    return (
+        re.sub(r"[^a-z0-9.]+", "-", Path(table.client_name(spec) or spec.engine).name.lower()).strip("-.")[:60]
+        or "server"
+    )
 
 
 def _free_name(spec: ServerSpec) -> str:

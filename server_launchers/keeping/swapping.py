@@ -1,8 +1,4 @@
-"""Other weights for a server that runs, without a restart, where its engine documents a way.
-
-SGLang: `POST /update_weights_from_disk {"model_path": …}` answers `{"success": …, "message": …}` with 200 or 400, drops
-its prefix cache, and lists the model under its path from then on (https://docs.sglang.io/advanced_features/sglang_for_rl.html).
-"""
+"""Other weights for a server that runs, without a restart, where its engine documents a way (`WeightSwap`)."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import replace
 import httpx
 
 from server_launchers.deployment import Readiness
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import readiness
 from server_launchers.keeping.supervisor import RunningServer
@@ -26,9 +23,9 @@ def possible(running: ServerSpec, wanted: ServerSpec) -> bool:
 
     Not with several replicas, nor with a served name of its own, which SGLang loses on the way, nor with a key.
     """
-    plain = wanted.engine == "sglang" and wanted.dp == 1 and wanted.nodes == 1
+    able = table.named(wanted.engine).weight_swap is not None and wanted.dp == 1 and wanted.nodes == 1
     named = wanted.served_name is not None or wanted.api_key_env is not None
-    return plain and not named and replace(running, model=wanted.model) == wanted
+    return able and not named and replace(running, model=wanted.model) == wanted
 
 
 def swap(server: RunningServer, wanted: ServerSpec) -> RunningServer:
@@ -37,17 +34,19 @@ def swap(server: RunningServer, wanted: ServerSpec) -> RunningServer:
     Raises LaunchError in the engine's own words; nobody knows then what it serves, so it is to be stopped.
     """
     (url,) = server.base_urls
+    how = table.named(wanted.engine).weight_swap
+    assert how is not None
     try:
         with httpx.Client(base_url=url, timeout=SWAP_SECONDS, trust_env=False) as client:
-            answer = client.post("/update_weights_from_disk", json={"model_path": wanted.model})
+            answer = client.post(how.page, json={how.field: wanted.model})
             said = answer.json()
             if answer.status_code != 200 or said.get("success") is not True:
                 message = visible(str(said.get("message", answer.text)), 300)
                 raise LaunchError(f"{server.name} does not take the weights of {wanted.model}: {message}")
-            known = client.get("/get_model_info").json().get("model_path")
+            known = client.get(how.told_page).json().get(how.told_field)
             if known != wanted.model:
                 raise LaunchError(f"{server.name} says that it serves {visible(str(known), 200)}, not {wanted.model}")
-        model = readiness.check(url, Readiness(None, lists_models=True), wanted.client_name, None)
+        model = readiness.check(url, Readiness(None, lists_models=True), table.client_name(wanted), None)
     except (httpx.HTTPError, ValueError, AttributeError, readiness.NotReady, readiness.Foreign) as error:
         reason = visible(str(error), 200)
         raise LaunchError(f"{server.name} does not take the weights of {wanted.model}: {reason}") from None

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from server_launchers.deployment import Deployment
+from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import engine_log, processes, readiness, state
 from server_launchers.keeping.progress import OnProgress, Progress
@@ -32,7 +33,7 @@ def until_ready(
     on_progress: OnProgress,
 ) -> str:
     """The name of the model that every replica serves; raises LaunchError where that will not be."""
-    model = spec.client_name
+    model = table.client_name(spec)
     begun = moved = time.monotonic()
     sizes: list[int] = []
     waiting = list(deployment.base_urls)

@@ -8,26 +8,26 @@ import platform
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+from msgspec.structs import replace
+
 from server_launchers.errors import LaunchError
 from server_launchers.machine.programs import output_of
-from server_launchers.spec import ServerSpec
 from server_launchers.terminal import visible
 
-Kind = Literal["cuda", "ascend"]
+Accelerator = Literal["cuda", "ascend"]
 
 TOOL_SECONDS = 30.0
 """Seconds that nvidia-smi or npu-smi may take; after them the machine counts as one that cannot tell."""
 _said = partial(output_of, seconds=TOOL_SECONDS)
-VARIABLES: dict[Kind, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
+VARIABLES: dict[Accelerator, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "ascend": "ASCEND_RT_VISIBLE_DEVICES"}
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """What the machine has of one kind; `ids` is None where no tool could tell."""
 
     ids: tuple[str, ...] | None
@@ -35,12 +35,7 @@ class Machine:
     names: tuple[str, ...] = ()
 
 
-def kind_of(spec: ServerSpec) -> Kind:
-    """The kind of accelerator that the spec's engine runs on."""
-    return "ascend" if spec.engine == "vllm_ascend" or spec.device == "npu" else "cuda"
-
-
-def find(kind: Kind) -> Machine:
+def find(kind: Accelerator) -> Machine:
     """Ask the vendor's tool; a list in the visible-devices variable narrows what it says."""
     machine = _nvidia() if kind == "cuda" else _ascend()
     allowed = os.environ.get(VARIABLES[kind])
@@ -61,7 +56,7 @@ def processor() -> str:
 
 
 def slices(
-    kind: Kind, replicas: int, each: int, wanted: Sequence[str] | None, there: Sequence[str] | None
+    kind: Accelerator, replicas: int, each: int, wanted: Sequence[str] | None, there: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
     """Devices of every replica, `each` in number, in order.
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from server_launchers.deployment import Command
 from server_launchers.errors import LaunchError
+from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.programs import run_quietly
+from server_launchers.program import KEY_VARIABLE, Program, keyed
 from server_launchers.spec import ServerSpec
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")
@@ -21,22 +25,6 @@ _ASCEND_MOUNTS = (
     "/usr/local/Ascend/driver/version.info",
     "/etc/ascend_install.info",
 )
-
-
-@dataclass(frozen=True)
-class Program:
-    """How one program is called: as a script of an environment, or as a module of its interpreter."""
-
-    script: str | None
-    """Console script; None where the program is only a module."""
-    module: tuple[str, ...]
-    """`-m` arguments that do the same."""
-    package: str
-    """Distribution whose version decides on the flags."""
-    install: str
-    """The sentence that tells how it is installed."""
-    subcommand: tuple[str, ...] = ()
-    """First words of the script's own arguments."""
 
 
 def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
@@ -57,13 +45,19 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
     return ("python3", *program.module)
 
 
-def contained(
-    spec: ServerSpec, image: str, entrypoint: tuple[str, ...], command: Command, *, port: int, kind: str, devices: str
+def called(
+    spec: ServerSpec, program: Program, command: Command, *, port: int, kind: Accelerator, devices: str
 ) -> Command:
-    """`command`'s arguments run in a container of `image`, with its devices, shared memory, port and model cache.
+    """`program` with the arguments `command.argv`, from where the spec says: an environment, `uvx`, a container.
 
-    `command.argv` are the arguments after the entry point. A local model folder is mounted at its own path.
+    A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
+    own path.
     """
+    if KEY_VARIABLE in command.secrets:
+        program = replace(program, script=None, module=keyed(program.module[-1]))
+    if spec.docker is None:
+        return replace(command, argv=(*prefix(spec, program), *command.argv))
+    entrypoint = ("python3", *program.module) if program.script is None else (program.script,)
     name = f"harness-{port}"
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
     if kind == "ascend":
@@ -84,21 +78,8 @@ def contained(
     inherited = [one for one in HUB_VARIABLES if one in os.environ and one != "HF_HOME"]
     for variable in sorted({*command.environment, *command.secrets, *inherited}):
         words += ["-e", variable]
-    words += ["--entrypoint", entrypoint[0], image, *entrypoint[1:], *command.argv]
+    words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
     return Command(tuple(words), command.environment, command.secrets, cleanup=("docker", "rm", "-f", name))
-
-
-def install_hint(requirement: str, *others: str) -> str:
-    """The sentence that tells how an engine comes into an environment of its own, and other ways to have it."""
-    made = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
-    ways = "".join(f", or {other}" for other in others)
-    return f"install it into an environment of its own: {made}, then --python ENV/bin/python{ways}"
-
-
-def local_model(spec: ServerSpec) -> str:
-    """The model as the engine is told it: a folder by its absolute path, since engines start elsewhere."""
-    path = Path(spec.model).expanduser()
-    return str(path.absolute()) if path.exists() else spec.model
 
 
 def check_model(spec: ServerSpec) -> None:
@@ -111,12 +92,12 @@ def check_model(spec: ServerSpec) -> None:
         raise LaunchError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
 
 
-def find_program(argv: tuple[str, ...], install: str) -> str:
+def find_program(argv: Sequence[str], install: str) -> str:
     """The path of the program that `argv` starts; raises LaunchError with the line that installs it."""
-    found = shutil.which(argv[0])
-    if found is None:
+    path = shutil.which(argv[0])
+    if path is None:
         raise LaunchError(f"{argv[0]} is not there; {install}")
-    return found
+    return path
 
 
 def required_version(spec: ServerSpec) -> str | None:
@@ -124,15 +105,14 @@ def required_version(spec: ServerSpec) -> str | None:
     return (spec.uvx or "").partition("==")[2].strip() or None
 
 
-def installed_version(spec: ServerSpec, program: Program, argv: tuple[str, ...] | None = None) -> str | None:
-    """Version of the engine's package in its environment; None for containers and `uvx`, where asking downloads it.
+def installed_version(argv: Sequence[str], program: Program) -> str | None:
+    """The version of the program's package in the environment in which `argv` starts it; None where it is no script of
+    Python's.
 
     Raises LaunchError where the environment has no such package.
     """
-    found = find_program(argv or prefix(spec, program), program.install)
-    if spec.docker is not None or spec.uvx is not None:
-        return required_version(spec)
-    python = found if program.script is None else _interpreter_of(Path(found))
+    path = find_program(argv, program.install)
+    python = path if program.script is None else _interpreter_of(Path(path))
     if python is None:
         return None
     code = f"import importlib.metadata as m; print(m.version({program.package!r}))"

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from server_launchers.errors import LaunchError
 from server_launchers.machine import accelerators, environments, known_flags
-from server_launchers.machine.environments import Program
+from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.known_flags import Flags
+from server_launchers.program import Program, version_key
 from server_launchers.spec import ServerSpec
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What the machine says, as far as a spec needs it."""
 
     flags: Flags
     router_python: str = "python3"
     device_ids: tuple[str, ...] | None = None
-    versions: Mapping[str, str] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
     """Variables that this machine makes necessary."""
 
 
@@ -33,32 +35,31 @@ def recorded(spec: ServerSpec, package: str, unasked: str | None = None) -> Fact
     return Facts(known_flags.recorded(package, spec.engine_version or unasked))
 
 
-def of_package(spec: ServerSpec, program: Program, unasked: str | None = None) -> Facts:
-    """What the machine says of an engine that is a Python package.
+def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
+    """What the machine says of an engine that is a Python package. facts: what counts where it does not say.
 
-    unasked: version whose recorded options count where no version can be had; None takes the newest.
     Raises LaunchError where the engine is missing or no model is where the spec says.
     """
     environments.check_model(spec)
     package = program.package
-    machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(accelerators.kind_of(spec))
+    machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(kind)
     versions = {"driver": machine.driver} if machine.driver else {}
     if spec.device == "cpu":
         versions["devices"] = accelerators.processor()
     elif machine.names:
         versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(machine.names).items())
-    facts = replace(recorded(spec, package, unasked), device_ids=machine.ids, versions=versions)
+    facts = replace(facts, device_ids=machine.ids, versions=versions)
     if spec.docker is not None or spec.uvx is not None:
         environments.find_program(("docker",) if spec.docker is not None else ("uvx",), program.install)
         version = spec.engine_version or environments.required_version(spec) or _tag_version(spec.docker)
         if not version:
             return facts
         return replace(facts, flags=known_flags.recorded(package, version), versions={**versions, package: version})
-    installed = environments.installed_version(spec, program)
+    installed = environments.installed_version(environments.prefix(spec, program), program)
     if installed is None:
         return facts
     if spec.engine_version is None:
-        if not known_flags.version_key(installed):
+        if not version_key(installed):
             raise LaunchError(f"cannot read the version of {package}: {installed!r}; give --engine-version")
         helping = (*environments.prefix(spec, program), *program.subcommand)
         facts = replace(facts, flags=known_flags.ask(package, installed, helping))
@@ -68,4 +69,4 @@ def of_package(spec: ServerSpec, program: Program, unasked: str | None = None) -
 def _tag_version(image: str | None) -> str | None:
     """`0.33.0` of `vllm/vllm-openai:v0.33.0`; None where the tag is no version."""
     tag = (image or "").rpartition(":")[2].removeprefix("v")
-    return tag if len(known_flags.version_key(tag)) >= 2 else None
+    return tag if len(version_key(tag)) >= 2 else None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from server_launchers.errors import LaunchError, near_name
 from server_launchers.folders import cache_folder
 from server_launchers.machine.programs import output_of
+from server_launchers.program import version_key
 
 HELP_SECONDS = 180.0
 """Seconds that an engine may take to print its help; vLLM needs 13 on an idle machine."""
@@ -24,8 +26,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
 _RECORDED = Path(__file__).parent.parent / "engines" / "flag_lists"
 
 
-@dataclass(frozen=True)
-class Flags:
+class Flags(msgspec.Struct, frozen=True):
     """The options of one engine version."""
 
     engine: str
@@ -110,24 +111,3 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
 def _options_in_help(argv: Sequence[str]) -> frozenset[str]:
     found = _OPTION.findall(output_of(*argv, seconds=HELP_SECONDS))
     return frozenset(option.replace("_", "-") for option in found)
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0+cpu` → (0, 32, 0)."""
-    numbers: list[int] = []
-    for part in version.partition("+")[0].split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
-
-
-def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
-    """Options with their values, without those that are None or False; True gives the option alone."""
-    words: list[str] = []
-    for flag, value in pairs:
-        if value is True:
-            words.append(flag)
-        elif value is not None and value is not False:
-            words += [flag, str(value)]
-    return words

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 ASK_SECONDS = 60.0
 """Seconds that a short question may take."""
@@ -17,6 +20,8 @@ def run_quietly(
 
     environment: variables added to ours.
     """
+    import subprocess  # not paid by who only reads what engines are
+
     try:
         return subprocess.run(
             argv,

@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 
 from harness.client.facts import fields
+from server_launchers.engines import table as engines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "provenance.md"
 
 
 def table() -> str:
     """The fields as the page has them."""
-    known = [field for one in fields.ENGINES for field in one.fields] + list(fields.LISTED)
+    known = [field for one in engines.dialects() for field in one.facts] + list(fields.LISTED)
     names = {kind: {f.name.partition(".")[0] for f in known if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(found)) for kind, found in names.items()}
     head = "| changes the replies: refused | the rest: a warning |\n| --- | --- |\n"

@@ -163,7 +163,7 @@ def test_an_unknown_preset_names_the_near_one() -> None:
         ("gpt-oss", "sglang", "gpt-oss"),
         ("kimi-k2-thinking", "sglang", "kimi_k2"),
         ("deepseek-r1", "sglang", "deepseek_r1"),
-        ("olmo-3-think", "sglang_npu", None),
+        ("olmo-3-think", "sglang", None),
     ],
 )
 def test_a_parser_has_the_engines_own_name(name: str, engine: str, parser: str | None) -> None:

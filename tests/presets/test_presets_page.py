@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.presets import preset as presets
 from harness.presets.preset import Preset, Sourced, SourcedSampling
+from server_launchers.engines import table as engines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "presets.md"
 BEGIN, END = "<!-- tables made from harness/presets/files -->", "<!-- /tables -->"
@@ -16,6 +17,11 @@ def source(fact: Sourced | SourcedSampling) -> str:
     """Where a fact stands, and how it was read."""
     linked = re.sub(r"(https?://[^ ,;)]+)", r"<\1>", fact.source)
     return f"{linked}: {fact.read}"
+
+
+def label(names: str) -> str:
+    """The engine whose own names of parsers stand under that key, as people write it."""
+    return next(one.summary.rstrip(".") for one in engines.every().values() if one.parsers == names)
 
 
 def section(preset: Preset) -> list[str]:
@@ -31,7 +37,7 @@ def section(preset: Preset) -> list[str]:
     if (context := preset.context) is not None:
         lines.append(f"- context: {context.tokens:,} ({source(context)})")
     if (parser := preset.reasoning_parser) is not None:
-        other = "" if parser.sglang == parser.name else f", of SGLang {parser.sglang or 'none'}"
+        other = "".join(f", of {label(engine)} {name or 'none'}" for engine, name in parser.but.items())
         lines.append(f"- reasoning parser: {parser.name}{other} ({source(parser)})")
     lines += [f"- {one.rule.replace('_', ' ')}: {one.text} ({source(one)})" for one in preset.advice]
     return [*lines, ""]

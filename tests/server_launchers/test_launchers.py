@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +19,7 @@ from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping import supervisor
 from server_launchers.machine import accelerators, known_flags
 from server_launchers.machine.inspection import Facts
-from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
+from server_launchers.spec import OPTIONS, ServerSpec
 
 OWN_FLAGS = {"vllm": "vllm", "vllm_ascend": "vllm", "sglang": "sglang", "transformers": "transformers"}
 
@@ -288,7 +288,7 @@ def test_any_program_gets_its_places_filled_in() -> None:
 )
 def test_a_spec_that_cannot_be_meant_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
-        ServerSpec(**fields)
+        table.check(ServerSpec(**fields))
     assert caught.value.field == field
     assert "sk-123" not in str(caught.value)
 
@@ -305,7 +305,7 @@ def test_texts_and_lists_become_the_spec_s_own_types() -> None:
 
 
 def test_every_engine_is_described_and_every_field_says_what_it_is() -> None:
-    assert set(get_args(Engine)) == set(ENGINES) == set(table.LAUNCHERS)
+    assert all(one.summary for one in table.every().values())
     described = {"engine", "model", "name", "extra_flags"}
     assert set(ServerSpec.__dataclass_fields__) == described | set(OPTIONS)
     assert all(option.asked.help.endswith(".") for option in OPTIONS.values())
@@ -507,5 +507,5 @@ def test_tensorrt_llm_gets_the_options_that_its_sources_have(tmp_path: Path) -> 
     with pytest.raises(LaunchError, match=r"has no option --max-seq-length; did you mean --max-seq-len"):
         dry("tensorrt_llm", extra_flags=("--max_seq_length", "5"))
     (tmp_path / "weights").mkdir()
-    assert spec("tensorrt_llm", model=str(tmp_path / "weights")).client_name == "weights"
-    assert spec("tensorrt_llm").client_name == "org/model"
+    assert table.client_name(spec("tensorrt_llm", model=str(tmp_path / "weights"))) == "weights"
+    assert table.client_name(spec("tensorrt_llm")) == "org/model"

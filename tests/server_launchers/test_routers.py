@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.engines import routers
+from server_launchers.engines.routers import SGLANG_ROUTER
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
@@ -57,7 +57,7 @@ def test_a_router_gives_one_address_that_works(routed: RunningServer) -> None:
     known = routed.state
     assert known is not None
     assert [member.role for member in known.members] == ["engine", "engine", "router"]
-    assert known.versions["sglang_router"] == routers.VERSIONS["sglang_router"]
+    assert known.versions["sglang_router"] == SGLANG_ROUTER.version
     assert {"xllamacpp", "devices"} <= set(known.versions)
 
 
@@ -107,7 +107,8 @@ def test_an_environment_without_the_router_is_named_with_the_line_that_installs_
 
 def test_the_routers_own_parser_takes_every_word_that_we_give_it(router_python: Path) -> None:
     spec = ServerSpec(engine="sglang", model="m", dp=2, dp_mode="router")
-    made = routers.command(spec, ["http://127.0.0.1:1", "http://127.0.0.1:2"], python="python3", port=3, metrics_port=4)
+    workers = ["http://127.0.0.1:1", "http://127.0.0.1:2"]
+    made = SGLANG_ROUTER.command(spec, workers, python="python3", port=3, metrics_port=4)
     words = made.argv[made.argv.index("--host") :]
     code = (
         "import sys; from sglang_router.launch_router import parse_router_args as p; print(p(sys.argv[1:]).worker_urls)"

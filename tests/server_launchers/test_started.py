@@ -10,17 +10,17 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import server_launchers
 from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
-from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 from tests.server_launchers.test_taken_fields import BESIDE
 from tests.server_launchers.test_taken_fields import OTHERS as TAKEN
 
@@ -70,7 +70,7 @@ def pairs(field: str) -> Iterator[dict[str, Any]]:
             yield BESIDE.get(other, {}) | BESIDE.get(field, {}) | {other: value, field: own}
 
 
-def started(engine: Engine, fields: Mapping[str, Any]) -> dict[str, Any]:
+def started(engine: EngineName, fields: Mapping[str, Any]) -> dict[str, Any]:
     """All that a server of these fields is started with; the sentence where it is refused."""
     words = (*WORDS.get(engine, ()), *fields.get("extra_flags", ()))
     described = {"engine": engine, "model": MODELS.get(engine, "org/model"), **fields, "extra_flags": words}
@@ -81,16 +81,16 @@ def started(engine: Engine, fields: Mapping[str, Any]) -> dict[str, Any]:
         deployment = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
     except LaunchError as error:
         return {"refused": str(error)}
-    return {"version": facts.flags.version, **asdict(deployment)}
+    return {"version": facts.flags.version, **msgspec.to_builtins(deployment)}
 
 
 def written(value: Any) -> str:
     """One line that is the same on every machine."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str, sort_keys=True)
     return text.replace(sys.executable, "PYTHON").replace(str(ROOT), "LAUNCHERS")
 
 
-def recording(engine: Engine) -> str:
+def recording(engine: EngineName) -> str:
     """The lines of an engine's file: each single field in full, all pairs of a field by a digest."""
     lines = [f"{written(fields)} -> {written(started(engine, fields))}" for fields in singles()]
     for field in OPTIONS:
@@ -100,7 +100,7 @@ def recording(engine: Engine) -> str:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_engine_is_started_as_recorded(engine: Engine) -> None:
+def test_an_engine_is_started_as_recorded(engine: EngineName) -> None:
     recorded = (RECORDED / f"{engine}.txt").read_text("utf-8").splitlines()
     assert recording(engine).splitlines() == recorded, "run `python -m tests.server_launchers.test_started`"
 

@@ -13,7 +13,7 @@ from harness.cli.main import cli
 from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
-from server_launchers.spec import ENGINES, OPTIONS, Engine, ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 OTHERS: dict[str, Any] = {
     "served_name": "another", "host": "127.0.0.2", "port": 9000, "api_key_env": "SOME_KEY", "tp": 2, "pp": 2, "dp": 2,
@@ -44,11 +44,11 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 OURS = {"start_timeout", "stop_grace", "restarts"}
 """Read by the process that keeps the server (test_supervisor), not written into the engine's command."""
-READ_ELSEWHERE: dict[Engine, set[str]] = {"external": {"api_key_env"}}
+READ_ELSEWHERE: dict[EngineName, set[str]] = {"external": {"api_key_env"}}
 """The key of somebody else's server is sent to it (test_supervisor)."""
 
 
-def deployed(engine: Engine, fields: dict[str, Any]) -> tuple[object, ...]:
+def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     model = "http://127.0.0.1:1" if engine == "external" else "org/model"
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
@@ -60,9 +60,9 @@ def deployed(engine: Engine, fields: dict[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_field_changes_what_is_started_or_is_refused(engine: Engine) -> None:
+def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> None:
     assert set(OTHERS) == set(OPTIONS)
-    takes = table.LAUNCHERS[engine].takes
+    takes = table.named(engine).launcher.takes
     for field, value in OTHERS.items():
         beside = BESIDE.get(field, {})
         if field not in takes:
@@ -82,7 +82,7 @@ def test_a_refusal_names_the_engines_that_take_it() -> None:
 
 
 @pytest.mark.parametrize("engine", ["llama_cpp", "transformers", "tensorrt_llm", "command"])
-def test_replicas_inside_an_engine_that_has_none_are_refused(engine: Engine) -> None:
+def test_replicas_inside_an_engine_that_has_none_are_refused(engine: EngineName) -> None:
     with pytest.raises(SpecError, match="runs one replica a process"):
         deployed(engine, {"dp": 2, "dp_mode": "engine"})
 
@@ -106,7 +106,7 @@ def test_what_goes_with_several_nodes_or_a_router_is_refused_without_them() -> N
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engine) -> None:
+def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: EngineName) -> None:
     text = CliRunner().invoke(cli, ["serve", engine, "--help"]).output
     shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
     # click keeps the spelling of a command's own help from its first call, whichever test made that.
@@ -125,7 +125,7 @@ def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: Engi
         "--sbatch",
         "--print",
     }
-    assert shown - own == {OPTIONS[one].flag for one in table.LAUNCHERS[engine].takes}
+    assert shown - own == {OPTIONS[one].flag for one in table.named(engine).launcher.takes}
 
 
 @pytest.mark.parametrize("words", ["serve llama_cpp m.gguf", "run demo --model m.gguf --serve llama_cpp"])

@@ -28,6 +28,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_problem
 from harness.core.wording import option
+from server_launchers.engines import table as engines
 
 GENERIC = "generic"
 """The provider of every address that no other one knows."""
@@ -395,10 +396,27 @@ def load(name: str) -> Provider:
             value=visible(name, 60),
         )
     path = _FOLDER / f"{name}.yaml"
+    facts = yaml_file.read_mapping(path, "a provider's facts")
+    if name == GENERIC:
+        facts = merged(facts, _of_engines())
     try:
-        return Provider.model_validate({"name": name, **yaml_file.read_mapping(path, "a provider's facts")})
+        return Provider.model_validate({"name": name, **facts})
     except ValidationError as error:
         raise UsageError(f"the provider file {path.name} is damaged: {first_problem(error).sentence}") from None
+
+
+def _of_engines() -> dict[str, Any]:
+    """What the servers of each engine take beside the protocol, as facts of `GENERIC`."""
+    pages: dict[str, str] = {}
+    facts: dict[str, list[dict[str, Any]]] = {"thinking_tokens": [], "prefill": []}
+    for one in engines.dialects():
+        for kind, what in (("thinking_tokens", one.thinking_budget), ("prefill", one.prefill)):
+            if what is not None:
+                page = f"{one.name}_{kind}"
+                pages[page] = what.page
+                how = {"path": what.path} if kind == "thinking_tokens" else {"body": dict(what.body)}
+                facts[kind].append({"engine": one.name, "page": page, "checked": what.checked, **how})
+    return {"pages": pages, **facts}
 
 
 def _of_plugin(name: str, found: object) -> Provider:

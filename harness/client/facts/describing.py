@@ -18,6 +18,7 @@ from harness.client.facts import discovery, fields
 from harness.client.facts.discovery import Pages
 from harness.core.hidden import without_secrets
 from harness.core.server_facts import ServerFacts
+from server_launchers.engines import table as engines
 
 DEADLINE_S = 5.0
 """Seconds in all for the pages of all servers."""
@@ -53,7 +54,7 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
 
 
 def _wanted(pages: Pages, model: str) -> list[str]:
-    anonymous = discovery.ANONYMOUS in (pages.listed or {})
+    anonymous = engines.anonymous().hides_behind in (pages.listed or {})
     return [path for path in fields.pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
 
 

@@ -22,6 +22,7 @@ from harness.core.errors import ServerError, near_names
 from harness.core.inert import quoted
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.wording import option
+from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.core.http_get import Page
@@ -56,10 +57,6 @@ class Pages:
         if left <= 0:
             raise NoAnswer("the look at the servers took too long")
         return min(timeout, left / WHOLE_PAGE)
-
-
-ANONYMOUS = "unknown"
-"""SGLang's router lists this instead of its workers' models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ def find_model(
     known = {info.id: info for info in models}
     if model is not None and model in known:
         return known[model]
-    if not models or ANONYMOUS in known:
+    if not models or engines.anonymous().hides_behind in known:
         return None
     shown = ", ".join(quoted(name) for name in list(known)[:_SHOWN_MODELS])
     if len(known) > _SHOWN_MODELS:
@@ -134,18 +131,12 @@ def find_model(
 def stated_concurrency(
     endpoint: Endpoint, *, timeout: float = 10.0, ca_file: Path | None = None, pages: Pages | None = None
 ) -> int | None:
-    """Requests that the server says it runs at once: llama.cpp's slots, SGLang's max_running_requests."""
+    """Requests that the server says it runs at once, on the first page of any engine that says so."""
     pages = Pages() if pages is None else pages
-    slots = own_page(endpoint, "/props", timeout, ca_file, pages).get("total_slots")
-    if type(slots) is int and slots > 0:
-        return slots
-    for path in ("/get_server_info", "/server_info"):
-        described = own_page(endpoint, path, timeout, ca_file, pages)
-        states = described.get("internal_states")
-        for part in (described, *(states if isinstance(states, list) else ())):
-            running = part.get("max_running_requests") if isinstance(part, dict) else None
-            if type(running) is int and running > 0:
-                return running
+    for reading in (reading for one in engines.dialects() for reading in one.at_once):
+        stated = reading.read(own_page(endpoint, reading.page, timeout, ca_file, pages))
+        if type(stated) is int and stated > 0:
+            return stated
     return None
 
 
@@ -170,12 +161,8 @@ def _context(
             return stated
     if not endpoint.local:
         return None
-    if isinstance(entry.get("meta"), dict):
-        # llama.cpp splits its context over the slots: /props states a slot's share.
-        settings = own_page(endpoint, "/props", timeout, ca_file, pages).get("default_generation_settings")
-        stated = settings.get("n_ctx") if isinstance(settings, dict) else None
-        return stated if type(stated) is int and stated > 0 else None
-    stated = own_page(endpoint, "/get_server_info", timeout, ca_file, pages).get("context_length")
+    reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
+    stated = reading and reading.read(own_page(endpoint, reading.page, timeout, ca_file, pages))
     return stated if type(stated) is int and stated > 0 else None
 
 

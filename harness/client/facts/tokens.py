@@ -1,9 +1,7 @@
 """What a server makes of a conversation and of a text before the model sees it: token ids. Blocking, like `discovery`.
 
-vLLM and SGLang: POST /tokenize with `messages` or `prompt`; llama.cpp: POST /apply-template, then /tokenize with
-`content`, where an array of texts is turned into tokens text by text, each with its `piece`.
-Sources: https://docs.vllm.ai/en/stable/serving/openai_compatible_server/#tokenizer-api ,
-sglang/srt/entrypoints/openai/protocol.py (`TokenizeRequest`), llama.cpp tools/server/README.md.
+POST /tokenize and /detokenize; how their bodies are written, and which page applies the template, says the engine's
+dialect (`TokenPages`).
 """
 
 from __future__ import annotations
@@ -19,17 +17,23 @@ from harness.client.address.endpoint import Endpoint
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.records import Message, Question
-
-ENGINES = ("vllm", "sglang", "llama.cpp")
-"""Servers whose pages about tokens are known here, by the names of `fields.ENGINES`."""
+from server_launchers.engines import table as engines
+from server_launchers.engines.dialect import TokenPages
 
 THINK, THINK_END = "<think>", "</think>"
 """What opens and closes a reasoning in the text of most models."""
+
+_TOKENIZE = "/tokenize"
 
 _TAIL_TOKENS = 8
 """Of a prompt: enough to hold an opened reasoning."""
 
 _TIMEOUT_S = 10.0
+
+
+def has_pages(engine: str | None) -> bool:
+    """Whether the pages about tokens are known of servers of that engine."""
+    return engines.dialect(engine).tokens is not None
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -45,6 +49,7 @@ class Tokenizer:
     def __init__(self, endpoint: Endpoint, engine: str, model: str, ca_file: Path | None = None) -> None:
         self._endpoint = endpoint
         self._engine = engine
+        self._pages = engines.dialect(engine).tokens or TokenPages()
         self._model = model
         self._ca_file = ca_file
 
@@ -59,13 +64,13 @@ class Tokenizer:
         self, messages: Sequence[Message], template_kwargs: Mapping[str, Any], tail: int = 0
     ) -> tuple[str, list[int]]:
         """The prompt that messages become, as text and as tokens. tail: the text of so many last tokens is enough."""
-        asked: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
+        body: dict[str, Any] = {"messages": messages, "add_generation_prompt": True}
         if template_kwargs:
-            asked["chat_template_kwargs"] = dict(template_kwargs)
-        if self._engine == "llama.cpp":
-            text: str = self._ask("/apply-template", asked, _Templated).prompt
+            body["chat_template_kwargs"] = dict(template_kwargs)
+        if self._pages.template is not None:
+            text: str = self._ask(self._pages.template, body, _Templated).prompt
             return text, self.text(text, special=True)
-        ids = self._some("/tokenize", {"model": self._model, **asked})
+        ids = self._some({"model": self._model, **body})
         return self.spelt(ids[-tail:]), ids
 
     def spelt(self, ids: Sequence[int]) -> str:
@@ -76,11 +81,7 @@ class Tokenizer:
 
     def text(self, text: str, *, special: bool = False) -> list[int]:
         """The tokens that the server makes of a text. special: it begins a prompt, and tags in it are meant."""
-        if self._engine == "llama.cpp":
-            asked: dict[str, Any] = {"content": text, "add_special": special, "parse_special": True}
-        else:
-            asked = {"model": self._model, "prompt": text, "add_special_tokens": special}
-        return self._some("/tokenize", asked) if text else []
+        return self._some(self._pages.of_text(self._model, text, special)) if text else []
 
     def pieces(self, pieces: Sequence[str]) -> list[int] | None:
         """The tokens that were streamed as `pieces`, one each; None where that cannot be told for certain.
@@ -88,36 +89,35 @@ class Tokenizer:
         A piece is one token if the token of its text is that text, no more and no less. Characters that were held back
         until they were whole are several.
         """
-        if self._engine != "llama.cpp":
+        if self._pages.of_pieces is None:
             return None
-        asked = {"content": list(pieces), "add_special": False, "parse_special": False, "with_pieces": True}
-        found = iter(self._ask("/tokenize", asked, _Pieces).tokens)
+        tokens = iter(self._ask(_TOKENIZE, self._pages.of_pieces(pieces), _Pieces).tokens)
         ids: list[int] = []
         for piece in pieces:
-            wanted = piece.encode("utf-8", "surrogatepass")
+            rest = piece.encode("utf-8", "surrogatepass")
             n_before = len(ids)
-            while wanted:
-                token = next(found, None)
-                if token is None or not (said := token.bytes) or not wanted.startswith(said):
+            while rest:
+                token = next(tokens, None)
+                if token is None or not (spelt := token.bytes) or not rest.startswith(spelt):
                     return None
                 ids.append(token.id)
-                wanted = wanted[len(said) :]
+                rest = rest[len(spelt) :]
             if len(ids) - n_before > 1 and piece.isascii():
                 return None
-        return None if next(found, None) is not None else ids
+        return None if next(tokens, None) is not None else ids
 
-    def _some(self, path: str, asked: Mapping[str, Any]) -> list[int]:
-        tokens: list[int] = self._ask(path, asked, _Tokens).tokens
+    def _some(self, body: Mapping[str, Any]) -> list[int]:
+        tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
             raise ServerError(f"{self._endpoint.base_url} makes no tokens of a text: it is no {self._engine}")
         return tokens
 
-    def _ask(self, path: str, asked: Mapping[str, Any], kind: type[Any]) -> Any:
+    def _ask(self, path: str, body: Mapping[str, Any], kind: type[Any]) -> Any:
         from harness.client.facts import page  # with its HTTP library, when it is first needed
 
         parts = urlsplit(self._endpoint.base_url)
         url = urlunsplit((parts.scheme, parts.netloc, parts.path.removesuffix("/v1") + path, "", ""))
-        content = codec.encode(asked)
+        content = codec.encode(body)
         answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, ca_file=self._ca_file, content=content)
         if answer.status != 200:
             raise ServerError(f"{url} answers HTTP {answer.status}")

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any
 
 from harness.client.address.redact import shown_safely
@@ -25,22 +26,28 @@ from harness.core.limits import MAX_ERROR_BODY_BYTES
 MAX_RETRY_AFTER_S = 3600.0
 """Longest pause that a Retry-After can ask for, in seconds; a longer one is cut, and the message says so."""
 
-_TOO_LONG = re.compile(
+_TOO_LONG = (
     r"context[ _-]?(length|window|size)[ _-]?(is|exceeded|of)"  # OpenAI's code; vLLM's "maximum context length is"
-    r"|maximum context length|max_model_len"  # vLLM
-    r"|exceed_context_size_error|exceeds the available context size"  # llama.cpp
-    r"|longer than the model's context length|requested token count exceeds"  # SGLang
     r"|ContextWindowExceeded"  # LiteLLM
     r"|(prompt|input) is too long|range of input length should be"  # Anthropic, DashScope
     r"|exceeds the maximum number of tokens|`inputs` tokens \+ `max_new_tokens`"  # Gemini, TGI
-    r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)",
-    re.IGNORECASE,
+    r"|exceeds? (the )?(model's |maximum )?context|reduce the length of the (messages|input|prompt)"
 )
+"""What hosted services and gateways say of a prompt that is too long; engines' own words stand in their dialects."""
 _UNKNOWN_MODEL = re.compile(
     r"invalid model|unknown model|model[^.]{0,200}(does not exist|not found|not exist|is not supported)", re.IGNORECASE
 )
 _MARKUP = re.compile(r"<(style|script)\b.*?</\1>|<[^>]{0,500}>", re.DOTALL | re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE)
+
+
+@cache
+def _too_long() -> re.Pattern[str]:
+    """What a refusal says of a prompt that is longer than the context."""
+    from server_launchers.engines import table as engines  # not paid before the first refusal
+
+    own = (pattern for one in engines.dialects() for pattern in one.too_long)
+    return re.compile("|".join((_TOO_LONG, *own)), re.IGNORECASE)
 
 
 def failed_status(
@@ -78,7 +85,7 @@ def failed_event(error: Any, secrets: Iterable[str] = (), partial_text: str = ""
     words = _words(error) or "no explanation"
     status = _stated_status(error)
     kind = "server" if status is None else classify(status, words)
-    if status is None and _TOO_LONG.search(words):
+    if status is None and _too_long().search(words):
         kind = "too_long"
     message = f"error in the stream: {shown_safely(words, secrets)}"
     return RequestFailed(kind, message, status=status, partial_text=partial_text)
@@ -88,7 +95,7 @@ def classify(status: int, words: str) -> FailureKind:
     """The kind of failure of an error status, given the server's words."""
     if status == 429:
         return "refused" if _NO_QUOTA.search(words) else "rate_limited"
-    if status in (400, 413, 422) and _TOO_LONG.search(words):
+    if status in (400, 413, 422) and _too_long().search(words):
         return "too_long"
     if status in (401, 402, 403, 404, 405, 407, 410):
         return "refused"

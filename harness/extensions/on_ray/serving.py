@@ -77,15 +77,15 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
 
     Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
     """
-    from server_launchers.engines import table
-    from server_launchers.machine import accelerators
+    from server_launchers.engines import table as engines
 
-    if spec.engine == "external":
+    launcher = engines.launcher_of(spec)
+    if launcher.command is None:
         raise UsageError(f"{option('on')} starts servers, and this one runs elsewhere")
     if spec.devices is not None:
         raise UsageError(f"Ray says which: give {option('gpus_per_replica')} instead", field="server.devices")
     if gpus is None:
-        uses = table.LAUNCHERS[spec.engine].uses_devices and spec.device != "cpu"
+        uses = launcher.devices == "sliced" and spec.device != "cpu"
         gpus = spec.tp * spec.pp * spec.dp if uses else 0
     if spec.nodes > 1 and gpus % spec.nodes:
         raise UsageError(
@@ -93,7 +93,7 @@ def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
             field="gpus_per_replica",
             value=f"{gpus:g}",
         )
-    kind = "NPU" if accelerators.kind_of(spec) == "ascend" else "GPU"
+    kind = "NPU" if launcher.runs_on(spec) == "ascend" else "GPU"
     return {"CPU": 1.0} | ({kind: gpus / spec.nodes} if gpus else {})
 
 

@@ -18,6 +18,7 @@ from harness.generation.network.sampler import Host, Sampler, Way
 from harness.generation.settings import RunSettings
 from harness.runs.batches import BatchLedger
 from harness.runs.layout import RunFolder
+from server_launchers.engines import table as engines
 
 
 def by_batch(
@@ -76,7 +77,7 @@ def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., Non
 
 def _left(host: Host, settings: RunSettings, place: FilePlace, n: int) -> None:
     """The session ends: another program's turn has come."""
-    command = shlex.join(["vllm", "run-batch", "-i", str(place.file), "-o", str(place.results)])
+    command = shlex.join(engines.batch_words(place.file, place.results))
     host.stop(
         f"{n} requests stand in {visible(str(place.file), 200)}; have them answered, for example by "
         f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"

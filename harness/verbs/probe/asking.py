@@ -22,7 +22,7 @@ from harness.client.address.redact import secrets_of, shown_safely
 from harness.client.asker import Asker
 from harness.client.chooser import open_transport
 from harness.client.facts import page
-from harness.client.facts.tokens import ENGINES, Tokenizer
+from harness.client.facts.tokens import Tokenizer, has_pages
 from harness.client.interface import Deadlines
 from harness.client.protocol.failures import error_words
 from harness.client.protocol.reply import Reply, RequestFailed
@@ -298,7 +298,7 @@ class ProbedEndpoint:
 
     @property
     def _tokenizer(self) -> Tokenizer | None:
-        if self.engine not in ENGINES:
+        if self.engine is None or not has_pages(self.engine):
             return None
         return Tokenizer(self.endpoint, self.engine, self.asker.model, self.ca_file)
 

@@ -35,6 +35,7 @@ from harness.verbs.probe.findings import Check
 from harness.verbs.probe.reference import Likely, Reference, RunSpelling, Served
 from harness.verbs.probe.subject import TOP
 from server_launchers import isolated
+from server_launchers.engines.table import EMBEDDED, LIBRARY
 
 SECONDS = 900.0
 """For a model of this machine: to load it, and to go through 96 short texts and 8 replies on a CPU."""
@@ -141,7 +142,7 @@ class OfFolder:
     python: str = isolated.PYTHON
     texts: Sequence[str] = field(default_factory=lambda: [text for _, text in reference.texts()])
     n_tokens: int = 0
-    engine: str | None = "transformers"
+    engine: str | None = LIBRARY
 
     @property
     def model(self) -> str:
@@ -227,7 +228,7 @@ def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Be
     if named is None or path is None:
         yield Beside()
     elif path.is_file() and path.suffix == GGUF:
-        spec = servers.spec("llama_cpp", str(path.absolute()), watcher)
+        spec = servers.spec(EMBEDDED, str(path.absolute()), watcher)
         with servers.launched(spec, watcher) as server:
             yield _server(WhichServer.of(base_url=server.base_urls[0]), path.name, watcher)
     elif path.exists():

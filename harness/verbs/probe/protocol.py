@@ -14,6 +14,7 @@ from harness.core.records import Message
 from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
+from server_launchers.engines import table as engines
 
 CUT = 7
 """New tokens asked for where the end is looked at: a number that no server has as a default."""
@@ -159,13 +160,8 @@ def _logprobs(subject: Subject) -> Seen:
 
 def _utf8(subject: Subject) -> Seen:
     sent = f"the greedy reply held to {UNICODE!r} by the engine's grammar, streamed and whole"
-    pattern = re.escape(UNICODE).replace("\\ ", " ")
-    forms: dict[str, dict[str, Any]] = {
-        "llama.cpp": {"grammar": f'root ::= "{UNICODE}"'},
-        "vllm": {"structured_outputs": {"regex": pattern}},
-        "sglang": {"regex": pattern},
-    }
-    held = forms.get(subject.server.engine or "", {})
+    held_to = engines.dialect(subject.server.engine).held_to
+    held = {} if held_to is None else held_to(UNICODE)
     text = f"Repeat this line exactly, and write nothing else: {UNICODE}"
     inquiry = Inquiry(text, {"max_tokens": 80, "temperature": 0, **held})
     try:

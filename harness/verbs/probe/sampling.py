@@ -15,6 +15,7 @@ from harness.verbs.probe import exact
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, shares
+from server_launchers.engines import table as engines
 
 DRAWS = 100
 """Draws of a test of a temperature: 0.3 in the place of 1 is found nearly always, 0.9 seldom (docs/probe.md)."""
@@ -127,7 +128,7 @@ def _penalties(subject: Subject) -> Seen:
     words = plain.lower().split()
     if not words or max(map(words.count, words)) < 6:
         return untested(sent, "the model does not repeat itself")
-    repeat = "repeat_penalty" if subject.server.engine == "llama.cpp" else "repetition_penalty"
+    repeat = engines.dialect(subject.server.engine).names.get("repetition_penalty", "repetition_penalty")
     ignored, refused = [], []
     for fields in ({"frequency_penalty": 2.0}, {"presence_penalty": 2.0}, {repeat: 1.5}):
         (name,) = fields

@@ -19,6 +19,7 @@ from harness.core.inert import visible
 from harness.core.wording import option
 from harness.verbs.sweep import schema
 from harness.verbs.sweep.file import Keys, SweepFile, refused
+from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """In the order in which they make a cell's name."""
@@ -204,7 +205,7 @@ def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Ent
     for chosen in itertools.product(*values.values()):
         filled = _filled(fields, dict(zip(values, chosen, strict=True)))
         name, main = filled.pop("name", None), filled.get(_SHORT[axis])
-        main = main or ("command" if "command" in filled else None)
+        main = main or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
         if name is None:
             parts = [main or _described(axis, filled, at), *map(str, chosen)]
             name = "-".join(parts)
@@ -217,10 +218,10 @@ def _entry(axis: str, name: str, fields: dict[str, Any], at: str) -> Entry:
     slug = _slug(name)
     if axis == "servers":
         engine, options = fields.pop("engine", None), fields.pop("run", {})
-        if "command" in fields:
+        if ANY_PROGRAM in fields:
             if engine is not None or "extra_flags" in fields:
                 raise UsageError(f"{at}: `command` stands in the place of `engine` and `extra_flags`: give one of them")
-            engine, fields["extra_flags"] = "command", fields.pop("command")
+            engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
         if engine is None and fields:
             raise UsageError(f"{at}: {next(iter(fields))} describes a server that is started: say which `engine` it is")
         return Entry(name=slug, label=name, at=at, options=options, server=_spec(fields), engine=engine)

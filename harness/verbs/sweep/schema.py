@@ -21,6 +21,7 @@ from pydantic import (
 
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
+from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, Option
 
 OWN = ("benchmarks", "out", "serve")
@@ -187,7 +188,10 @@ def sweep_model() -> type[BaseModel]:
         "engine",
         _server_fields()
         | {
-            "command": (Texts, _may_be_left_out(description="A program of yours with its words, in place of engine.")),
+            ANY_PROGRAM: (
+                Texts,
+                _may_be_left_out(description="A program of yours with its words, in place of engine."),
+            ),
             "values": (values, _may_be_left_out()),
             "run": (run, _may_be_left_out()),
         },

@@ -1,0 +1,74 @@
+"""How a command line is written: an engine's program, its options with their values, the order of versions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from server_launchers.spec import ServerSpec
+
+KEY_VARIABLE = "HARNESS_SERVER_KEY"
+"""Variable that hands a key to a program which takes keys on its command line only, where every user of the machine
+could read it. Such a program is started by `keyed`."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """How one program is called: as a script of an environment, or as a module of its interpreter."""
+
+    script: str | None
+    """Console script; None where the program is only a module."""
+    module: tuple[str, ...]
+    """`-m` arguments that do the same."""
+    package: str
+    """Distribution whose version decides on the flags."""
+    install: str
+    """The sentence that tells how it is installed."""
+    subcommand: tuple[str, ...] = ()
+    """First words of the script's own arguments."""
+
+
+def keyed(module: str) -> tuple[str, ...]:
+    """Interpreter arguments that run `module` with `--api-key` taken from `KEY_VARIABLE`."""
+    return (
+        "-c",
+        f"import os, runpy, sys; sys.argv[1:1] = ['--api-key', os.environ.pop('{KEY_VARIABLE}')]; "
+        f"runpy.run_module('{module}', run_name='__main__', alter_sys=True)",
+    )
+
+
+def install_hint(requirement: str, *others: str) -> str:
+    """The sentence that tells how an engine comes into an environment of its own, and other ways to have it."""
+    environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
+    ways = "".join(f", or {other}" for other in others)
+    return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
+
+
+def local_model(spec: ServerSpec) -> str:
+    """The model as the engine is told it: a folder by its absolute path, since engines start elsewhere."""
+    path = Path(spec.model).expanduser()
+    return str(path.absolute()) if path.exists() else spec.model
+
+
+def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
+    """Options with their values, without those that are None or False; True gives the option alone."""
+    words: list[str] = []
+    for flag, value in pairs:
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version, for ordering: `0.7.3.post1` → (0, 7, 3), `0.32.0+cpu` → (0, 32, 0)."""
+    numbers: list[int] = []
+    for part in version.partition("+")[0].split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
