@@ -24,7 +24,6 @@ from harness.asking import servers
 from harness.asking.keywords import FilePath, RunKeywords, ScoreKeywords
 from harness.asking.options import GradingOptions, RunOptions, ScoreOptions
 from harness.asking.options import JudgeOptions as Judge
-from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
 from harness.core.options import Options, options_of
@@ -48,6 +47,7 @@ from harness.scoring import load_published
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
+from harness.verbs import run as verb
 from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
@@ -56,7 +56,6 @@ from harness.verbs.compare import verify as verify_folder
 from harness.verbs.outputs import open_scored
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from, prices_of
-from harness.verbs.run import sample
 from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import cells
 from harness.verbs.sweep import file as sweep_files
@@ -90,23 +89,23 @@ def run(
             raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
         return _run(chosen, Collecting(on_progress, shown=progress))
     watcher = Collecting()
-    folder, outcome = run_on(on, chosen, shards, watcher)
-    said = (*watcher.warnings, *map(str, outcome.warnings))
-    return Run(path=folder.path, model=Manifest.load(folder).model, outcome=outcome, warnings=said)
+    return _ended(run_on(on, chosen, shards, watcher), watcher)
 
 
 def _run(options: RunOptions, watcher: Collecting) -> Run:
-    with contextlib.closing(watcher), prepare(options, watcher) as prepared:
-        sampled = sample(prepared, watcher)
-        settings = prepared.settings
-        said = (*watcher.warnings, *map(str, sampled.outcome.warnings))
+    with contextlib.closing(watcher):
+        return _ended(verb.run(options, watcher), watcher)
+
+
+def _ended(ran: verb.Ran, watcher: Collecting) -> Run:
+    sampled = ran.sampled
     return Run(
-        path=settings.out,
-        model=settings.model,
+        path=ran.folder,
+        model=ran.model,
         outcome=sampled.outcome,
         reached=sampled.reached,
         missed=sampled.missed,
-        warnings=said,
+        warnings=(*watcher.warnings, *map(str, sampled.outcome.warnings)),
     )
 
 
@@ -150,12 +149,11 @@ def pilot(
 ) -> Pilot:
     """Two samples a question, which count towards the run, and a forecast of the rest: time, tokens, money, error."""
     watcher = Collecting(on_progress, shown=progress)
-    with contextlib.closing(watcher), prepare(RunOptions.of(benchmarks=benchmarks, **options), watcher) as prepared:
-        taken = take_pilot(prepared, watcher)
-        settings = prepared.settings
-    said = (*watcher.warnings, *map(str, taken.outcome.warnings))
-    stored = Run(path=settings.out, model=settings.model, outcome=taken.outcome, warnings=said)
-    return Pilot(run=stored, forecast=taken.forecast, expected=dict(taken.expected))
+    with contextlib.closing(watcher):
+        piloted = take_pilot(RunOptions.of(benchmarks=benchmarks, **options), watcher)
+    warnings = (*watcher.warnings, *map(str, piloted.outcome.warnings))
+    stored = Run(path=piloted.folder, model=piloted.model, outcome=piloted.outcome, warnings=warnings)
+    return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
 
 
 def score(
@@ -318,12 +316,7 @@ def race(
     fraction below which two count as equal. step: rounds between two looks, of which on_look is told. The result holds
     `standings`, `decided`, `folders`. Raises what `run` raises.
     """
-    asked: dict[str, Any] = {"benchmarks": benchmarks, **options}
-    out = Path(
-        asked.pop("out", None)
-        or races.default_folder(benchmarks if isinstance(benchmarks, str) else "-".join(benchmarks))
-    )
-    entrants = [races.candidate(name, own, asked, out) for name, own in candidates.items()]
+    entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
         return races.race(entrants, margin=margin, step=step, watcher=watcher, on_look=on_look)
 
@@ -415,15 +408,13 @@ def sample_sizes(
 
 
 def _real(source: Any, runs: int, n: Sequence[int], watcher: Collecting, options: Mapping[str, Any]) -> Experiment:
-    asked = RunOptions.of(benchmarks=source, **options)
-    out = asked.out or experiments.default_folder(asked)
     with contextlib.closing(watcher):
-        sampled = experiments.sample_repeats(asked.but(out=out), runs, n, watcher)
+        sampled = experiments.sample_repeats(RunOptions.of(benchmarks=source, **options), runs, n, watcher)
     if sampled.owed:
         raise ServerError(sampled.owed)
     cells = list(sampled.folders.values())
     found = tuple(experiments.sizes_between(cells)) if n else tuple(experiments.repeats_between(cells[0]))
-    return Experiment(found, out)
+    return Experiment(found, sampled.out)
 
 
 def _folder(source: Any) -> RunFolder:

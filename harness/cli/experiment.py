@@ -95,7 +95,8 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
     from harness.verbs import repeats as experiments
 
     if real:
-        sampled, out = _sampled(source, runs, (), given)
+        sampled = _sampled(source, runs, (), given)
+        out = sampled.out
         found = experiments.repeats_between(sampled.folders[None])
     else:
         folder, out = _run_folder(source, given)
@@ -143,7 +144,8 @@ def samples(
     from harness.verbs import repeats as experiments
 
     if real:
-        sampled, out = _sampled(source, runs or 1, n, given)
+        sampled = _sampled(source, runs or 1, n, given)
+        out = sampled.out
         found = experiments.sizes_between(list(sampled.folders.values()))
     else:
         if given["samples"] is not None:
@@ -178,20 +180,17 @@ def _run_folder(source: str | None, given: dict[str, Any]) -> tuple[RunFolder, P
     return folder, Path(given["out"] or folder.path)
 
 
-def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, Any]) -> tuple[Sampled, Path]:
-    """The repeats, sampled and scored, and where they are. Ends the command where samples are owed."""
+def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, Any]) -> Sampled:
+    """The repeats, sampled and scored. Ends the command where samples are owed."""
     from harness.asking.options import RunOptions
     from harness.cli.watching import Terminal
-    from harness.verbs.repeats import default_folder, sample_repeats
+    from harness.verbs.repeats import sample_repeats
 
     quiet, progress = given.pop("quiet"), given.pop("progress")
     for name in ("dry_run", "pilot"):
         if given.pop(name):
             raise UsageError("give `harness run` for it: an experiment has neither a pilot nor a dry run", field=name)
     options = RunOptions.of(benchmarks=source, **with_server(given, given.pop("serve")))
-    if options.out is None:
-        options = options.but(out=default_folder(options))
-    assert options.out is not None
 
     def on_repeat(number: int, of: int, folder: RunFolder) -> None:
         if not quiet:
@@ -202,7 +201,7 @@ def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, A
     if sampled.owed:
         click.echo(f"harness: {visible(sampled.owed)}", err=True)
         sys.exit(EXIT_OWED)
-    return sampled, options.out
+    return sampled
 
 
 def _say_repeats(found: Repeats) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,14 +70,13 @@ def command(
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
     from harness.cli.watching import Terminal
-    from harness.verbs.race import STEP, candidate, default_folder, race
+    from harness.verbs.race import STEP, race
+    from harness.verbs.race import candidates as candidates_of
 
     if dry_run or pilot:
         which = "dry_run" if dry_run else "pilot"
         raise UsageError("a race has neither a pilot nor a dry run: give `harness run` for those", field=which)
-    common = with_server(given, given.pop("serve"))
-    out = Path(common.pop("out") or default_folder(common["benchmarks"] or ""))
-    entrants = [candidate(*_own(text), common, out) for text in candidates]
+    entrants = candidates_of([_own(text) for text in candidates], with_server(given, given.pop("serve")))
     with Terminal(progress=progress and not quiet) as watcher:
         raced = race(entrants, margin=margin / 100, step=step or STEP, watcher=watcher, on_look=_look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED

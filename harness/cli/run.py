@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -20,10 +20,11 @@ from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
-    from harness.asking.session import Sampled
     from harness.cli.printed.ends import SessionEnd
+    from harness.cli.watching import Terminal
     from harness.generation.outcome import Outcome
     from harness.generation.spending import Prices
+    from harness.verbs.run import Ran
 
 SHOWN_CAUSES = 5
 
@@ -83,7 +84,7 @@ def command(
     from harness.asking.options import RunOptions
     from harness.asking.prepare import prepare, questions_of, server_of
     from harness.cli.watching import Terminal
-    from harness.verbs.run import sample
+    from harness.verbs.run import run
 
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json says how a session ended: it goes without {'--dry-run' if dry_run else '--pilot'}")
@@ -100,56 +101,53 @@ def command(
         if pilot:
             raise UsageError("--on goes without --pilot: take the pilot from here")
         if not dry_run:
-            sys.exit(_on_ray(on, options, shards, as_json=as_json))
+            _end(_on_ray(on, options, shards), as_json=as_json)
         from harness.extensions.on_ray.sampling import checked
 
         options = checked(options)
     if shards is not None and on is None:
         raise UsageError("--shards goes with --on ray; --shard I/N asks one part from here")
-    with (
-        Terminal(progress=progress and not quiet) as watcher,
-        prepare(options, watcher, must_answer=dry_run) as prepared,
-    ):
-        if dry_run:
-            from harness.cli import dry_run as settings_table
+    watcher = Terminal(progress=progress and not quiet)
+    if dry_run:
+        from harness.cli import dry_run as settings_table
 
+        with watcher, prepare(options, watcher, must_answer=True) as prepared:
             settings_table.show(prepared.settings, prepared.sets, prepared.contexts)
-            return
-        if not pilot:
-            sampled = sample(prepared, watcher)
-            watcher.close()
-            settings = prepared.settings
-            code = _closing(sampled, settings.out, settings.prices)
-            if as_json:
-                say(_told(sampled, settings.out, settings.model, code))
-            sys.exit(code)
-        from harness.cli.pilot import lines
-        from harness.verbs.pilot import pilot as take_pilot
-
-        piloted = take_pilot(prepared, watcher)
-        watcher.close()
-        code = _ending(piloted.outcome, prepared.settings.out, prepared.settings.prices)
-        for line in lines(piloted):
-            click.echo(line)
-        terminal.note("the same command without --pilot goes on from here")
-        sys.exit(code)
+        return
+    if pilot:
+        sys.exit(_pilot(options, watcher))
+    with watcher:
+        ran = run(options, watcher)
+    _end(ran, as_json=as_json)
 
 
-def _on_ray(on: str, options: RunOptions, shards: int | None, *, as_json: bool) -> int:
-    """The session on a cluster, told as any. Returns the exit code."""
-    from harness.asking.prices import prices_of, read_prices
-    from harness.asking.session import Sampled
+def _end(ran: Ran, *, as_json: bool) -> NoReturn:
+    """Say how the session ended, and leave with its exit code."""
+    code = _closing(ran)
+    if as_json:
+        say(_record(ran, code))
+    sys.exit(code)
+
+
+def _pilot(options: RunOptions, watcher: Terminal) -> int:
+    """A pilot and its forecast. Returns the exit code."""
+    from harness.cli.pilot import lines
+    from harness.verbs.pilot import pilot
+
+    with watcher:
+        piloted = pilot(options, watcher)
+    code = _ending(piloted.outcome, piloted.folder, piloted.prices)
+    for line in lines(piloted):
+        click.echo(line)
+    terminal.note("the same command without --pilot goes on from here")
+    return code
+
+
+def _on_ray(on: str, options: RunOptions, shards: int | None) -> Ran:
     from harness.cli.watching import Terminal
     from harness.extensions.on_ray.sampling import run_on
-    from harness.runs.manifest import Manifest
 
-    folder, outcome = run_on(on, options, shards, Terminal())
-    model = Manifest.load(folder).model
-    prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
-    code = _ending(outcome, folder.path, prices)
-    if as_json:
-        say(_told(Sampled(outcome=outcome), folder.path, model, code))
-    return code
+    return run_on(on, options, shards, Terminal())
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:
@@ -165,26 +163,27 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     return cells.only_run(planned_from(click.get_current_context(), str(path), given))
 
 
-def _closing(sampled: Sampled, out: Path, prices: Prices | None) -> int:
+def _closing(ran: Ran) -> int:
     """Say how the session ended and what to do next. Returns the exit code."""
+    sampled = ran.sampled
     if not (sampled.reached or sampled.missed):
-        return _ending(sampled.outcome, out, prices)
-    _summary(sampled.outcome, prices)
+        return _ending(sampled.outcome, ran.folder, ran.prices)
+    _summary(sampled.outcome, ran.prices)
     if sampled.reached:
         terminal.note(f"target reached: {sampled.reached}")
     else:
         click.echo(f"harness: target missed: {spelt(sampled.missed)}", err=True)
-    terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
+    terminal.note(f"score them with: harness score {shlex.quote(str(ran.folder))}")
     return EXIT_COMPLETE if sampled.reached else StoppedByRule.exit_code
 
 
-def _told(sampled: Sampled, out: Path, model: str, code: int) -> SessionEnd:
+def _record(ran: Ran, code: int) -> SessionEnd:
     from harness.cli.printed.ends import CauseCount, SampleCounts, SessionEnd
 
-    outcome = sampled.outcome
+    sampled, outcome = ran.sampled, ran.sampled.outcome
     return SessionEnd(
-        run=str(out),
-        model=model,
+        run=str(ran.folder),
+        model=ran.model,
         exit_code=code,
         complete=outcome.complete,
         samples=SampleCounts(

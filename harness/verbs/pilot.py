@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from harness.asking.prepare import Prepared
+from harness.asking.options import RunOptions
+from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.core.wording import option
 from harness.generation.forecast import Forecast, forecast
 from harness.generation.outcome import Outcome
+from harness.generation.spending import Prices
 from harness.grading.processes import pool
 from harness.runs import Manifest, read_samples
 from harness.scoring import score_benchmark
@@ -38,19 +41,30 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Piloted:
-    """A pilot's session, what the rest of the run will take, and what its scores will be about, by benchmark."""
+    """A pilot's session, what the rest of the run will take, and what its scores will be about, by benchmark.
 
+    prices: what tokens cost, where that is known.
+    """
+
+    folder: Path
+    model: str
+    prices: Prices | None
     outcome: Outcome
     forecast: Forecast
     expected: Mapping[str, Expected]
     concurrency: int
 
 
-def pilot(prepared: Prepared, watcher: Watcher | None = None) -> Piloted:
-    """Two samples a question, which count towards the run, and a forecast of the rest. Raises as `sample` does.
+def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
+    """Two samples a question, which count towards the run, and a forecast of the rest. Raises as `run` does.
 
     Also raises `UsageError` where the run plans more already: a smaller plan would leave its other samples unscored.
     """
+    with prepare(options, watcher) as prepared:
+        return _piloted(prepared, watcher)
+
+
+def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
     settings = prepared.settings
     _refuse_larger_plan(prepared)
     few = {n: replace(one, samples=min(PILOT_SAMPLES, one.samples)) for n, one in settings.benchmarks.items()}
@@ -64,6 +78,9 @@ def pilot(prepared: Prepared, watcher: Watcher | None = None) -> Piloted:
         if (one.benchmark, one.question_id) in wanted
     )
     return Piloted(
+        folder=settings.out,
+        model=settings.model,
+        prices=settings.prices,
         outcome=outcome,
         forecast=forecast(stored, planned, settings.concurrency, settings.prices),
         expected={name: _expected(prepared, name, samples) for name, (_, samples) in planned.items()},

@@ -53,13 +53,20 @@ class Raced:
         return not self.owed and all(one.verdict != "undecided" for one in self.standings.values())
 
 
-def default_folder(benchmarks: str) -> Path:
-    """Where the run folders of a race are kept, unless said otherwise."""
-    return Path("races") / safe_name(benchmarks or "data")
+def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> list[Candidate]:
+    """The candidates of a race. entrants: each one's name and the options that are its own; common: the options that
+    hold for all, with `out`, the folder of the run folders (None: below races/, by the benchmark's name).
+
+    Raises `UsageError` that names the candidate whose option is wrong.
+    """
+    shared = {name: value for name, value in common.items() if name != "out"}
+    benchmarks = shared.get("benchmarks") or "data"
+    name = safe_name(benchmarks if isinstance(benchmarks, str) else "-".join(benchmarks))
+    out = Path(common.get("out") or Path("races") / name)
+    return [_candidate(name, own, shared, out) for name, own in entrants]
 
 
-def candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out: Path) -> Candidate:
-    """An entrant: the options that hold for all, and what is its own. Raises `UsageError` naming it."""
+def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out: Path) -> Candidate:
     try:
         return Candidate(name=name, options=RunOptions.of(**{**common, **own, "out": out / safe_name(name)}))
     except UsageError as error:

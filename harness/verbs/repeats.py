@@ -46,9 +46,12 @@ OnRepeat = Callable[[int, int, RunFolder], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """Real runs. folders: by their number of samples (None: as the benchmarks say), in order. owed: what is missing, in
-    a sentence; then nothing can be said of the errors yet."""
+    """Real runs below the folder `out`. folders: by their number of samples (None: as the benchmarks say), in order.
 
+    owed: what is missing, in a sentence; then nothing can be said of the errors yet.
+    """
+
+    out: Path
     folders: dict[int | None, tuple[RunFolder, ...]]
     owed: str = ""
 
@@ -98,12 +101,11 @@ def sample_repeats(
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
 ) -> Sampled:
     """`runs` runs, or as many of each number of samples of `ns`, each with seeds of its own, in folders below
-    `options.out`; sampled, and then scored. The server is looked at, or started, once.
+    `options.out` (None: `default_folder`); sampled, and then scored. The server is looked at, or started, once.
 
     Raises what `sample` raises. What is stored counts: the same call again goes on.
     """
-    if options.out is None:
-        raise UsageError("say where the run folders of the repeats go", field="out")
+    out = options.out or default_folder(options)
     if ns:
         _check_sizes(ns)
         if options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks):
@@ -112,7 +114,7 @@ def sample_repeats(
         if getattr(options, name) is not None:
             raise UsageError("repeats are of one size: leave it out", field=name)
     sizes: list[int | None] = [*sorted(set(ns))] or [None]
-    places = {n: [_folder(options.out, n, number) for number in range(1, runs + 1)] for n in sizes}
+    places = {n: [_folder(out, n, number) for number in range(1, runs + 1)] for n in sizes}
     every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
     owed = []
     with prepare(options.but(out=every[0][2]), watcher) as prepared:
@@ -124,11 +126,13 @@ def sample_repeats(
     folders = {n: tuple(map(RunFolder, places[n])) for n in sizes}
     if owed:
         listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
-        return Sampled(folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again")
+        return Sampled(
+            out=out, folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again"
+        )
     for found in folders.values():
         for folder in found:
             score_run(folder, Grading(workers=os.cpu_count() or 1), (watcher or Watcher()).graded)
-    return Sampled(folders=folders)
+    return Sampled(out=out, folders=folders)
 
 
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:

@@ -1,15 +1,39 @@
-"""A prepared run, sampled: all of it, or until its sampling error is small."""
+"""A run, from its options to the end of its session: prepare, ask, and say what it came to."""
 
 from __future__ import annotations
 
-from harness.asking.prepare import Prepared
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.asking.options import RunOptions
+from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Sampled, generate
 from harness.asking.watching import Watcher
+from harness.generation.spending import Prices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A session of a run, and where it stands. prices: what tokens cost, where that is known."""
+
+    folder: Path
+    model: str
+    sampled: Sampled
+    prices: Prices | None
+
+
+def run(options: RunOptions, watcher: Watcher) -> Ran:
+    """Ask for every sample that the run owes. The same call again asks only for what is missing. Raises what `sample`
+    and `prepare` raise."""
+    with prepare(options, watcher) as prepared:
+        sampled = sample(prepared, watcher)
+        settings = prepared.settings
+    return Ran(folder=settings.out, model=settings.model, sampled=sampled, prices=settings.prices)
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
-    """Ask for every sample that is owed; to the target, where the options name one. Raises what `generate` raises,
-    and `StoppedByRule` where a probe that was asked for finds what would spoil the score."""
+    """Ask for every sample that a prepared run owes; to the target, where the options name one. Raises what `generate`
+    raises, and `StoppedByRule` where a probe that was asked for finds what would spoil the score."""
     if prepared.options.probe:
         from harness.verbs.probe.probe import before_run
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.asking.options import RunOptions
-from harness.asking.prepare import prepare
+from harness.asking.prices import prices_of, read_prices
+from harness.asking.session import Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.wording import Sentence, option
@@ -24,10 +25,10 @@ from harness.extensions.on_ray.cluster import Cluster
 from harness.generation.dispatch.causes import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.spending import Spent
-from harness.runs import RunFolder
+from harness.runs import Manifest, RunFolder
 from harness.runs.going import on_disk
 from harness.runs.merging import Joined, merge
-from harness.verbs.run import sample
+from harness.verbs.run import Ran, run
 
 SHARDS = "shards"
 """In the run folder: the shards' folders."""
@@ -51,8 +52,8 @@ _SUMMED = (
 """Of a shard's outcome: counts of which the run has the sum."""
 
 
-def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> tuple[RunFolder, Outcome]:
-    """The joined run folder, and what this session came to, all shards together.
+def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
+    """The run in its joined folder, and what this session came to, all shards together.
 
     n_shards: None: as before, else one for each node. Raises `UsageError`, and what a shard or the merge raises.
     """
@@ -75,7 +76,10 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
         accounts = cluster.each(run_shard, given, names, shown)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for one in merged.benchmarks for note in one.notes())]
-    return folder, _together(accounts, merged.benchmarks, warnings, time.monotonic() - began)
+    outcome = _together(accounts, merged.benchmarks, warnings, time.monotonic() - began)
+    model = Manifest.load(folder).model
+    prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
+    return Ran(folder=folder.path, model=model, sampled=Sampled(outcome=outcome), prices=prices)
 
 
 def run_shard(given: dict[str, Any]) -> dict[str, Any]:
@@ -84,8 +88,7 @@ def run_shard(given: dict[str, Any]) -> dict[str, Any]:
     until = time.monotonic() + FREED_SECONDS
     while True:
         try:
-            with prepare(options, Watcher()) as prepared:
-                return _account(sample(prepared).outcome)
+            return _account(run(options, Watcher()).sampled.outcome)
         except InUse:
             if time.monotonic() >= until:
                 raise
