@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from harness.asking import servers
 from harness.asking.keywords import FilePath, RunKeywords, ScoreKeywords
-from harness.asking.options import GradingOptions, RunOptions, ScoreOptions
+from harness.asking.options import GradingOptions, PlanOptions, RaceRules, RunOptions, ScoreOptions
 from harness.asking.options import JudgeOptions as Judge
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
@@ -55,7 +55,7 @@ from harness.verbs.compare import compare as compare_folders
 from harness.verbs.compare import verify as verify_folder
 from harness.verbs.outputs import open_scored
 from harness.verbs.pilot import pilot as take_pilot
-from harness.verbs.plan import Needed, plan_from, prices_of
+from harness.verbs.plan import Needed, plan_from
 from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import cells
 from harness.verbs.sweep import file as sweep_files
@@ -291,13 +291,14 @@ def plan(
     price_in: float | None = None,
     price_out: float | None = None,
 ) -> list[Needed]:
-    """Samples, tokens, seconds and money that find a true difference of `detect`, a fraction, four times in five.
+    """Samples, tokens, seconds and money that find a true difference of `detect` points four times in five.
 
     source: a scored run that shows the spread, with two samples a question or more; or a benchmark's name: then the run
     in `results` whose scores of it are the latest. other_samples: of each question in what it is compared with; none:
     as many. price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
-    return plan_from(_path(source), detect, other_samples, prices_of(price_in, price_out))
+    options = PlanOptions.of(detect=detect, other_samples=other_samples, price_in=price_in, price_out=price_out)
+    return plan_from(_path(source), options)
 
 
 def race(
@@ -305,20 +306,20 @@ def race(
     *,
     candidates: Mapping[str, Mapping[str, Any]],
     margin: float = 0.0,
-    step: int = races.STEP,
+    step: int = 2,
     progress: bool = False,
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
 ) -> races.Raced:
     """Sample whole rounds of all candidates until it is decided how each stands to the first: the same call goes on.
 
-    candidates: name → what is its own of the options, which hold for all; samples: the most that one may use. margin: a
-    fraction below which two count as equal. step: rounds between two looks, of which on_look is told. The result holds
+    candidates: name → what is its own of the options, which hold for all; samples: the most that one may use. margin:
+    points below which two count as equal. step: rounds between two looks, of which on_look is told. The result holds
     `standings`, `decided`, `folders`. Raises what `run` raises.
     """
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
-        return races.race(entrants, margin=margin, step=step, watcher=watcher, on_look=on_look)
+        return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
 
 
 def sweep(

@@ -18,7 +18,7 @@ from harness.asking.options.headings import ORDER
 from harness.cli import completing
 from harness.cli.help import under
 from harness.cli.spelling import LineEnds, Seed
-from harness.core.options import COMMAS, LINES, SEED, Option, Options, options_of
+from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
 from harness.core.wording import UNSET, as_keyword, worded
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,7 +79,7 @@ def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F],
     word = words[option.name]
     attributes: dict[str, Any] = {
         "help": _help(option, words),
-        "metavar": option.metavar or ("FILE" if option.file else None),
+        "metavar": option.metavar or ("FILE" if option.file else "POINTS" if option.kind is POINTS else None),
     }
     if option.type is bool and option.default is None:
         word = f"{word}/--no-{word[2:]}"
@@ -87,6 +87,7 @@ def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F],
         attributes |= {"is_flag": True, "flag_value": not option.default, "default": None}
     else:
         attributes["type"] = _type(option)
+        attributes["required"] = option.default is ...
         attributes["multiple"] = option.type in _REPEATED and option.kind is not COMMAS
     if option.kind is SEED:
         attributes["default"] = option.default

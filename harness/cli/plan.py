@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+from harness.asking.options import PlanOptions
+from harness.cli.flags import flags_of, give
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.inert import visible
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _prints() -> Any:
@@ -18,16 +23,15 @@ def _prints() -> Any:
     return list[Needed]
 
 
+def _plan_options(function: F) -> F:
+    return give(function, *flags_of(PlanOptions))
+
+
 @click.command("plan", cls=Command)
 @click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
-@click.option("--detect", type=float, required=True, metavar="POINTS", help="True difference that is to be found.")
-@click.option("--versus", type=click.IntRange(1), help="Samples a question in what this run is compared with.")
-@click.option("--price-in", type=click.FloatRange(0), help="USD per million prompt tokens.")
-@click.option("--price-out", type=click.FloatRange(0), help="USD per million completion tokens.")
 @json_option(_prints, "a list, one plan of each benchmark,")
-def command(
-    run: Path, detect: float, versus: int | None, price_in: float | None, price_out: float | None, as_json: bool
-) -> None:
+@_plan_options
+def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say how many samples a question it takes to find a true difference of --detect points four times in five, and the
     tokens, time and money. RUN is scored: a pilot of two samples a question, or a former run of such a model.
     For a BENCHMARK's name, the run in results/ is taken whose scores of it are the latest, of those with two samples a
@@ -41,9 +45,11 @@ def command(
     harness plan aime24 --detect 2
     """
     from harness.cli.pilot import forecast_lines
-    from harness.verbs.plan import plan_from, prices_of
+    from harness.verbs.plan import plan_from
 
-    planned = plan_from(run, detect / 100, versus, prices_of(price_in, price_out))
+    options = PlanOptions.of(**given)
+    detect, versus = options.detect, options.other_samples
+    planned = plan_from(run, options)
     if not run.exists():
         click.echo(f"from {visible(planned[0].run, 200)}:", err=as_json)
     if as_json:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.asking.options import RaceRules
 from harness.cli import completing
+from harness.cli.flags import flags_of, give
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_options
 from harness.cli.server_options import with_server
@@ -24,10 +26,17 @@ if TYPE_CHECKING:
     from harness.verbs.race import Raced
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
 def _prints() -> Any:
     from harness.cli.printed.ends import RaceEnd
 
     return RaceEnd
+
+
+def _rules(function: F) -> F:
+    return give(function, *flags_of(RaceRules))
 
 
 @click.command("race", cls=Command, first=("candidates", "margin", "step", "as_json", *FIRST))
@@ -41,14 +50,13 @@ def _prints() -> Any:
     metavar="'NAME KEY=VALUE …'",
     help="An entrant and what is its own: options of a run by their names in Python. The first is the baseline.",
 )
-@click.option("--margin", type=click.FloatRange(0, 50), default=0.0, help="Points below which two count as equal.")
-@click.option("--step", type=click.IntRange(1, 1000), help="Rounds between two looks. Default: 2.")
+@_rules
 @json_option(_prints, "how it ended")
 @run_options
 @server_options(shown=())
 def command(
     candidates: tuple[str, ...],
-    margin: float,
+    margin: float | None,
     step: int | None,
     as_json: bool,
     dry_run: bool,
@@ -70,15 +78,15 @@ def command(
         --candidate 'tuned model=org/tuned base_url=http://b:8000'
     """
     from harness.cli.watching import Terminal
-    from harness.verbs.race import STEP, race
     from harness.verbs.race import candidates as candidates_of
+    from harness.verbs.race import race
 
     if dry_run or pilot:
         which = "dry_run" if dry_run else "pilot"
         raise UsageError("a race has neither a pilot nor a dry run: give `harness run` for those", field=which)
     entrants = candidates_of([_own(text) for text in candidates], with_server(given, given.pop("serve")))
     with Terminal(progress=progress and not quiet) as watcher:
-        raced = race(entrants, margin=margin / 100, step=step or STEP, watcher=watcher, on_look=_look)
+        raced = race(entrants, RaceRules.of(margin=margin, step=step), watcher, _look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
         say(_told(raced, code))

@@ -115,6 +115,20 @@ PATH = Kind("FilePath", _not_empty)
 ADDRESS = Kind("FilePath", lambda value: os.fspath(value))
 """A path or an address, as text."""
 
+MIN_POINTS = 0.05
+"""Points below which a number is taken for a fraction of one, as they were spelt before."""
+
+
+def _points(value: Any) -> Any:
+    if isinstance(value, int | float) and 0 < value < MIN_POINTS:
+        points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
+        raise ValueError(f"it is a fraction, and points are asked for: type {100 * value:g} for {points}")
+    return value
+
+
+POINTS = Kind("float", _points)
+"""A difference or an error in points: 1 is one hundredth of an accuracy."""
+
 SEED = Kind("int", lambda value: value)
 """A whole number; None sends none, and is no default (`none` on a command line)."""
 
@@ -162,6 +176,7 @@ class Option:
     """Without None."""
     optional: bool = False
     default: Any = None
+    """`...`: there is none, and a value must be given."""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -243,7 +258,7 @@ class Options:
         own = SimpleNamespace(__annotations__=vars(cls).get("__annotations__", {}))
         hints = get_type_hints(own, vars(sys.modules[cls.__module__]), include_extras=True)
         found |= {
-            name: _resolved(name, hint, getattr(cls, name))
+            name: _resolved(name, hint, getattr(cls, name, ...))
             for name, hint in hints.items()
             if get_origin(hint) is Annotated
         }

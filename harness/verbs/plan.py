@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.asking.options import PlanOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
@@ -77,12 +78,11 @@ def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
     return None if price_in is None or price_out is None else Prices(price_in, price_out)
 
 
-def plan_from(
-    source: Path, detect: float, other_samples: int | None = None, prices: Prices | None = None
-) -> list[Needed]:
+def plan_from(source: Path, options: PlanOptions) -> list[Needed]:
     """`plan` of a run folder, or of a benchmark's name: then of the run in `results` that `former_run` takes."""
+    detect, prices = options.detect / 100, prices_of(options.price_in, options.price_out)
     if source.exists() or len(source.parts) != 1:
-        return plan(RunFolder.open(source), detect, other_samples, prices)
+        return plan(RunFolder.open(source), detect, options.other_samples, prices)
     folder = former_run(str(source), Path("results"))
     if folder is None:
         name = visible(str(source), 80)
@@ -90,7 +90,7 @@ def plan_from(
             f"{name} is no run folder, and no run in results/ is of a benchmark of that name. Take two samples of each "
             f"question and score them: harness run {name}:2 … && harness score results/…"
         )
-    return plan(folder, detect, other_samples, prices, str(source))
+    return plan(folder, detect, options.other_samples, prices, str(source))
 
 
 def plan(
@@ -106,8 +106,6 @@ def plan(
     benchmark: the only one that is planned; None = all of the run.
     Raises `UsageError`, and `StoreError` where the run is not scored.
     """
-    if not 0 < detect < 1:
-        raise UsageError("expected points above 0 and below 100", field="detect", value=100 * detect)
     (run,) = read_runs([folder])
     found = []
     for one in run.benchmarks.values():

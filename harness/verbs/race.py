@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asking.options import RunOptions
+from harness.asking.options import RaceRules, RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
@@ -21,9 +21,6 @@ from harness.core.wording import option
 from harness.generation.outcome import Outcome
 from harness.scoring.race import Standing, judge, totals_of
 from harness.verbs.graded import GradedRounds
-
-STEP = 2
-"""Rounds between two looks, unless said otherwise. Looking costs no certainty, only the end of each look's round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +78,16 @@ OnLook = Callable[[Mapping[str, Standing]], None]
 
 def race(
     candidates: Sequence[Candidate],
-    *,
-    margin: float = 0.0,
-    step: int = STEP,
+    rules: RaceRules | None = None,
     watcher: Watcher | None = None,
     on_look: OnLook = lambda _standings: None,
 ) -> Raced:
     """Sample whole rounds of all candidates until every one is better or worse than the first, or within the margin of
     it, or has used its samples. A candidate that is decided samples no more.
 
-    margin: a fraction. step: rounds between two looks. Raises `UsageError`, and what `sample` raises.
+    Raises `UsageError`, and what `sample` raises.
     """
+    rules = rules or RaceRules()
     if len(candidates) < 2:
         raise UsageError("name two candidates at least: the first is the one that the others are measured against")
     names = [one.name for one in candidates]
@@ -99,7 +95,7 @@ def race(
         raise UsageError(f"two candidates have one name: {visible(', '.join(names), 200)}")
     with contextlib.ExitStack() as stack:
         entered = {one.name: stack.enter_context(prepare(one.options, watcher)) for one in candidates}
-        return _run(entered, margin, step, watcher, on_look)
+        return _run(entered, rules, watcher, on_look)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +140,7 @@ def play(
                 short = name
 
 
-def _run(entered: Mapping[str, Prepared], margin: float, step: int, watcher: Watcher | None, on_look: OnLook) -> Raced:
+def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
     benchmark = _one_benchmark(entered)
     graded = {name: GradedRounds(one.folder, one.sets) for name, one in entered.items()}
     n_owed: dict[str, int] = {}
@@ -158,8 +154,8 @@ def _run(entered: Mapping[str, Prepared], margin: float, step: int, watcher: Wat
         {name: graded[name].of(benchmark) for name in entered},
         sample_to,
         most=min(one.settings.benchmarks[benchmark].samples for one in entered.values()),
-        margin=margin,
-        step=step,
+        margin=rules.margin / 100,
+        step=rules.step,
         on_look=on_look,
     )
     return Raced(

@@ -42,5 +42,5 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Sampled:
     if error is not None:
         from harness.verbs.target import until_error  # it grades; a run without a target does not
 
-        return until_error(prepared, error, watcher)
+        return until_error(prepared, error / 100, watcher)
     return Sampled(outcome=generate(prepared, prepared.settings, watcher))

@@ -315,7 +315,7 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
 
 def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_path: Path) -> None:
     for more, said in (
-        ({"target_error": 0.1}, "target_error.*does not go with batch"),
+        ({"target_error": 10}, "target_error.*does not go with batch"),
         ({"budget_tokens": 5}, "budget_tokens"),
         ({"base_url": ["http://a", "http://b"]}, "one address goes with batch"),
         ({"batch_file": tmp_path / "a.jsonl"}, "two ways"),

@@ -126,7 +126,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(0.9)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
-        done = harness(*words, "--target-error", "0.04")
+        done = harness(*words, "--target-error", "4")
         assert done.code == 0, done.err
         assert "target reached: the sampling error is" in done.err
         assert re.search(r"sums \d+\.\d% right so far \([\d.]+ to [\d.]+\), 64 graded", done.err)  # of the first look
@@ -135,10 +135,10 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
         assert 8 <= n_rounds < 40  # the server is as fast as can be: no round is asked before the last was looked at
         assert stored == expected_keys(8, n_rounds)
         n_asked = len(server.requests)
-        again = harness(*words, "--target-error", "0.04")
+        again = harness(*words, "--target-error", "4")
         assert (again.code, "target reached" in again.err) == (0, True)
         assert not [r for r in server.requests[n_asked:] if r.method == "POST"]
-        refused = harness(*words, "--target-error", "0.04", "--temperature", "0.1")
+        refused = harness(*words, "--target-error", "4", "--temperature", "0.1")
         assert (refused.code, "temperature" in refused.err) == (3, True)
     (score,) = json.loads(harness("score", "run", "--json").out)
     low, high = score["sampling_interval"]
@@ -150,7 +150,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "10")
-        done = harness(*words, "--target-error", "0.01")
+        done = harness(*words, "--target-error", "1")
     assert done.code == 4
     assert re.search(
         r"target missed: the sampling error is \d\.\d\d points after 10 samples a question; the target is 1", done.err
@@ -164,14 +164,20 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(1.0)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "64")
-        done = harness(*words, "--target-error", "0.02")
+        done = harness(*words, "--target-error", "2")
     assert done.code == 0, done.err
     assert "0.00 points" not in done.err
     assert len(keys_on_disk(tmp_path)) >= 8 * 8
 
 
-@pytest.mark.parametrize("value", ["0", "0.7", "small", "nan"])
-def test_a_target_that_is_no_fraction_is_refused(tmp_path: Path, harness: Command, value: str) -> None:
+def test_a_target_in_the_old_unit_is_answered_with_the_new_spelling(tmp_path: Path, harness: Command) -> None:
+    done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", "0.01"))
+    said = "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"
+    assert (done.code, said in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("value", ["0", "70", "small", "nan"])
+def test_a_target_that_is_no_number_of_points_is_refused(tmp_path: Path, harness: Command, value: str) -> None:
     done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", value))
     assert done.code == 2
     assert "--target-error" in done.err

@@ -27,7 +27,7 @@ def two_candidates(stage: Stage) -> None:
     stage.tree("by-command")
     since = [len(server.requests) for server in (weak, strong)]
     raced = stage.python(
-        "race", data="sums.jsonl", id_key="id", canary=False, samples=4, margin=0.01, out="by-python",
+        "race", data="sums.jsonl", id_key="id", canary=False, samples=4, margin=1, out="by-python",
         candidates={
             "base": {"base_url": weak.base_url, "temperature": 0.5},
             "tuned": {"base_url": strong.base_url, "top_k": 20},

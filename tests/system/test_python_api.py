@@ -162,8 +162,8 @@ def test_a_pilot_forecasts_the_rest_and_a_target_ends_the_run(questions: Path) -
             pytest.approx(0.03, abs=0.02),
         )
         harness.run(data=questions, base_url=url, samples=4, out="run", canary=False)
-        reached = harness.run(data=questions, base_url=url, samples=64, out="run", canary=False, target_error=0.4)
-        missed = harness.run(data=questions, base_url=url, samples=8, out="run", canary=False, target_error=0.001)
+        reached = harness.run(data=questions, base_url=url, samples=64, out="run", canary=False, target_error=40)
+        missed = harness.run(data=questions, base_url=url, samples=8, out="run", canary=False, target_error=0.1)
     assert reached.complete
     assert "at or below the target of 40" in reached.reached
     assert reached.outcome.n_done == 4 * 8  # fewer show no error

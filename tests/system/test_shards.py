@@ -125,8 +125,8 @@ def test_the_command_joins_says_what_is_missing_and_scores(asked: dict[str, Any]
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(harness.UsageError, match=r"shard='3/2': .*counted from 1"):
         harness.run(out=tmp_path / "x", shard="3/2", **asked)
-    with pytest.raises(harness.UsageError, match="the error of a part is not the run's"):
-        harness.run(out=tmp_path / "x", shard="1/2", target_error=0.1, **asked)
+    with pytest.raises(harness.UsageError, match="a shard's error is not the run's"):
+        harness.run(out=tmp_path / "x", shard="1/2", target_error=10, **asked)
 
 
 def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], tmp_path: Path) -> None:

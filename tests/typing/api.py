@@ -24,7 +24,7 @@ def runs(progressed: Callable[[Progress], None]) -> None:
     assert_type(run.records(), list[dict[str, Any]])
     harness.run(["aime24"], base_url=["http://a", "http://b,weight=2"], header={"X-Team": "a"}, on_progress=progressed)
     harness.run("aime24", model="m", serve="vllm")
-    harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=0.01)
+    harness.run("aime24", model="m", serve={"engine": "vllm", "tp": 8}, out=Path("results/a"), target_error=1)
     harness.run("aime24", temprature=0.6)  # type: ignore[call-arg]
     harness.run("aime24", thinking="maybe")  # type: ignore[arg-type]
     harness.run("aime24", samples="4")  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def experiments(run: harness.Run) -> None:
     assert_type(found, harness.Experiment)
     assert_type(found.write("figures"), list[Path])
     assert_type(harness.compare(["a", "b"])[0].decision.run, str)
-    assert_type(harness.plan("results/run", 0.02)[0].samples, int | None)
+    assert_type(harness.plan("results/run", 2)[0].samples, int | None)
     assert_type(harness.sample_sizes("results/run", [8, 16]).records(), list[dict[str, Any]])
     swept = harness.sweep("limo10", model="GAIR/LIMO", serve="vllm", judge=harness.Judge(model="judge"))
     assert_type(swept, harness.Swept)

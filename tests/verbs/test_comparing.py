@@ -61,7 +61,7 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
     (beside,) = reasoning_harness.compare([base, tuned.path])
     assert (beside.decision.verdict, beside.decision.p_sampling) == (told["verdict"], told["p_sampling"])
     assert reasoning_harness.compare([base, tuned], baseline=tuned)[0].decision.verdict == "better"
-    assert [one.samples for one in reasoning_harness.plan(base, 0.02)] == [one.samples for one in plan(base, 0.02)]
+    assert [one.samples for one in reasoning_harness.plan(base, 2)] == [one.samples for one in plan(base, 0.02)]
 
 
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:

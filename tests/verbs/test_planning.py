@@ -88,7 +88,7 @@ def test_a_plan_names_samples_tokens_time_and_money(tmp_path: Path) -> None:
     assert "time:" in done.out
     assert "USD" in done.out
     folder = tmp_path / "pilot"
-    (priced,) = reasoning_harness.plan(folder, 0.02, price_in=1, price_out=10)
+    (priced,) = reasoning_harness.plan(folder, 2, price_in=1, price_out=10)
     assert priced.forecast is not None
     assert f"about {priced.forecast.usd:,.2f} USD" in done.out
     (told,) = json.loads(harness(tmp_path, "plan", "pilot", "--detect", "2", "--json").out)
@@ -151,11 +151,11 @@ def test_a_benchmarks_name_stands_for_the_latest_scores_of_it_and_says_so(
     assert done.out.startswith(f"from {tmp_path}/results/old:\ndemo: ")
     assert "sums" not in done.out
     monkeypatch.chdir(tmp_path)
-    (planned,) = reasoning_harness.plan("demo", 0.02)
+    (planned,) = reasoning_harness.plan("demo", 2)
     assert planned.run == f"{tmp_path}/results/old"
     assert f"demo: {planned.samples:,} samples a question" in done.out
     with pytest.raises(UsageError, match="aime24 is no run folder"):
-        reasoning_harness.plan("aime24", 0.02)
+        reasoning_harness.plan("aime24", 2)
 
 
 def test_a_folder_goes_before_a_benchmark_of_its_name(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) ->
             )
             for name, url in urls.items()
         ]
-        raced = race(entrants, step=2)
+        raced = race(entrants)
     assert raced.standings["hopeless"].verdict == "worse"
     assert raced.n_rounds["hopeless"] < raced.n_rounds["like"] == raced.n_rounds["base"] == 16
 

@@ -100,7 +100,7 @@ def test_several_benchmarks_are_a_list_like_one(tmp_path: Path) -> None:
         (["repeats", "run", "--temperature", "1"], "goes with --real"),
         (["repeats", "aime24"], "aime24 is no run folder"),
         (["repeats"], "name a run folder"),
-        (["repeats", "demo", "--real", "--target-error", "0.01"], "repeats are of one size"),
+        (["repeats", "demo", "--real", "--target-error", "1"], "repeats are of one size"),
         (["samples", "demo:4", "--real", "--n", "2,4"], "--n says how many samples each run has"),
     ],
 )

@@ -6,9 +6,20 @@ declaration becomes a flag, a keyword, a key of a file and a check: `harness.cor
 
 from __future__ import annotations
 
+from harness.asking.options.deciding import PlanOptions, RaceRules
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import AnyK, GradingOptions, OutputsOptions, ScoreOptions
 from harness.asking.options.whom import WhichServer
 
-__all__ = ["AnyK", "GradingOptions", "JudgeOptions", "OutputsOptions", "RunOptions", "ScoreOptions", "WhichServer"]
+__all__ = [
+    "AnyK",
+    "GradingOptions",
+    "JudgeOptions",
+    "OutputsOptions",
+    "PlanOptions",
+    "RaceRules",
+    "RunOptions",
+    "ScoreOptions",
+    "WhichServer",
+]

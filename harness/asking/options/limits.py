@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from harness.asking.options.headings import LIMITS, MONEY, OUTPUT
-from harness.core.options import Option, Options
+from harness.core.options import POINTS, Option, Options
 
 
 class Limits(Options):
@@ -31,10 +31,11 @@ class Limits(Options):
     target_error: Annotated[
         float | None,
         Option(
-            "Stop at the whole round whose sampling error is no larger: 0.01 is one point.",
+            "Stop after the round at which the sampling error is no larger than this many points.",
             under=LIMITS,
             above=0,
-            below=0.5,
+            below=50,
+            kind=POINTS,
         ),
     ] = None
     first_token_timeout: Annotated[

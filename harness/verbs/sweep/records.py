@@ -78,6 +78,8 @@ def write(sweep: Sweep, record: CellRecord) -> None:
 def asked(group: Group, cell: Cell) -> str:
     """Checksum of what shapes the cell's samples."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
+    if "target_error" in options:  # as a fraction, as it stands in the checksums of sweeps that are begun
+        options["target_error"] = round(options["target_error"] / 100, 12)
     spec = {name: value for name, value in (group.spec or {}).items() if name not in ("port", "devices", "name")}
     return digest([options, spec, [_content(path) for path in (cell.options.data, *cell.options.benchmarks) if path]])
 
