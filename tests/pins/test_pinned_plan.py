@@ -1,8 +1,4 @@
-"""Pins of `harness plan` and `harness.plan` on a stored run.
-
-`--detect` is in points and Python's `detect` a fraction: the issue of these pins makes both points, and the golden
-files are written anew then.
-"""
+"""Pins of `harness plan` and `harness.plan` on a stored run. Differences are points in both."""
 
 from __future__ import annotations
 
@@ -18,10 +14,10 @@ def a_stored_run(stage: Stage) -> None:
     """Samples, tokens, time and money that a difference takes."""
     stored.copy("first", stage.folder, scored=True)
     printed = stage.command("plan", "first", "--detect", "20", "--json")
-    needed = stage.python("plan", "first", 0.2)
+    needed = stage.python("plan", "first", 20)
     stage.alike([row["samples"] for row in printed.json], [one.samples for one in needed])
     stage.command("plan", "first", "--detect", "5", "--versus", "64", "--price-in", "1", "--price-out", "10")
-    stage.python("plan", "first", 0.05, other_samples=64, price_in=1.0, price_out=10.0)
+    stage.python("plan", "first", 5, other_samples=64, price_in=1.0, price_out=10.0)
     stage.command("plan", "nowhere", "--detect", "5", show_errors=True)
     stage.command("plan", "first", "--detect", "0", show_errors=True)
 
