@@ -27,6 +27,7 @@ from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import visible
+from harness.core.secret import Secret
 from harness.core.server_facts import NOTHING_TOLD, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -145,7 +146,7 @@ def _running(who: WhichServer, provider: Provider) -> Found:
     except LaunchError as error:
         raise UsageError(str(error), field="server", value=who.server) from error
     named = who.api_key_env or KEY_VARIABLE
-    key = os.environ.get(state.api_key_env) if state.api_key_env else _key(named, who.api_key_file)
+    key = _from_environment(state.api_key_env) if state.api_key_env else _key(named, who.api_key_file)
     about = {
         "server": state.name,
         "engine": state.engine,
@@ -158,16 +159,20 @@ def _running(who: WhichServer, provider: Provider) -> Found:
     return Found(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
-def _key(variable: str, file: Path | None) -> str | None:
+def _key(variable: str, file: Path | None) -> Secret | None:
     if file is None:
-        return os.environ.get(variable, "").strip() or None
+        return _from_environment(variable)
     try:
         text = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(str(error), field="api_key_file", value=file) from error
     if not text or "\n" in text:
         raise UsageError("expected one line with the key", field="api_key_file", value=file)
-    return text
+    return Secret(text)
+
+
+def _from_environment(variable: str) -> Secret | None:
+    return Secret(key) if (key := os.environ.get(variable, "").strip()) else None
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:

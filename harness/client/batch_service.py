@@ -22,6 +22,7 @@ from harness.client.protocol.failures import failed_status
 from harness.client.protocol.reply import RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES, MAX_RECORD_BYTES
+from harness.core.secret import Secret
 
 STEP_S = 60.0
 """Seconds to connect and between two reads."""
@@ -69,7 +70,7 @@ class BatchService:
         endpoint: Endpoint,
         ca_file: Path | None = None,
         *,
-        secrets: Sequence[str] = (),
+        secrets: Sequence[Secret] = (),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """secrets: never shown, beside the endpoint's own."""

@@ -11,10 +11,11 @@ from harness.client.address.proxies import proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
 from harness.client.protocol.reply import Reply
 from harness.core.choices import TransportName
+from harness.core.secret import Secret
 
 
 def open_transport(
-    name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[str] = ()
+    name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()
 ) -> Transport:
     """The transport of that name; for its full speed run it on `event_loop.new_event_loop`.
 
@@ -50,7 +51,7 @@ def chosen(name: TransportName, endpoint: Endpoint) -> Literal["fast", "aiohttp"
 class _AutoTransport:
     """Fast for plain http without a proxy, aiohttp (imported when first needed) for everything else."""
 
-    def __init__(self, ca_file: Path | None, insecure: bool, secrets: Sequence[str]) -> None:
+    def __init__(self, ca_file: Path | None, insecure: bool, secrets: Sequence[Secret]) -> None:
         self._fast = open_transport("fast", secrets=secrets)
         self._general: Transport | None = None
         self._ca_file = ca_file

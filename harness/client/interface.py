@@ -97,13 +97,10 @@ class Transport(Protocol):
 
 def request_headers(endpoint: Endpoint) -> dict[str, str]:
     """Headers of a completion request. `identity`: a compressed stream hides its tokens and can be a bomb."""
-    headers = {
+    return {
         "Content-Type": "application/json",
         "Accept": "text/event-stream, application/json",
         "Accept-Encoding": "identity",
         "User-Agent": "reasoning-harness",
+        **endpoint.own_headers(),
     }
-    if endpoint.api_key:
-        headers["Authorization"] = f"Bearer {endpoint.api_key}"
-    headers.update(endpoint.headers)
-    return headers

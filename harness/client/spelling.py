@@ -9,6 +9,7 @@ from typing import Any
 from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.hidden import secrets_in
+from harness.core.secret import Secret
 from harness.core.wording import option
 
 _OWNED = {
@@ -40,8 +41,8 @@ class Spelling:
     max_tokens_field: str = "max_tokens"
     seed_field: str = "seed"
     prefill: Mapping[str, Any] | None = None
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for name, instead in _OWNED.items():
@@ -59,9 +60,9 @@ class Spelling:
         return {name: value for name, value in (self.prefill or {}).items() if name not in ("role", "content")}
 
     @property
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[Secret, ...]:
         """Values of its fields that nobody should read: keys that a service takes in the body."""
-        return secrets_in([dict(self.chat_template_kwargs), dict(self.extra_body)])
+        return tuple(map(Secret, secrets_in([dict(self.chat_template_kwargs), dict(self.extra_body)])))
 
     def fields(self, model: str, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that are the same in all requests of a benchmark: all but the prompt, the seed and the bound.

@@ -31,13 +31,16 @@ def is_secret(name: str, value: Any) -> bool:
     return isinstance(value, str) and bool(_SECRET_NAME.search(name) or _KEY_SHAPED.match(value))
 
 
-def without_secrets(value: Any) -> Any:
-    """A value as JSON has it, secrets in it hidden; the same where there is none."""
+def without_secrets(value: Any, *, queries: bool = False) -> Any:
+    """A value as JSON has it, secrets in it hidden; the same where there is none. queries: also the values in the query
+    of an address."""
     if isinstance(value, dict):
-        return {n: HIDDEN if is_secret(str(n), v) else without_secrets(v) for n, v in value.items()}
+        return {n: HIDDEN if is_secret(str(n), v) else without_secrets(v, queries=queries) for n, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(without_secrets, value))
-    return without_user_info(value) if isinstance(value, str) else value
+        return type(value)(without_secrets(one, queries=queries) for one in value)
+    if not isinstance(value, str):
+        return value
+    return _address(value) if queries else without_user_info(value)
 
 
 def secrets_in(value: Any) -> tuple[str, ...]:
@@ -83,4 +86,9 @@ def _argument(option: str, value: str) -> str:
         return HIDDEN
     if _KEY_SHAPED.match(value):
         return HIDDEN
-    return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(value)) if "://" in value else value
+    return _address(value)
+
+
+def _address(text: str) -> str:
+    """`text`, where it holds an address, without the names and passwords in it and the values of its query."""
+    return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(text)) if "://" in text else text

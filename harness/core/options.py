@@ -312,8 +312,11 @@ class Options:
         return dict(self) == dict(other) if isinstance(other, Options) and type(other) is type(self) else NotImplemented
 
     def __repr__(self) -> str:
+        from harness.core.hidden import without_secrets
+
         secrets = {name for name, option in options_of(type(self)).items() if option.secret}
-        shown = (f"{name}={value!r}" for name, value in self.given.items() if name not in secrets)
+        plain = {name: value for name, value in self.given.items() if name not in secrets}
+        shown = (f"{name}={without_secrets(value, queries=True)!r}" for name, value in plain.items())
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

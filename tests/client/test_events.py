@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.client.protocol import sse
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.core.secret import Secret
 from tests.client.dialects import Recording, broken, recordings, several_answers
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -306,7 +307,7 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
 
 
 def test_no_secret_reaches_a_message_or_the_partial_text() -> None:
-    parser = ReplyParser(started=0, started_utc=0, max_body_bytes=MAX_BYTES, secrets=["sk-canary-1"])
+    parser = ReplyParser(started=0, started_utc=0, max_body_bytes=MAX_BYTES, secrets=[Secret("sk-canary-1")])
     parser.feed(event(delta(content="your key is sk-canary-1")), 1.0)
     with pytest.raises(RequestFailed) as caught:
         parser.feed(event({"error": {"message": "key sk-canary-1 is wrong"}}), 2.0)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.client.protocol.failures import classify, error_words, failed_event, failed_status, retry_after_seconds
+from harness.core.secret import Secret
 from tests.client.dialects import Recording, refusals
 
 NOW = 1_800_000_000.0
@@ -133,7 +134,7 @@ def test_keys_are_hidden_even_if_nobody_named_them(echo: str) -> None:
 
 def test_a_secret_at_the_edge_of_the_bound_is_not_shown_in_part() -> None:
     body = json.dumps({"error": "x" * 290 + "sk-canary-123"}).encode()
-    assert "sk-c" not in failed_status(401, body, secrets=["sk-canary-123"]).message
+    assert "sk-c" not in failed_status(401, body, secrets=[Secret("sk-canary-123")]).message
 
 
 def test_the_message_is_short_and_on_one_line() -> None:

@@ -16,6 +16,7 @@ from harness.client.protocol.failures import failed_event, failed_status
 from harness.client.protocol.http1 import BadResponse, ResponseReader
 from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.core.secret import Secret
 from tests.client.work import grows_linearly
 
 KEY = "sk-canary-0123456789-abcdefghij"
@@ -23,7 +24,7 @@ TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
 def parse(body: bytes, size: int | None = None) -> None:
-    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(KEY,))
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(Secret(KEY),))
     size = size or len(body)
     try:
         for at in range(0, len(body), size):
@@ -49,7 +50,7 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "many api_keys": (1000, lambda n: redacted("api_key: ' " * n)),
     "bearer without a token": (1000, lambda n: redacted("bearer " * n)),
     "slashes of addresses": (1000, lambda n: redacted("://a" * n)),
-    "beginnings of a key": (1000, lambda n: redacted(KEY[:9] * n, (KEY,))),
+    "beginnings of a key": (1000, lambda n: redacted(KEY[:9] * n, (Secret(KEY),))),
     "data lines of one event": (2500, lambda n: parse(b"data:\n" * n + b"\n")),
     "data lines, read by read": (2500, lambda n: parse(b"data: 1\n" * n + b"\n", 64)),
     "a line without end": (20_000, lambda n: parse(b"data: " + b"x" * n, 64)),
@@ -59,12 +60,15 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "a body in JSON": (50_000, lambda n: parse(b'{"choices":[{"delta":{"content":"' + b"x" * n, 64)),
     "tokens": (2000, lambda n: parse(TOKEN * n)),
     "tokens, then a failure": (2000, lambda n: parse(TOKEN * n + b"data: {\n\n")),
-    "an error of many words": (20_000, lambda n: failed_event({"error": {"message": "the model is " * n}}, (KEY,))),
+    "an error of many words": (
+        20_000,
+        lambda n: failed_event({"error": {"message": "the model is " * n}}, (Secret(KEY),)),
+    ),
     "an open tag": (20_000, lambda n: failed_status(502, b"<script " * n)),
     "chunks of one byte": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 4096)),
     "chunks of one byte, read by read": (5000, lambda n: read(CHUNKED + b"1\r\nx\r\n" * n, 3)),
-    "a message": (50_000, lambda n: shown_safely("Bearer " * n, (KEY,))),
-    "the end of a text": (50_000, lambda n: tail_redacted("Bearer " * n, 4000, (KEY,))),
+    "a message": (50_000, lambda n: shown_safely("Bearer " * n, (Secret(KEY),))),
+    "the end of a text": (50_000, lambda n: tail_redacted("Bearer " * n, 4000, (Secret(KEY),))),
     "texts in one event": (50, lambda n: learnt(b'{"choices":[{' + b'"text":"",' * n + b'"index":0}]}')),
 }
 

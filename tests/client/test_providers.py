@@ -120,9 +120,9 @@ def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
 
 def test_the_key_travels_where_the_provider_looks_for_it() -> None:
     bearer = providers.load("deepseek").endpoint(None, "secret-key", (("X-Team", "a"),))
-    assert (bearer.api_key, bearer.headers) == ("secret-key", (("X-Team", "a"),))
+    assert bearer.own_headers() == {"Authorization": "Bearer secret-key", "X-Team": "a"}
     own = providers.load("azure").endpoint("https://r.openai.azure.com", "secret-key", (("X-Team", "a"),))
-    assert (own.api_key, own.headers) == (None, (("X-Team", "a"), ("api-key", "secret-key")))
+    assert own.own_headers() == {"X-Team": "a", "api-key": "secret-key"}
     assert "secret-key" not in repr(own)
 
 

@@ -10,19 +10,19 @@ from harness.asking.options.headings import LIMITS, RESUMING, WHOM
 from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options
+from harness.core.secret import Secret
 from harness.core.wording import option
 
 
 def _headers(value: Any) -> Any:
     """A mapping, or texts NAME:VALUE. Their values are secrets, which no sentence may repeat."""
-    if isinstance(value, Mapping):
-        return tuple(value.items())
     pairs = []
-    for header in ((value,) if isinstance(value, str) else value) or ():
+    headers = value.items() if isinstance(value, Mapping) else ((value,) if isinstance(value, str) else value) or ()
+    for header in headers:
         name, colon, text = header.partition(":") if isinstance(header, str) else (header[0], ":", header[1])
-        if not colon or not name.strip():
+        if not colon or not isinstance(name, str) or not name.strip() or not isinstance(text, str | Secret):
             raise UsageError("expected NAME:VALUE", field="header")
-        pairs.append((name.strip(), text.strip()))
+        pairs.append((name.strip(), text if isinstance(text, Secret) else Secret(text.strip())))
     return tuple(pairs)
 
 
@@ -91,7 +91,7 @@ class WhichServer(Options):
     ] = None
     api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM)] = None
     header: Annotated[
-        tuple[tuple[str, str], ...],
+        tuple[tuple[str, Secret], ...],
         Option("Extra request header; stored nowhere.", under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True),
     ] = ()
     ca_file: Annotated[Path | None, Option("PEM file of the authority to trust for https.", under=WHOM, file=True)] = (
@@ -105,6 +105,13 @@ class WhichServer(Options):
         bool,
         Option("Also store the SHA-256 of each file of the weights (servers started here only).", under=RESUMING),
     ] = False
+
+    def for_worker(self) -> dict[str, Any]:
+        """What was given, keys in the clear, as values that travel to a process of ours on another machine."""
+        told = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
+        if "header" in told:
+            told["header"] = tuple((name, value.reveal()) for name, value in self.header)
+        return told
 
     def _check(self) -> None:
         """Raise `UsageError` where the server is named in two ways."""

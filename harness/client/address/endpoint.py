@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.secret import Secret
 
 _SOCKET_SCHEME = "http+unix"
 """`http+unix://%2Ftmp%2Fserver.sock/v1`, as other HTTP clients have it: the host is the socket's path."""
@@ -18,14 +20,19 @@ _SOCKET_SCHEME = "http+unix"
 class Endpoint:
     """base_url: ends in a version path such as `/v1`, without a trailing slash or user-info; safe to print.
 
-    api_key and headers are secrets: they are never shown by repr and reach the request headers only.
+    api_key and the values of headers are secrets: they reach the request's headers only, by `own_headers`.
     weight: share of the work relative to the other endpoints.
     """
 
     base_url: str
-    api_key: str | None = field(default=None, repr=False)
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    api_key: Secret | None = field(default=None, repr=False)
+    headers: tuple[tuple[str, Secret], ...] = field(default=(), repr=False)
     weight: float = 1.0
+
+    def own_headers(self) -> dict[str, str]:
+        """The headers that carry its key and what the user adds: the one place that reveals a secret to send it."""
+        key = {"Authorization": f"Bearer {self.api_key.reveal()}"} if self.api_key else {}
+        return key | {name: value.reveal() for name, value in self.headers}
 
     @property
     def local(self) -> bool:
@@ -51,7 +58,9 @@ class Endpoint:
         return url if self.socket_path is None else urlunsplit(("http", "localhost", urlsplit(url).path, "", ""))
 
     @classmethod
-    def parse(cls, url: str, api_key: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> Endpoint:
+    def parse(
+        cls, url: str, api_key: str | Secret | None = None, headers: Iterable[tuple[str, str | Secret]] = ()
+    ) -> Endpoint:
         """The endpoint at `url`: `http://host:port`, with or without `/v1`, or `unix:/path/of/socket`.
 
         Raises `UsageError`.
@@ -76,8 +85,8 @@ class Endpoint:
         )
         return cls(
             urlunsplit((parts.scheme, netloc, path or "/v1", "", "")),
-            api_key or parts.password or None,
-            headers,
+            Secret.of(key) if (key := api_key or parts.password) else None,
+            tuple((name, Secret.of(value)) for name, value in headers),
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.secret import Secret
 from harness.core.validation import first_problem
 from harness.core.wording import option
 from server_launchers.engines import table as engines
@@ -218,7 +219,11 @@ class Provider(_Strict):
         return next((one for one in self.prefill if one.engine in (None, engine)), None)
 
     def endpoint(
-        self, url: str | None, key: str | None, headers: tuple[tuple[str, str], ...] = (), weight: float = 1.0
+        self,
+        url: str | None,
+        key: str | Secret | None,
+        headers: Iterable[tuple[str, str | Secret]] = (),
+        weight: float = 1.0,
     ) -> Endpoint:
         """The endpoint at `url`, or the provider's own; the key where the provider looks for it. Raises `UsageError`.
 
@@ -237,10 +242,10 @@ class Provider(_Strict):
         base_url = parsed.base_url
         if not urlsplit(url if "://" in url else f"http://{url}").path.strip("/"):
             base_url = base_url.removesuffix("/v1") + self.address.path
-        api_key = parsed.api_key
+        api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
-            headers, api_key = (*headers, (self.address.key_header, api_key)), None
-        return Endpoint(base_url, api_key, headers, weight)
+            own, api_key = (*own, (self.address.key_header, api_key)), None
+        return Endpoint(base_url, api_key, own, weight)
 
     def spelling(
         self,

@@ -16,6 +16,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.core.hidden import HIDDEN, without_user_info
 from harness.core.inert import quoted
 from harness.core.limits import MAX_MESSAGE_CHARS
+from harness.core.secret import Secret
 
 PART_CHARS = 10
 """Characters of a key in a row that are hidden where they stand alone; fewer may be a word."""
@@ -30,20 +31,29 @@ _MARGIN_CHARS = 1024
 _BEARER = re.compile(r"(?i)\b(bearer|api[-_]?key[\"']?\s*+[:=]\s*+[\"']?+)\s*+[A-Za-z0-9._~+/=-]{8,}")
 
 
-def secrets_of(endpoint: Endpoint, others: Iterable[str] = ()) -> tuple[str, ...]:
-    """The values that must never be shown: the key, the values of extra headers, and `others`, which the requests'
-    bodies carry."""
-    values = [endpoint.api_key or "", *(value for _, value in endpoint.headers), *others]
+def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secret, ...]:
+    """What must never be shown: the key, the values of extra headers, and `others`, which the requests' bodies
+    carry."""
+    key = () if endpoint.api_key is None else (endpoint.api_key,)
+    return (*key, *(value for _, value in endpoint.headers), *others)
+
+
+def _revealed(secrets: Iterable[Secret]) -> tuple[str, ...]:
+    """The texts to be looked for, "Bearer KEY" without its first word, too: the one place that reveals them for it."""
+    values = [secret.reveal() for secret in secrets]
     values += [value.split(None, 1)[1] for value in values if " " in value.strip()]
     return tuple(value for value in values if len(value) >= _MIN_SECRET_CHARS)
 
 
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+def redacted(text: str, secrets: Iterable[Secret] = ()) -> str:
     """`text` with every secret or part of one, bearer token and URL user-info replaced.
 
     For a text that a server can make long: `shown_safely` and `tail_redacted`.
     """
-    known = tuple(secrets)
+    return _redacted(text, _revealed(secrets))
+
+
+def _redacted(text: str, known: tuple[str, ...]) -> str:
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _without_parts(text, _parts(known))
@@ -51,22 +61,22 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     return without_user_info(text)
 
 
-def shown_safely(text: str, secrets: Iterable[str] = ()) -> str:
+def shown_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     """A bounded, harmless quotation of foreign words without secrets: see `redacted` and `inert.quoted`."""
-    known = tuple(secrets)
+    known = _revealed(secrets)
     margin = _margin(known)
     text = text.strip()
     clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
-    safe = redacted(clipped, known)
+    safe = _redacted(clipped, known)
     return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
 
 
-def tail_redacted(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
+def tail_redacted(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
     """The last `limit` characters of `text`, redacted."""
-    known = tuple(secrets)
+    known = _revealed(secrets)
     margin = _margin(known)
     clipped = text[-(limit + 2 * margin) :]
-    safe = redacted(clipped, known)
+    safe = _redacted(clipped, known)
     return (safe if len(clipped) == len(text) else safe[margin:])[-limit:]
 
 

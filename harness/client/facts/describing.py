@@ -17,6 +17,7 @@ from harness.client.address.redact import redacted, secrets_of
 from harness.client.facts import discovery, fields
 from harness.client.facts.discovery import Pages
 from harness.core.hidden import without_secrets
+from harness.core.secret import Secret
 from harness.core.server_facts import ServerFacts
 from server_launchers.engines import table as engines
 
@@ -92,7 +93,7 @@ def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
     return ServerFacts(model=_safe(found.model, secrets), host=_safe(found.host, secrets))
 
 
-def _safe(value: Any, secrets: tuple[str, ...]) -> Any:
+def _safe(value: Any, secrets: tuple[Secret, ...]) -> Any:
     """`value` without secrets, also those that the server repeats."""
     if isinstance(value, dict):
         hidden = without_secrets(value)

@@ -112,9 +112,7 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
 def client_of(endpoint: Endpoint, timeout: float, ca_file: Path | None) -> httpx.Client:
     """A client with the endpoint's key, headers, proxy and trust. timeout: seconds of each step."""
     proxy = proxy_for(endpoint)
-    headers = {**http_get.HEADERS, **dict(endpoint.headers)}
-    if endpoint.api_key:
-        headers.setdefault("Authorization", f"Bearer {endpoint.api_key}")
+    headers = {**http_get.HEADERS, **endpoint.own_headers()}
     request_head(endpoint.base_url, headers)  # httpx would show the value that no header can carry; this does not
     if not endpoint.base_url.startswith("https://"):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the system's authorities takes longer than the page

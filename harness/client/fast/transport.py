@@ -28,6 +28,7 @@ from harness.client.protocol.leftovers import Leftovers
 from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
+from harness.core.secret import Secret
 
 LOOK_S = 0.25
 """Seconds between two looks at the deadlines."""
@@ -39,7 +40,7 @@ class _Route:
 
     peer: Peer
     head: bytes
-    secrets: tuple[str, ...]
+    secrets: tuple[Secret, ...]
 
 
 class FastTransport:
@@ -48,7 +49,7 @@ class FastTransport:
     secrets: values in the bodies of requests that no message may show.
     """
 
-    def __init__(self, *, kernel_stamps: bool = True, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, *, kernel_stamps: bool = True, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
         self.kernel_stamps = kernel_stamps and sys.platform == "linux" and sys.maxsize > 2**32
         self.clock_offset = ClockOffset()

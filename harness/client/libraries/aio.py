@@ -33,6 +33,7 @@ from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.secret import Secret
 
 
 class AiohttpTransport:
@@ -43,7 +44,7 @@ class AiohttpTransport:
     show.
     """
 
-    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
         self._ssl = not insecure if ca_file is None else trusting(ca_file)
         self._memory = Memory()
@@ -214,7 +215,7 @@ def _is_closed(response: aiohttp.ClientResponse) -> bool:
     return connection is not None and (connection.transport is None or connection.transport.is_closing())
 
 
-async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -> RequestFailed:
+async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[Secret, ...]) -> RequestFailed:
     body = bytearray()
     try:
         async with asyncio.timeout(ERROR_BODY_S):
@@ -235,7 +236,7 @@ async def _refusal(response: aiohttp.ClientResponse, secrets: tuple[str, ...]) -
 
 
 def _connection_failure(
-    error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[str, ...]
+    error: Exception, endpoint: Endpoint, proxy: str | None, secrets: tuple[Secret, ...]
 ) -> RequestFailed:
     address = host_and_port(endpoint.base_url)
     if proxy:

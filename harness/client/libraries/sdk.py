@@ -31,6 +31,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.secret import Secret
 
 _BENEATH = frozenset({"openai", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "ssl"})
 """Packages whose exceptions are the network's doing; SDK 2.x lets those of its HTTP library through."""
@@ -45,7 +46,7 @@ _NO_KEY = "EMPTY"
 class SdkTransport:
     """See `harness.client.interface.Transport`. ca_file, insecure, secrets: as in `AiohttpTransport`."""
 
-    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
         self._secrets = tuple(secrets)
         self._verify = not insecure if ca_file is None else trusting(ca_file)
         self._memory = Memory()
@@ -130,11 +131,11 @@ class SdkTransport:
             raise RequestFailed("refused", message)
         client = self._clients[endpoint] = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
-            api_key=endpoint.api_key or _NO_KEY,
+            api_key=_NO_KEY,  # a key of ours stands among the headers below, above this one
             max_retries=0,
             # A connection a request: its HTTP library would take what a kept one received beyond a reply, in the same
             # read, for the reply to the next request.
-            default_headers={"Accept-Encoding": "identity", "Connection": "close", **dict(endpoint.headers)},
+            default_headers={"Accept-Encoding": "identity", "Connection": "close", **endpoint.own_headers()},
             # One number for connecting and between bytes; `Watch` counts tokens.
             timeout=openai.Timeout(None, connect=deadlines.connect),
             http_client=openai.DefaultAsyncHttpxClient(

@@ -22,6 +22,7 @@ from harness.client.address.redact import shown_safely
 from harness.client.protocol.reply import FailureKind, RequestFailed
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.secret import Secret
 
 MAX_RETRY_AFTER_S = 3600.0
 """Longest pause that a Retry-After can ask for, in seconds; a longer one is cut, and the message says so."""
@@ -58,7 +59,7 @@ def failed_status(
     retry_after: str | None = None,
     retry_after_ms: str | None = None,
     location: str | None = None,
-    secrets: Iterable[str] = (),
+    secrets: Iterable[Secret] = (),
     now: float | None = None,
 ) -> RequestFailed:
     """The failure that an HTTP response other than 200 stands for. `now`: Unix time, for Retry-After dates."""
@@ -77,7 +78,7 @@ def failed_status(
     return RequestFailed(kind, message, status=status, retry_after=asked)
 
 
-def failed_event(error: Any, secrets: Iterable[str] = (), partial_text: str = "") -> RequestFailed:
+def failed_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
     """The failure that an error event inside a stream (or an error object in a 200) stands for.
 
     partial_text: what had come, redacted already.

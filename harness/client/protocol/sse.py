@@ -26,6 +26,7 @@ from harness.client.protocol.reply import LATE_BODY, LATE_BYTES, FailureKind, Re
 from harness.client.protocol.written import SoFar, Written
 from harness.core import codec
 from harness.core.inert import quoted
+from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 """Longest event; tokens take hundreds of bytes, with log-probabilities thousands."""
@@ -96,7 +97,7 @@ class ReplyParser:
         request_id: str | None = None,
         clock: Literal["kernel", "user"] = "user",
         memory: Memory | None = None,
-        secrets: Iterable[str] = (),
+        secrets: Iterable[Secret] = (),
         written: Written | None = None,
     ) -> None:
         self.clock: Literal["kernel", "user"] = clock

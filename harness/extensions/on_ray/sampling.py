@@ -12,7 +12,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from harness.asking.options import RunOptions
@@ -68,7 +67,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
             watcher.warn(Sentence(f"{option('base_url')} names this machine; each node asks its own"))
         began = time.monotonic()
         parts = [RunFolder(folder.path / SHARDS / f"{i}-of-{n}") for i in range(1, n + 1)]
-        plain = _plain(options)
+        plain = options.for_worker()
         given = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(Sentence(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}"))
@@ -134,17 +133,11 @@ def checked(options: RunOptions) -> RunOptions:
     if options.base_url or options.provider or options.endpoints_file:
         return options
     if url := os.environ.get("OPENAI_BASE_URL"):
-        return RunOptions(**_plain(options), base_url=(url,))
+        return RunOptions(**options.for_worker(), base_url=(url,))
     raise UsageError(
         f"{option('on')} needs an address that every node reaches: {option('base_url')}, {option('provider')} or "
         f"{option('endpoints_file')}"
     )
-
-
-def _plain(options: RunOptions) -> dict[str, Any]:
-    """What was given, as values that travel."""
-    given = options.given
-    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 
 def _folder(options: RunOptions) -> RunFolder:

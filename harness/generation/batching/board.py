@@ -18,6 +18,7 @@ from itertools import islice
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.errors import ServerError
 from harness.core.records import Sample
+from harness.core.secret import Secret
 from harness.core.wording import Sentence
 from harness.generation.batching.handing import Ended, Place
 from harness.generation.batching.lines import Result, ask_id, read_result
@@ -55,7 +56,7 @@ class Board:
         max_body_bytes: int,
         on_event: Callable[..., None],
         on_standing: Callable[[Sentence], None],
-        secrets: Sequence[str] = (),
+        secrets: Sequence[Secret] = (),
         first_look: float | None = None,
         quiet: float | None = None,
     ) -> None:

@@ -18,6 +18,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.core import codec
 from harness.core.checksums import digest
+from harness.core.secret import Secret
 from harness.generation.plan import Task
 
 ID_CHARS = 32
@@ -55,7 +56,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def read_result(
-    line: bytes, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[str] = ()
+    line: bytes, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
 ) -> Result | None:
     """The result in a line; None where it is none of a known request's form.
 
@@ -87,7 +88,7 @@ def read_result(
         return Result(one.custom_id, None, failure)
 
 
-def _failed(error: Any, secrets: Iterable[str]) -> RequestFailed:
+def _failed(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
     """A request that came to nothing within its batch; asking again can help."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
     words = ": ".join(one for one in (code, message) if isinstance(one, str) and one)

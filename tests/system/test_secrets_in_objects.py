@@ -1,0 +1,193 @@
+"""A key that came in by any way is in no text of any object that a run, a judge or a probe holds, and in no pickle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle  # noqa: TID251 - what is tried is that it refuses
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.asking import servers
+from harness.asking.options import JudgeOptions, RunOptions, WhichServer
+from harness.asking.prepare import prepare
+from harness.asking.watching import Watcher
+from harness.client.address.endpoint import Endpoint
+from harness.client.batch_service import BatchService
+from harness.client.chooser import open_transport
+from harness.client.facts.tokens import Tokenizer
+from harness.client.interface import Deadlines
+from harness.client.protocol.reply import RequestFailed
+from harness.core.errors import ServerError
+from harness.verbs.judge import judge_of
+from harness.verbs.probe.connecting import probed
+from tests.faults.able import sums
+from tests.faults.server import FaultServer, Request, Step, completion, http, models
+
+KEY = "sk-objects-canary-0123456789"
+
+
+def saying(request: Request) -> Iterator[Step]:
+    """Lists a model; refuses each completion in the words that it was sent."""
+    if request.method == "GET":
+        yield models("m") if request.path.endswith("/models") else http(404, {})
+    elif request.path.endswith("/completions"):
+        yield http(400, {"error": {"message": f"refused: {request.headers} {request.body.decode()}"}})
+    else:
+        yield from completion("4", tokens=3)
+
+
+def by_environment(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    who["api_key_env"] = "MY_KEY"
+
+
+def by_provider(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key goes into a header of the provider's own."""
+    by_environment(who, folder, monkeypatch)
+    who["provider"] = "azure"
+
+
+def by_file(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "key").write_text(KEY)
+    who["api_key_file"] = folder / "key"
+
+
+def by_header(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    who["header"] = (f"X-Key: {KEY}",)
+
+
+def by_mapping(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    who["header"] = {"X-Key": f"Bearer {KEY}"}
+
+
+def by_user_info(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    who["base_url"] = who["base_url"].replace("://", f"://user:{KEY}@")
+
+
+def by_query(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    who["base_url"] += f"?key={KEY}"
+
+
+def by_body(who: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    who["extra_body"] = {"api_key": KEY, "nested": [{"access_token": KEY}]}
+
+
+WAYS_IN = (by_environment, by_provider, by_file, by_header, by_mapping, by_user_info, by_query, by_body)
+IN_THE_BODY = (by_body, by_query, by_user_info)
+"""Ways of which the options hold the text as it was typed: these are not pickled here, but by `for_worker`."""
+
+
+def texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    yield f"repr of {name}", repr(value)
+    yield f"str of {name}", str(value)
+    yield f"format of {name}", f"{value}"
+    record = logging.LogRecord("x", logging.INFO, "f", 1, "held: %r", (value,), None)
+    yield f"log of {name}", logging.Formatter().format(record)
+    yield f"JSON of {name}", json.dumps({"value": value}, default=repr)
+
+
+def failure_of(endpoint: Endpoint, transport: Any, body: bytes) -> str:
+    """The traceback of a completion that the server refuses in the words that it was sent."""
+
+    async def once() -> None:
+        try:
+            await transport.complete(endpoint, "/chat/completions", body, Deadlines(), 1 << 20)
+        finally:
+            await transport.close()
+
+    with pytest.raises(RequestFailed) as failed:
+        asyncio.run(once())
+    return "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(failed.value.__dict__)
+
+
+def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str, Any]:
+    """What a run, a judge and a probe hold."""
+    asked = {name: value for name, value in who.items() if name != "extra_body"}
+    data = {"data": str(sums(folder, 1)), "question_key": "problem", "answer_key": "answer", "out": folder / "run"}
+    options = RunOptions.of(**data, **who)
+    prepared = stack.enter_context(prepare(options, Watcher()))
+    judge = JudgeOptions.of(**asked)
+    server = stack.enter_context(judge_of(judge)[1]())
+    (subject,) = probed(WhichServer.of(**asked), Watcher())
+    found = servers.find(options)
+    return {
+        "options": options, "prepared": prepared, "settings": prepared.settings, "asker": prepared.settings.asker,
+        "template": prepared.settings.template("sums"), "endpoint": prepared.settings.endpoints[0], "found": found,
+        "looks": prepared.looks, "judge": judge, "the judge's server": server, "probed": subject,
+        "tokenizer": Tokenizer(found.endpoints[0], "vllm", "m"), "batches": BatchService(found.endpoints[0]),
+        "record": prepared.settings.settings_record(), "identity": prepared.settings.identity(prepared.sets[0]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_no_object_shows_a_key(way: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with FaultServer(saying) as server, ExitStack() as stack:
+        who: dict[str, Any] = {"base_url": server.base_url, "model": "m"}
+        way(who, tmp_path, monkeypatch)
+        held = objects(who, tmp_path, stack)
+        shown = dict(text for name, value in held.items() for text in texts(name, value))
+        settings = held["settings"]
+        body = settings.template("sums").of_text("1+1?")
+        for name in ("fast", "aiohttp", "sdk"):
+            transport = open_transport(name, secrets=settings.spelling.secrets)  # type: ignore[arg-type]
+            shown |= dict(texts(name, transport))
+            shown[f"failure by {name}"] = failure_of(settings.endpoints[0], transport, body)
+        try:
+            held["tokenizer"].text("x")
+        except ServerError as error:
+            shown["a page's failure"] = "".join(traceback.format_exception(error))
+        travelled = any(KEY in repr(request) for request in server.requests)
+    assert travelled == (way is not by_query), "an address has no query; any other key is sent"
+    assert [name for name, text in shown.items() if KEY in text] == []
+    for name, value in held.items():
+        assert not (name == "endpoint" or way not in IN_THE_BODY) or KEY not in pickled(value), name
+
+
+def pickled(value: Any) -> str:
+    """The pickle of a value; empty where it is refused."""
+    try:
+        return pickle.dumps(value).decode("latin-1")
+    except Exception:  # noqa: BLE001 - a refusal of whatever kind
+        return ""
+
+
+def test_a_key_goes_to_a_worker_by_a_method_of_that_name_alone() -> None:
+    options = RunOptions.of(model="m", base_url="http://h", header=(f"X-Key: {KEY}",), out=Path("x"))
+    with pytest.raises(TypeError, match="for_worker"):
+        pickle.dumps(options)
+    carried = pickle.loads(pickle.dumps(options.for_worker()))
+    assert carried["header"] == (("X-Key", KEY),)
+    assert RunOptions(**carried) == options
+
+
+def test_a_refused_header_is_not_repeated() -> None:
+    from harness.core.errors import UsageError
+
+    for header in ({"X-Key": KEY, "X-N": 5}, [f"X-Key: {KEY}", "none"], [("X-Key", KEY), ("X-N", 5)], KEY):
+        with pytest.raises(UsageError) as refused:
+            RunOptions.of(header=header)
+        assert KEY not in str(refused.value) + repr(refused.value)
+
+
+def test_the_command_leaves_no_core(tmp_path: Path) -> None:
+    import resource
+    import subprocess
+    import sys
+
+    program = (
+        "import resource, sys; sys.argv = ['harness', '--version']\n"
+        "from harness.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: print('limits', *resource.getrlimit(resource.RLIMIT_CORE))"
+    )
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.splitlines()[-1] == f"limits 0 {hard}"
