@@ -1,0 +1,117 @@
+"""One file an engine: outside its room nobody names an engine or imports an engine's file, and no file is forgotten."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.presets import preset as presets
+from server_launchers.engines import table
+from server_launchers.engines.engine import Engine
+from server_launchers.spec import ENGINES, OPTIONS
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ROOM = CHECKOUT / "server_launchers" / "engines"
+HELPERS = {"__init__", "dialect", "engine", "routers", "table"}
+"""What the room holds beside its engines."""
+
+NAMES = {*ENGINES, *(one.name for one in table.dialects() if one.owned_by)}
+
+EXCEPT = {
+    "server_launchers/spec.py": "the type of a name",
+    "harness/core/choices.py": "the name of the format below",
+    "harness/foreign/outputs.py": "a format of files, called after the benchmark script that writes them",
+}
+"""Files where such a text is no engine, or the one list of them."""
+
+
+def literals(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Texts that are an engine's name, and are no part of a docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in NAMES:
+            yield node
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Files of engines that are imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "server_launchers.engines":
+            yield from (one.name for one in node.names if one.name in ENGINES)
+        named = [node.module] if isinstance(node, ast.ImportFrom) else []
+        named += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        yield from (
+            name for name in named if name and name.startswith("server_launchers.engines.") and name[25:] in ENGINES
+        )
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for package in ("harness", "server_launchers"):
+        for path in sorted((CHECKOUT / package).rglob("*.py")):
+            if path.parent != ROOM:
+                yield str(path.relative_to(CHECKOUT)), ast.parse(path.read_text("utf-8"))
+
+
+def test_no_engine_is_named_or_imported_outside_its_room() -> None:
+    named = {path: [f"{one.lineno}: {one.value}" for one in literals(tree)] for path, tree in modules()}
+    assert {path: lines for path, lines in named.items() if lines and path not in EXCEPT} == {}
+    assert {path: files for path, tree in modules() if (files := list(imported(tree)))} == {}
+    assert [path for path in EXCEPT if not named[path]] == [], "an exception that is none any more"
+
+
+@pytest.mark.parametrize(
+    ("source", "n_names", "n_files"),
+    [
+        ("x = y == 'vllm'", 1, 0),
+        ("x = {'llama.cpp': 1, 'sglang': 2}", 2, 0),
+        ('"""vllm"""\nx = "vllm serve"', 1, 0),
+        ("x = 'vllms'", 0, 0),
+        ("from server_launchers.engines import table, vllm", 0, 1),
+        ("from server_launchers.engines.sglang import ENGINE", 0, 1),
+        ("import server_launchers.engines.command", 0, 1),
+        ("from server_launchers.engines.routers import Router", 0, 0),
+    ],
+)
+def test_a_name_and_an_import_are_seen(source: str, n_names: int, n_files: int) -> None:
+    tree = ast.parse(source)
+    assert (len(list(literals(tree))), len(list(imported(tree)))) == (n_names, n_files)
+
+
+def test_every_file_of_the_room_is_an_engine_and_every_engine_has_a_file() -> None:
+    files = {path.stem for path in ROOM.glob("*.py")} - HELPERS
+    assert files == set(ENGINES), "names in spec.EngineName and files of server_launchers/engines/ are the same"
+    assert all(isinstance(one, Engine) for one in table.every().values())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_is_whole(name: str) -> None:
+    engine = table.find(name)
+    assert engine is not None
+    launcher = engine.launcher
+    assert engine.summary
+    assert launcher.takes <= set(OPTIONS), "a field that no spec has"
+    assert (launcher.command is None) == (launcher.address is not None), "a server is started, or has an address"
+    assert set(engine.file_flags) <= set(engine.model_flags)
+    assert "sampling_defaults" not in launcher.takes or engine.neutral_words
+    if (dialect := engine.dialect) is not None:
+        assert dialect.owned_by or dialect.marks or dialect.hides_behind, "its servers are known by nothing"
+        assert dialect.source or not dialect.facts
+        assert dialect.neutral is None or set(dialect.names.values()) <= set(dialect.neutral.values)
+
+
+def test_dialects_are_told_apart_by_what_servers_say() -> None:
+    for one in table.dialects():
+        if one.owned_by:
+            assert table.dialect_of_entry({"owned_by": one.owned_by}) is one
+        assert table.dialect(one.name) is one
+    assert table.dialect_of_entry({"meta": {}}).marks == "meta"
+    assert table.dialect_of_entry({"owned_by": "somebody"}) is table.UNKNOWN
+    assert table.dialect(None) is table.UNKNOWN
+
+
+def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:
+    keys = {one.parsers for one in table.every().values()}
+    parsers = [load.reasoning_parser for load in map(presets.load, presets.names())]
+    assert {key for parser in parsers if parser is not None for key in parser.but} <= keys
