@@ -51,27 +51,68 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
+class Refusal(Exception):
+    """The start cannot work; the text says why and what to do."""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Serve until a signal; exit status 2 with one sentence where the start cannot work."""
     options = parser().parse_args(argv)
     try:
+        library = _library()
+        _check_model(options.model)
+        key = _key(options.api_key_env)
+        params = _params(library, options, key)
+    except Refusal as refusal:
+        sys.stderr.write(f"error: {refusal}\n")
+        return 2
+    stopping = _signalled()
+    try:
+        server = library.Server(params)
+    except RuntimeError as error:
+        sys.stderr.flush()
+        sys.stdout.flush()
+        _say(f"llama.cpp could not start: {error}")
+        # The half-made server's threads would keep an orderly exit from ending.
+        os._exit(1)
+    _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
+    stopping.wait()
+    _say("stopping")
+    _drain(server.listening_address, key, options.grace)
+    os._exit(0)
+
+
+def _library() -> Any:
+    """The module xllamacpp; raises Refusal where it is missing or cannot be loaded."""
+    try:
         import xllamacpp
     except ModuleNotFoundError:
-        return _refuse(f"the embedded server needs xllamacpp; install it with {INSTALL}")
+        raise Refusal(f"the embedded server needs xllamacpp; install it with {INSTALL}") from None
     except ImportError as error:
-        return _refuse(f"xllamacpp is installed but cannot be loaded here: {error}")
-    if not options.model.is_file():
-        return _refuse(f"no model file at {options.model}; give the path of a GGUF file")
-    with options.model.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            return _refuse(f"{options.model} is no GGUF file (its first bytes are not GGUF)")
-    key = None
-    if options.api_key_env is not None:
-        key = os.environ.get(options.api_key_env, "")
-        if not key:
-            return _refuse(f"the environment variable {options.api_key_env} for --api-key-env is not set")
+        raise Refusal(f"xllamacpp is installed but cannot be loaded here: {error}") from error
+    return xllamacpp
 
-    params = xllamacpp.CommonParams()
+
+def _check_model(model: Path) -> None:
+    """Raise Refusal where `model` is no GGUF file."""
+    if not model.is_file():
+        raise Refusal(f"no model file at {model}; give the path of a GGUF file")
+    with model.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise Refusal(f"{model} is no GGUF file (its first bytes are not GGUF)")
+
+
+def _key(variable: str | None) -> str | None:
+    """The key that clients must send; raises Refusal where its variable is not set."""
+    key = None if variable is None else os.environ.get(variable, "")
+    if key == "":
+        raise Refusal(f"the environment variable {variable} for --api-key-env is not set")
+    return key
+
+
+def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
+    """The options as xllamacpp takes them; raises Refusal where the chat template cannot be read."""
+    params = library.CommonParams()
     params.model.path = str(options.model)
     # One host up to 2026.9, a list of hosts from 2026.10 on.
     if hasattr(params, "hostnames"):
@@ -93,10 +134,14 @@ def main(argv: list[str] | None = None) -> int:
         try:
             params.chat_template = options.chat_template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            return _refuse(f"cannot read the chat template {options.chat_template}: {error}")
+            raise Refusal(f"cannot read the chat template {options.chat_template}: {error}") from error
     if key is not None:
         params.api_keys = [key]
+    return params
 
+
+def _signalled() -> threading.Event:
+    """Set by SIGTERM and SIGINT; a second one ends the process at once."""
     stopping = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -106,19 +151,7 @@ def main(argv: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    try:
-        server = xllamacpp.Server(params)
-    except RuntimeError as error:
-        sys.stderr.flush()
-        sys.stdout.flush()
-        _say(f"llama.cpp could not start: {error}")
-        # The half-made server's threads would keep an orderly exit from ending.
-        os._exit(1)
-    _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
-    stopping.wait()
-    _say("stopping")
-    _drain(server.listening_address, key, options.grace)
-    os._exit(0)
+    return stopping
 
 
 def _drain(address: str, key: str | None, grace: float) -> None:
@@ -145,11 +178,6 @@ def _cores() -> int:
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _refuse(sentence: str) -> int:
-    sys.stderr.write(f"error: {sentence}\n")
-    return 2
 
 
 def _positive(text: str) -> int:

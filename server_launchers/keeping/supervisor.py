@@ -13,11 +13,12 @@ import re
 import secrets
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import msgspec
 
@@ -161,6 +162,7 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 
 def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
+    """The guard, which has its orders and starts the server, and the state that is written down."""
     folder = state.servers_folder()
     neutral = state_folder() / "empty"
     neutral.mkdir(exist_ok=True)
@@ -178,53 +180,65 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
                 cwd=neutral,
                 start_new_session=True,
             )
-        guard_started = processes.start_of(guard.pid)
-        known = ServerState(
-            name=name,
-            engine=spec.engine,
-            model=table.client_name(spec),
-            source=spec.model,
-            base_urls=list(deployment.base_urls),
-            api_key_env=spec.api_key_env,
-            created=datetime.now(UTC),
-            mark=secrets.token_hex(8),
-            grace=spec.stop_grace,
-            guard_pid=guard.pid,
-            guard_started=guard_started or "gone",
-            status="starting",
-            members=[
-                Member(
-                    role=process.role,
-                    argv=list(process.command.argv),
-                    port=process.port,
-                    log=log,
-                    devices=None if process.devices is None else list(process.devices),
-                    cleanup=None if process.command.cleanup is None else list(process.command.cleanup),
-                )
-                for process, log in zip(deployment.processes, logs, strict=True)
-            ],
-            versions=dict(deployment.versions),
-        )
-        state.write(known)
-    # Variables may hold secrets: they go to the guard through the pipe and are no part of the state file.
-    record = msgspec.to_builtins(known, enc_hook=str)
+        starting = _first_state(spec, deployment, name, logs, guard.pid)
+        state.write(starting)
+    assert guard.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        guard.stdin.write(json.dumps(_orders(spec, deployment, starting, neutral)).encode() + b"\n")
+        guard.stdin.flush()
+    return guard, starting
+
+
+def _first_state(
+    spec: ServerSpec, deployment: Deployment, name: str, logs: Sequence[Path], guard_pid: int
+) -> ServerState:
+    """The state of a server whose processes are still to be started. logs: one a process."""
+    return ServerState(
+        name=name,
+        engine=spec.engine,
+        model=table.client_name(spec),
+        source=spec.model,
+        base_urls=list(deployment.base_urls),
+        api_key_env=spec.api_key_env,
+        created=datetime.now(UTC),
+        mark=secrets.token_hex(8),
+        grace=spec.stop_grace,
+        guard_pid=guard_pid,
+        guard_started=processes.start_of(guard_pid) or "gone",
+        status="starting",
+        members=[
+            Member(
+                role=process.role,
+                argv=list(process.command.argv),
+                port=process.port,
+                log=log,
+                devices=None if process.devices is None else list(process.devices),
+                cleanup=None if process.command.cleanup is None else list(process.command.cleanup),
+            )
+            for process, log in zip(deployment.processes, logs, strict=True)
+        ],
+        versions=dict(deployment.versions),
+    )
+
+
+def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neutral: Path) -> dict[str, Any]:
+    """What the guard is told. Variables may hold secrets: they go through the pipe, and are no part of the state file.
+
+    neutral: the empty folder in which engines start.
+    """
+    record = msgspec.to_builtins(starting, enc_hook=str)
     for member, process in zip(record["members"], deployment.processes, strict=True):
         member["environment"] = process.command.resolved()
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
-    config = {
-        "state_path": str(state.path_of(name)),
+    return {
+        "state_path": str(state.path_of(starting.name)),
         "state": record,
-        "mark": known.mark,
+        "mark": starting.mark,
         "grace": spec.stop_grace,
         "restarts": spec.restarts,
         "secret_names": [spec.api_key_env] if spec.api_key_env else [],
         "secrets": secrets_of(spec.environment),
     }
-    assert guard.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        guard.stdin.write(json.dumps(config).encode() + b"\n")
-        guard.stdin.flush()
-    return guard, known
 
 
 def _attach(spec: ServerSpec, deployment: Deployment) -> RunningServer:
