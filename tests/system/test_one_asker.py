@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options import JudgeOptions, RunOptions, WhichServer
+from harness.asking.options import JudgeOptions, OutputsOptions, RunOptions, WhichServer
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.client.address import providers
 from harness.client.asker import Asker
-from harness.client.facts import defaults, fields
 from harness.core.errors import StoppedByRule
 from harness.generation import fingerprint
 from harness.runs import RunFolder
@@ -29,6 +28,7 @@ from harness.verbs.judge import score_with_judge
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
 from harness.verbs.probe import probe
+from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES
 from tests.faults.able import sums
 from tests.faults.server import FaultServer, Request, Step, completion, http
@@ -78,9 +78,9 @@ KINDS: dict[str, Kind] = {
 
 
 def test_every_engine_and_every_provider_is_here() -> None:
-    assert STARTED_HERE.keys() == ENGINES.keys()
-    assert {one.sent for one in KINDS.values()} - {None} == defaults.NEUTRAL.keys()
-    assert defaults.NEUTRAL.keys() <= {told.engine for told in fields.ENGINES}
+    assert STARTED_HERE.keys() == {*ENGINES}
+    filling = {one.name for one in engines.dialects() if one.neutral is not None}
+    assert {one.sent for one in KINDS.values()} - {None} == filling
     assert {one.provider for one in KINDS.values()} - {None} == {*providers.names()}
 
 
@@ -170,7 +170,9 @@ def run(folder: Path, who: Mapping[str, Any], **more: Any) -> None:
 
 def scored_file(folder: Path) -> ScoredFile:
     """Another tool's outputs, scored by the rules."""
-    return score_file(folder / "gen.jsonl", Grading(), Watcher(), response_key="gen", answer_key="answer")
+    return score_file(
+        folder / "gen.jsonl", Grading(), OutputsOptions(response_key="gen", answer_key="answer"), Watcher()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +229,8 @@ def test_all_who_ask_write_their_requests_alike(name: str, folder: Path) -> None
     (first,) = found["run"]
     assert KEY in "".join(first.headers.values())
     assert first.headers["x-team"] == "blue"
-    neutral = dict(defaults.NEUTRAL[kind.sent].values) if kind.sent else {}
+    filled = engines.dialect(kind.sent).neutral
+    neutral = {} if filled is None else dict(filled.values)
     assert {n: v for n, v in first.common.items() if n != "model"} == neutral
     assert len(found["fingerprint"]) == len(fingerprint.PROMPTS)
     for who, requests in found.items():
