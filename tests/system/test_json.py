@@ -1,4 +1,7 @@
-"""What `--json` prints: JSON alone, of the schema that `harness schema` prints, and of the shape that the page says."""
+"""What `--json` prints: JSON alone, of the schema that `harness schema` prints, and of the shape that the page says.
+
+For: harness.cli.printed, harness.cli.schema.
+"""
 
 from __future__ import annotations
 
@@ -116,11 +119,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def told(folder: Path, url: str, command: str) -> tuple[Result, Any]:
+def told(folder: Path, url: str, command: str, **extra: str) -> tuple[Result, Any]:
     """What the command printed; `harness` has held it to the schema."""
     if command == "score" and not (folder / "run").exists():
         told(folder, url, "run")
-    done = harness(folder, *(word.replace("{url}", url) for word in PRINTED[command]), "--json")
+    done = harness(folder, *(word.replace("{url}", url) for word in PRINTED[command]), "--json", extra=extra)
     assert done.out, done.err
     return done, json.loads(done.out)
 
