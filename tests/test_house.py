@@ -9,10 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from tools import tests_of
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("harness", "server_launchers")
 
 MAX_LINES = 450
+MAX_FUNCTION_LINES = 70
+MAX_PARAMETERS = 12
+STILL_LONG = {
+    "harness/benchmarks/questions.py build",
+    "harness/cli/run.py command",
+    "harness/cli/serve.py _engine_command",
+    "harness/cli/serve.py start",
+    "harness/cli/show.py command",
+    "harness/reports/plots/repeats.py repeats_plot",
+    "harness/scoring/score.py score_benchmark",
+}
+"""Functions of more lines, or parameters, than the bounds: path and name. None is added; each that is mended goes."""
+
 MAX_ATTRIBUTES = 25
 REASON = re.compile(r"^(Long|Wide): \S.{20,}", re.MULTILINE)
 """A module or class beyond the bound says in its docstring why: a line that begins with "Long: " or "Wide: "."""
@@ -76,6 +91,57 @@ def test_a_class_of_many_attributes_says_why() -> None:
     assert wide == []
 
 
+def functions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def too_long(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has more lines, its docstring among them, or more parameters than the bounds."""
+    assert function.end_lineno is not None
+    given = function.args
+    n_parameters = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
+    return function.end_lineno - function.lineno + 1 > MAX_FUNCTION_LINES or n_parameters > MAX_PARAMETERS
+
+
+def test_functions_fit_a_screen_and_take_few_parameters() -> None:
+    found = {
+        f"{names([path])[0]} {one.name}"
+        for path in modules()
+        for one in functions(path.read_text("utf-8"))
+        if too_long(one)
+    }
+    assert sorted(found - STILL_LONG) == [], "split it, or make a value of its parameters"
+
+
+def test_the_tests_of_any_module_are_found_in_one_step() -> None:
+    """By `make tests-of MODULE=…`: a test file imports the module, or its docstring names it, or its room."""
+    every = tests_of.modules()
+    assert [name for name, path in every.items() if path.name != "__init__.py" and not tests_of.tests_of(name)] == []
+    files = {path: tests_of.named(path.read_text("utf-8")) for path in sorted((CHECKOUT / "tests").rglob("test_*.py"))}
+    assert [f"{path.name}: {name}" for path, said in files.items() for name in said if name not in every] == []
+
+
+def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
+    docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'
+    source = docstring + 'from harness.runs import journal\nx = "harness.cli.run.y"'
+    assert tests_of.named(source) == ["harness.runs", "harness.core.inert"]
+    assert tests_of.named('"""For the harness.runs.journal: none."""') == []
+    assert {"harness.runs.journal", "harness.cli.run"} <= tests_of.imported(source)
+    for name in ("journal", "lock"):  # the second is imported by the name of its room only
+        assert tests_of.tests_of(f"harness.runs.{name}")[0] == f"tests/runs/test_runs_{name}.py"
+    assert tests_of.tests_of("harness.runs.a_new_one") == ["tests/runs/test_runs_journal.py"]
+    assert tests_of.tests_of("elsewhere.module") == []
+
+
 def test_the_counting_counts() -> None:
     source = "class A:\n    x: int\n    def f(self):\n        self.y = self.x = 1\n        self.z.w = 2\n"
     assert attributes(next(classes(ast.parse(source)))) == {"x", "y"}
+    short, long, wide = (
+        next(functions(text))
+        for text in (
+            "def f(a, *, b): pass",
+            "def f():\n" + "    pass\n" * MAX_FUNCTION_LINES,
+            f"def f({', '.join(f'a{n}' for n in range(MAX_PARAMETERS + 1))}): pass",
+        )
+    )
+    assert [too_long(one) for one in (short, long, wide)] == [False, True, True]

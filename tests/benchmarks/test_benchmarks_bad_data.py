@@ -1,4 +1,7 @@
-"""Bad input of any kind is one sentence with file and line; odd but legal input is read right."""
+"""Bad input of any kind is one sentence with file and line; odd but legal input is read right.
+
+For: harness.benchmarks.sources, harness.benchmarks.limits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A data set's own `eval.yaml` as a card: from the hub, from a folder, and what is refused by its field."""
+"""A data set's own `eval.yaml` as a card: from the hub, from a folder, and what is refused by its field.
+
+For: harness.benchmarks.eval_yaml, harness.benchmarks.drafts.
+"""
 
 from __future__ import annotations
 

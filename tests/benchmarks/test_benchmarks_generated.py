@@ -1,4 +1,7 @@
-"""Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package."""
+"""Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package.
+
+For: harness.benchmarks.made.
+"""
 
 from __future__ import annotations
 

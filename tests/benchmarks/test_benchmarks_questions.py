@@ -1,4 +1,7 @@
-"""Questions: identity, references, choices, prompts, selection."""
+"""Questions: identity, references, choices, prompts, selection.
+
+For: harness.benchmarks.
+"""
 
 from __future__ import annotations
 

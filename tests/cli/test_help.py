@@ -1,4 +1,7 @@
-"""Help that is read, words of other tools, completion, and `harness` without arguments."""
+"""Help that is read, words of other tools, completion, and `harness` without arguments.
+
+For: harness.cli, harness.cli.flags, harness.cli.completion, harness.cli.completing.
+"""
 
 from __future__ import annotations
 

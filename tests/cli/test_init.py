@@ -1,4 +1,7 @@
-"""`harness init` and the defaults of the environment."""
+"""`harness init` and the defaults of the environment.
+
+For: harness.cli.from_environment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Options in the flags of the command that was typed."""
+"""Options in the flags of the command that was typed.
+
+For: harness.cli.run_options.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run seen from outside while it goes on and after: `harness status`, `harness ctl status`, and a scraper."""
+"""A run seen from outside while it goes on and after: `harness status`, `harness ctl status`, and a scraper.
+
+For: harness.asking.metrics, harness.cli.status, harness.cli.following.
+"""
 
 from __future__ import annotations
 

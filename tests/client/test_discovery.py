@@ -1,4 +1,7 @@
-"""What a server says of itself, and clear sentences when it says nothing."""
+"""What a server says of itself, and clear sentences when it says nothing.
+
+For: harness.client.facts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bytes → one reply or one typed failure, whatever the bytes and however they are split."""
+"""Bytes → one reply or one typed failure, whatever the bytes and however they are split.
+
+For: harness.client.protocol.
+"""
 
 from __future__ import annotations
 

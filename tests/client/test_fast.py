@@ -1,4 +1,7 @@
-"""What is the fast transport's own: batches equal single events, true stamps, its loop."""
+"""What is the fast transport's own: batches equal single events, true stamps, its loop.
+
+For: harness.client.fast.
+"""
 
 from __future__ import annotations
 

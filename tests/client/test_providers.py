@@ -1,4 +1,7 @@
-"""Providers as data: what each file says, who is recognised, how requests are spelt, what is objected to."""
+"""Providers as data: what each file says, who is recognised, how requests are spelt, what is objected to.
+
+For: harness.client.address.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Public hosts through a proxy that the environment names: tunnels for https, forwarded pages for http."""
+"""Public hosts through a proxy that the environment names: tunnels for https, forwarded pages for http.
+
+For: harness.client.address.trust.
+"""
 
 from __future__ import annotations
 

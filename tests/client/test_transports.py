@@ -1,4 +1,7 @@
-"""Every transport meets every fault with a reply or a typed failure, on real sockets."""
+"""Every transport meets every fault with a reply or a typed failure, on real sockets.
+
+For: harness.client, harness.client.libraries.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whole files: the old one or the new one, never half."""
+"""Whole files: the old one or the new one, never half.
+
+For: harness.core.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What `harness export` writes: which samples, in which form, and what it refuses."""
+"""What `harness export` writes: which samples, in which form, and what it refuses.
+
+For: harness.exports, harness.exports.training, harness.exports.parquet.
+"""
 
 from __future__ import annotations
 

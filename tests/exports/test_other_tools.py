@@ -1,6 +1,8 @@
 """What goes into other tools' own files comes back with its keys, texts and verdicts, and errors go along.
 
 `make test-interop` opens them with the tools themselves.
+
+For: harness.exports.every_eval_ever, harness.exports.inspect_log, harness.exports.lm_eval.
 """
 
 from __future__ import annotations

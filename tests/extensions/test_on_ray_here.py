@@ -1,4 +1,7 @@
-"""What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading."""
+"""What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading.
+
+For: harness.extensions, harness.extensions.on_ray.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Layouts of NeMo-Skills, OpenCompass and EvalScope: keys, texts and references come in as they were written."""
+"""Layouts of NeMo-Skills, OpenCompass and EvalScope: keys, texts and references come in as they were written.
+
+For: harness.foreign.layouts.
+"""
 
 from __future__ import annotations
 

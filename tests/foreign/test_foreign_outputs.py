@@ -1,4 +1,7 @@
-"""Outputs of other tools become questions and samples: recognised or named, repeats understood, damage refused."""
+"""Outputs of other tools become questions and samples: recognised or named, repeats understood, damage refused.
+
+For: harness.foreign.
+"""
 
 from __future__ import annotations
 

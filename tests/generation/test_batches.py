@@ -1,4 +1,7 @@
-"""Samples by the batch: each is stored once, whatever the provider sends, and none is handed in twice."""
+"""Samples by the batch: each is stored once, whatever the provider sends, and none is handed in twice.
+
+For: harness.asking.batching, harness.client.batch_service, harness.generation.batching.
+"""
 
 from __future__ import annotations
 

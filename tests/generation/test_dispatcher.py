@@ -1,4 +1,7 @@
-"""What a session does next, by hand: no thread, no socket, no clock that runs. Whole runs are in tests/simulation."""
+"""What a session does next, by hand: no thread, no socket, no clock that runs. Whole runs are in tests/simulation.
+
+For: harness.generation.dispatch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run, start to end, against a scripted server on a real socket."""
+"""A run, start to end, against a scripted server on a real socket.
+
+For: harness.generation, harness.generation.outcome, harness.generation.session.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked."""
+"""Runs that end before their time: killed, interrupted, told to stop. What is stored counts, the rest is asked.
+
+For: harness.generation.signals.
+"""
 
 from __future__ import annotations
 

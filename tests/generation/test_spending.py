@@ -1,4 +1,7 @@
-"""What a session costs, what a budget in money stops, and what a limit per minute holds back."""
+"""What a session costs, what a budget in money stops, and what a limit per minute holds back.
+
+For: harness.asking.prices.
+"""
 
 from __future__ import annotations
 

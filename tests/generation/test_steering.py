@@ -1,4 +1,7 @@
-"""A run that is told what to do while it goes: through the socket in its folder, and by a file of endpoints."""
+"""A run that is told what to do while it goes: through the socket in its folder, and by a file of endpoints.
+
+For: harness.generation.network.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Multiple choice: which letter a response gives, in prose, in a box, and beside one."""
+"""Multiple choice: which letter a response gives, in prose, in a box, and beside one.
+
+For: harness.answers.letters, harness.grading.find.choice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where the answer of a response is found, and that finding it takes linear time."""
+"""Where the answer of a response is found, and that finding it takes linear time.
+
+For: harness.grading.find, harness.answers.words.
+"""
 
 from __future__ import annotations
 

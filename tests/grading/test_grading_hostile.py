@@ -1,4 +1,7 @@
-"""Hostile answers: code, towers of powers, deep nesting, endless text. Judged in bounded time, never obeyed."""
+"""Hostile answers: code, towers of powers, deep nesting, endless text. Judged in bounded time, never obeyed.
+
+For: harness.answers.bounds, harness.grading.bounds, harness.grading.processes.
+"""
 
 from __future__ import annotations
 

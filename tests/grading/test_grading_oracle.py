@@ -1,4 +1,7 @@
-"""The grammar beside sympy's own LaTeX parser: what both read, both read alike."""
+"""The grammar beside sympy's own LaTeX parser: what both read, both read alike.
+
+For: harness.grading.second.
+"""
 
 from __future__ import annotations
 

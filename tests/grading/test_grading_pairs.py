@@ -1,4 +1,7 @@
-"""What equals what: pairs of answers by category, and the switches of the conventions."""
+"""What equals what: pairs of answers by category, and the switches of the conventions.
+
+For: harness.answers, harness.answers.grammar, harness.grading.compare, harness.grading.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the grader tells: grades, explanations, the second opinion, the self-test, the judge's seam."""
+"""What the grader tells: grades, explanations, the second opinion, the self-test, the judge's seam.
+
+For: harness.grading.verifier.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Presets: facts about models, with their sources."""
+"""Presets: facts about models, with their sources.
+
+For: harness.presets.
+"""
 
 from __future__ import annotations
 

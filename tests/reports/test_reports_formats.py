@@ -1,4 +1,7 @@
-"""One report of real run folders in every format; foreign text stays text in each."""
+"""One report of real run folders in every format; foreign text stays text in each.
+
+For: harness.reports.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plots: their data are the scores' own, their pictures hold text as text, and nothing foreign acts in a file."""
+"""Plots: their data are the scores' own, their pictures hold text as text, and nothing foreign acts in a file.
+
+For: harness.reports.plots.
+"""
 
 from __future__ import annotations
 

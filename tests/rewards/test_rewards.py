@@ -1,4 +1,7 @@
-"""Rewards as a trainer calls them: right and wrong twins, hostile batches, threads and forks."""
+"""Rewards as a trainer calls them: right and wrong twins, hostile batches, threads and forks.
+
+For: harness.rewards.
+"""
 
 from __future__ import annotations
 

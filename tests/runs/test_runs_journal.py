@@ -1,4 +1,7 @@
-"""The journal as a resume sees it: what counts, what is owed, what is kept."""
+"""The journal as a resume sees it: what counts, what is owed, what is kept.
+
+For: harness.runs, harness.runs.index, harness.runs.sample_reader, harness.runs.safe_open.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Folders of one run joined into one: each key once, nothing of another run, and killed anywhere it goes on."""
+"""Folders of one run joined into one: each key once, nothing of another run, and killed anywhere it goes on.
+
+For: harness.runs.survey.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Replies that look wrong, beside their wrong twins: sound replies that come near."""
+"""Replies that look wrong, beside their wrong twins: sound replies that come near.
+
+For: harness.scoring.anomalies.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scores of small hand-graded benchmarks, complete and unfinished."""
+"""Scores of small hand-graded benchmarks, complete and unfinished.
+
+For: harness.scoring, harness.scoring.in_order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A rule that a card changed after the run holds at the next score, without a resume."""
+"""A rule that a card changed after the run holds at the next score, without a resume.
+
+For: harness.scoring.card_rules.
+"""
 
 from __future__ import annotations
 

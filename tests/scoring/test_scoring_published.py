@@ -1,4 +1,7 @@
-"""Records of Every Eval Ever as published scores: what is taken, and what is refused in one sentence."""
+"""Records of Every Eval Ever as published scores: what is taken, and what is refused in one sentence.
+
+For: harness.scoring.published.
+"""
 
 from __future__ import annotations
 

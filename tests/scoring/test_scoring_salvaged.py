@@ -1,4 +1,7 @@
-"""Samples that went on after an interruption: counted, named where that is not exact, left out on demand."""
+"""Samples that went on after an interruption: counted, named where that is not exact, left out on demand.
+
+For: harness.scoring.seams.
+"""
 
 from __future__ import annotations
 

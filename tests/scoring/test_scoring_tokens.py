@@ -1,4 +1,7 @@
-"""Tokens of right and wrong samples, the accuracy of what was finished, and the accuracy within a smaller budget."""
+"""Tokens of right and wrong samples, the accuracy of what was finished, and the accuracy within a smaller budget.
+
+For: harness.scoring.tokens, harness.scoring.speed.
+"""
 
 from __future__ import annotations
 

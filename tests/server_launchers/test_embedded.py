@@ -1,4 +1,7 @@
-"""The embedded server: a real llama.cpp answering through the OpenAI protocol."""
+"""The embedded server: a real llama.cpp answering through the OpenAI protocol.
+
+For: server_launchers.embedded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`python -m server_launchers`: one engine in the foreground, ended by a signal or by itself."""
+"""`python -m server_launchers`: one engine in the foreground, ended by a signal or by itself.
+
+For: server_launchers.terminal.
+"""
 
 from __future__ import annotations
 

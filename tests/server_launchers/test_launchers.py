@@ -1,4 +1,7 @@
-"""Specs become the engines' own command lines, per version; nothing is started here."""
+"""Specs become the engines' own command lines, per version; nothing is started here.
+
+For: server_launchers, server_launchers.engines, server_launchers.deployment.
+"""
 
 from __future__ import annotations
 

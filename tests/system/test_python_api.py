@@ -1,4 +1,7 @@
-"""The Python front door does what the command does."""
+"""The Python front door does what the command does.
+
+For: harness.results, harness.core.late.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Mistakes about places: the sentence says what is there and what to give instead."""
+"""Mistakes about places: the sentence says what is there and what to give instead.
+
+For: harness.cli.dry_run.
+"""
 
 from __future__ import annotations
 

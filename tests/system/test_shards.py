@@ -1,4 +1,7 @@
-"""One run by several clients, as its user has it: shards, each a run of its own, and what they are joined into."""
+"""One run by several clients, as its user has it: shards, each a run of its own, and what they are joined into.
+
+For: harness.cli.merge.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a shell does to a command's streams, and an early Ctrl-C: an exit code and a sentence, never a traceback."""
+"""What a shell does to a command's streams, and an early Ctrl-C: an exit code and a sentence, never a traceback.
+
+For: harness.__main__, harness.cli.main.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate."""
+"""`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
+
+For: harness.cli.compare, harness.cli.agreement, harness.cli.verify, harness.scoring.comparison,
+harness.viewer.differ.
+"""
 
 from __future__ import annotations
 

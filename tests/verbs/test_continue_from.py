@@ -1,4 +1,7 @@
-"""A half-done file of another tool is gone on with: nothing asked twice, nothing counted as ours."""
+"""A half-done file of another tool is gone on with: nothing asked twice, nothing counted as ours.
+
+For: harness.foreign.continuing.
+"""
 
 from __future__ import annotations
 

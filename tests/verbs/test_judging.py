@@ -1,4 +1,7 @@
-"""A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs."""
+"""A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs.
+
+For: harness.cli.judge, harness.verbs.second_opinions.
+"""
 
 from __future__ import annotations
 

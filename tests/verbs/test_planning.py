@@ -1,4 +1,7 @@
-"""`harness plan`: the samples that it names find the difference four times in five, and it says what they take."""
+"""`harness plan`: the samples that it names find the difference four times in five, and it says what they take.
+
+For: harness.cli.plan.
+"""
 
 from __future__ import annotations
 

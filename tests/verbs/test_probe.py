@@ -1,4 +1,7 @@
-"""A sound server passes a probe, and behind each proxy that spoils something the check for it finds it."""
+"""A sound server passes a probe, and behind each proxy that spoils something the check for it finds it.
+
+For: harness.cli.probe, harness.verbs.probe.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server beside what it should be: the model's own template, a reference server; and before a run."""
+"""A server beside what it should be: the model's own template, a reference server; and before a run.
+
+For: harness.verbs.probe.template_child, harness.verbs.probe.transformers_child.
+"""
 
 from __future__ import annotations
 

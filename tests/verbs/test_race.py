@@ -1,5 +1,8 @@
 """`harness race` against servers of known ability: the better one is found with few samples, equal ones are not told
-apart, and what was sampled is a run like any other."""
+apart, and what was sampled is a run like any other.
+
+For: harness.cli.race.
+"""
 
 from __future__ import annotations
 

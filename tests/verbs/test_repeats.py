@@ -1,4 +1,7 @@
-"""`harness experiment`: repeats and sizes from one run and from real runs, their pictures, and what is refused."""
+"""`harness experiment`: repeats and sizes from one run and from real runs, their pictures, and what is refused.
+
+For: harness.cli.experiment, harness.reports.plots.repeats.
+"""
 
 from __future__ import annotations
 

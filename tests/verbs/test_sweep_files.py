@@ -1,5 +1,8 @@
 """A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
-the product of its axes."""
+the product of its axes.
+
+For: harness.cli.sweep_plan.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """A sweep against real server processes: killed at any point it goes on and comes to the same, nothing is asked twice,
-a cell that is lost stops no other and is named, and the tables say what the scores say."""
+a cell that is lost stops no other and is named, and the tables say what the scores say.
+
+For: harness.cli.sweep, harness.verbs.sweep, harness.verbs.
+"""
 
 from __future__ import annotations
 

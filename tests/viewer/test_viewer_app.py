@@ -1,4 +1,7 @@
-"""The viewer's server: who is let in, what it hands out, what it stores."""
+"""The viewer's server: who is let in, what it hands out, what it stores.
+
+For: harness.cli.view, harness.viewer.
+"""
 
 from __future__ import annotations
 

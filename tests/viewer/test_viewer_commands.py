@@ -1,4 +1,7 @@
-"""`harness show` and `harness diff`, driven as a user drives them."""
+"""`harness show` and `harness diff`, driven as a user drives them.
+
+For: harness.cli.diff, harness.cli.show, harness.viewer.rows, harness.viewer.why.
+"""
 
 from __future__ import annotations
 

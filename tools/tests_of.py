@@ -1,0 +1,92 @@
+"""The tests of a module, in one step: `make tests-of MODULE=harness.runs.journal` (a path will do, too).
+
+A test file is for the module that it is called after, for those that it imports (or names in a string, as for
+`monkeypatch.setattr`), and for those that its docstring names in a paragraph that begins with "For: ". A room that
+stands there means the modules in it that no file is for by itself. `tests/test_house.py` holds that every module has a
+test file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PACKAGES = ("harness", "server_launchers")
+_NAMED = re.compile(r"^For: (.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Dotted names of all modules → their files. A room is named without `__init__`."""
+    paths = (path for package in PACKAGES for path in sorted((CHECKOUT / package).rglob("*.py")))
+    return {
+        ".".join(path.relative_to(CHECKOUT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths
+    }
+
+
+def named(source: str) -> list[str]:
+    """What a test file's docstring says that it is for."""
+    said = _NAMED.search(ast.get_docstring(ast.parse(source)) or "")
+    return re.findall(r"[\w.]+\w", said[1]) if said else []
+
+
+def imported(source: str) -> set[str]:
+    """The modules that a test file imports, or names in a string."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inside & modules().keys() or {node.module}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            parts = node.value.split(".")
+            found |= {".".join(parts[:n]) for n in range(2, len(parts) + 1)} if len(parts) < 9 else set()
+    return found & modules().keys()
+
+
+@cache
+def _files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+    """Test files → the modules that each imports, and those that it names."""
+    paths = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    sources = {str(path.relative_to(CHECKOUT)): path.read_text("utf-8") for path in paths}
+    return {path: (frozenset(imported(text)), frozenset(named(text))) for path, text in sources.items()}
+
+
+def tests_of(module: str) -> list[str]:
+    """The test files of a module, those with its name first; of its room where none is for the module itself."""
+    own = [path for path in _files() if _has_name_of(path, module)]
+    found = [path for path, (imports, names) in _files().items() if path in own or module in imports | names]
+    room = module
+    while not found and "." in room:
+        room = room.rpartition(".")[0]
+        found = [path for path, (_, names) in _files().items() if room in names]
+    return sorted(found, key=lambda path: (path not in own, path))
+
+
+def _has_name_of(path: str, module: str) -> bool:
+    """Whether a test file is called after the module and stands in the folder of its first room."""
+    first, _, rest = module.removeprefix("harness.").partition(".")
+    folder, file = Path(path).parts[-2:]
+    return folder == first and bool(rest) and file.removesuffix(".py").endswith("_" + rest.rpartition(".")[2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make tests-of MODULE=…", description="The test files of a module.")
+    parser.add_argument("module", help="harness.runs.journal, or harness/runs/journal.py")
+    given = parser.parse_args().module
+    module = given.removesuffix(".py").removesuffix("/__init__").strip("/").replace("/", ".")
+    if module not in modules():
+        near = [name for name in modules() if name.endswith(module.rpartition(".")[2])]
+        parser.error(f"no module {given}." + (f" Did you mean {', '.join(near)}?" if near else ""))
+    sys.stdout.write("".join(f"{path}\n" for path in tests_of(module)))
+
+
+if __name__ == "__main__":
+    main()
