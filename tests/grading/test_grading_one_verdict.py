@@ -1,4 +1,7 @@
-"""`harness grade`, `harness score` and the pool say one thing of one response, and the steps end in it."""
+"""`harness grade`, `harness score` and the pool say one thing of one response, and the steps end in it.
+
+For: harness.cli.grade.
+"""
 
 from __future__ import annotations
 
@@ -67,32 +70,31 @@ def test_the_command_prints_the_steps_of_the_same_verdict() -> None:
         assert (done.exit_code, done.output.splitlines()) == (0, list(verdict.steps)), row
 
 
-@pytest.mark.parametrize(
-    ("reference", "response", "outcome"),
-    [
-        ("3, 4", r"\boxed{3} and \boxed{4}", "correct"),
-        ("3, 4", r"\boxed{3} and \boxed{5}", "wrong"),
-        ("B. 7", r"\boxed{7}", "correct"),
-        ("B. 7", r"\boxed{B}", "correct"),
-        ("B. 7", r"\boxed{8}", "wrong"),
-        ("B. 7", r"\boxed{C}", "wrong"),
-        ("p-q", r"\boxed{-q+p}", "correct"),
-        ("p-q", r"\boxed{q-p}", "wrong"),
-        ("pi", r"\boxed{\pi}", "correct"),
-        ("xy", r"\boxed{yx}", "correct"),
-        ("sin(x)", r"\boxed{\sin x}", "correct"),
-        ("sin(x)", r"\boxed{\cos x}", "wrong"),
-        ("Paris", r"\boxed{\text{paris}}", "correct"),
-        ("Paris", r"\boxed{\text{London}}", "wrong"),
-        (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "correct"),
-        (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "wrong"),
-    ],
-)
-def test_command_and_file_agree_on_what_they_once_did_not(
-    tmp_path: Path, reference: str, response: str, outcome: str
-) -> None:
-    rows = [Labelled("", reference, response, outcome == "correct")]
-    assert [told(rows)[0].outcome, scored(rows, tmp_path)[0]["verdict"]] == [outcome, outcome]
+ONCE_TOLD_APART = [
+    ("3, 4", r"\boxed{3} and \boxed{4}", "correct"),
+    ("3, 4", r"\boxed{3} and \boxed{5}", "wrong"),
+    ("B. 7", r"\boxed{7}", "correct"),
+    ("B. 7", r"\boxed{B}", "correct"),
+    ("B. 7", r"\boxed{8}", "wrong"),
+    ("B. 7", r"\boxed{C}", "wrong"),
+    ("p-q", r"\boxed{-q+p}", "correct"),
+    ("p-q", r"\boxed{q-p}", "wrong"),
+    ("pi", r"\boxed{\pi}", "correct"),
+    ("xy", r"\boxed{yx}", "correct"),
+    ("sin(x)", r"\boxed{\sin x}", "correct"),
+    ("sin(x)", r"\boxed{\cos x}", "wrong"),
+    ("Paris", r"\boxed{\text{paris}}", "correct"),
+    ("Paris", r"\boxed{\text{London}}", "wrong"),
+    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^2}}", "correct"),
+    (r"\frac{\pi^2}{6}", r"\boxed{\sum_{n=1}^\infty \frac1{n^3}}", "wrong"),
+]
+
+
+def test_command_and_file_agree_on_what_they_once_did_not(tmp_path: Path) -> None:
+    rows = [Labelled("", reference, response, outcome == "correct") for reference, response, outcome in ONCE_TOLD_APART]
+    expected = [outcome for _, _, outcome in ONCE_TOLD_APART]
+    assert [verdict.outcome for verdict in told(rows)] == expected
+    assert [grade["verdict"] for grade in scored(rows, tmp_path)] == expected
 
 
 def test_a_reference_of_several_parts_is_a_list_for_both(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""One road: both doors send the same bodies, servers are looked at once, the manifest says what happened."""
+"""One road: both doors send the same bodies, servers are looked at once, the manifest says what happened.
+
+For: harness.asking, harness.asking.session, harness.asking.options, harness.verbs.run.
+"""
 
 from __future__ import annotations
 
@@ -171,10 +174,11 @@ def test_every_card_preset_and_provider_is_asked_alike_from_both_doors(
         assert preset is not None
         assert "--drop" in line
         return
-    assert bodies(python) == bodies(line)
+    by_python = bodies(python)
+    assert by_python == bodies(line)
     assert python.settings == line.settings
     for card in CARDS:
-        body, _, samples = bodies(python)[card.name]
+        body, _, samples = by_python[card.name]
         named = presets.load(preset).sampling if preset is not None else None
         wanted = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, **card.sampling.sent()}
         wanted |= named.plain.sent() if named is not None else {}

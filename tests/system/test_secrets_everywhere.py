@@ -92,7 +92,7 @@ class Commands:
         while child.poll() is None and time.monotonic() < end:
             said += child.stdout.read() or b""
             self.look(child.pid)
-            time.sleep(0.005)
+            time.sleep(LOOK_SECONDS)
         child.kill()
         said += child.stdout.read() or b""
         child.stdout.close()
@@ -120,6 +120,8 @@ class Commands:
 
 
 ENGINE = b"tests.storms.server"
+LOOK_SECONDS = 0.02
+"""Between two looks at the command lines: a program in Python takes longer than this to begin."""
 
 
 @pytest.fixture
