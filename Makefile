@@ -40,6 +40,10 @@ demo-suite: $(VENV)/.installed-demo
 test: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(PARALLEL) --durations=10
 
+## tests-of: MODULE=harness.runs.journal: the test files of a module (a path will do, too)
+tests-of:
+	@$(PYTHON) -m tools.tests_of $(MODULE)
+
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
@@ -61,7 +65,7 @@ fuzz: $(VENV)/.installed-test
 
 ## simulate-runs: SEEDS=n whole runs in virtual time, every promise checked; SEED=n tells one of them step by step
 simulate-runs: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
 ## storms: SEEDS=200 whole runs and scorings, killed and disturbed from a seed, each compared with a quiet one
 storms: $(VENV)/.installed-test
@@ -147,6 +151,14 @@ bench-viewer: $(VENV)/.installed-bench
 ## test-servers: real vLLM, SGLang and routers on this CPU; installs several GB on the first call
 test-servers: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest tests/servers --timeout=3600
+
+## test-routers: a real sglang-router before real llama.cpp servers; a replica dies during a run
+test-routers: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/routers
+
+## test-packaging: the wheel in a bare environment beside `datasets`; the container where docker or podman works
+test-packaging: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest tests/packaging
 
 ## test-examples: what stands in examples/, with torch and transformers on this CPU; installs 1 GB on the first call
 test-examples: $(VENV)/.installed-test

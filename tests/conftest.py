@@ -38,6 +38,8 @@ CHECKOUT = TESTS.parent
 
 LEFT_OUT = {
     TESTS / "servers": 1800,
+    TESTS / "routers": 600,
+    TESTS / "packaging": 900,
     TESTS / "examples": 1800,
     TESTS / "trainers": 1800,
     TESTS / "interop": 1800,

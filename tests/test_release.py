@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import shlex
-import shutil
-import subprocess
 import tomllib
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
 
 from harness.core.about import __version__
-from server_launchers.keeping.supervisor import RunningServer
 from tests.conftest import CHECKOUT
-from tests.docs.pages import blocks
 
-IMAGE = "reasoning-harness-test"
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
@@ -59,92 +50,3 @@ def test_each_dependency_has_a_reason_and_a_size() -> None:
 )  # fmt: skip
 def test_files_for_other_programs_can_be_read(path: str) -> None:
     assert isinstance(yaml.safe_load((CHECKOUT / path).read_text("utf-8")), dict)
-
-
-@pytest.fixture(scope="module")
-def engine() -> str:
-    """A container engine that works and has the image that ours is built on; else the reason to skip."""
-    (base,) = re.findall(r"^ARG PYTHON=(.+)$", (CHECKOUT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-    image = f"docker.io/library/python:{base}-slim"
-    for name in ("docker", "podman"):
-        if shutil.which(name) and ended([name, "info"]).returncode == 0:
-            if (
-                ended([name, "image", "inspect", image]).returncode
-                and (pull := ended([name, "pull", image])).returncode
-            ):
-                pytest.skip(f"{name} has no {image} and cannot fetch it: {pull.stderr.strip()[-200:]}")
-            return name
-    pytest.skip("no container engine works here (docker, podman)")
-
-
-def ended(words: list[str], folder: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-
-
-def commands(program: str) -> list[list[str]]:
-    """The page's commands, as this engine takes them."""
-    (first, second, third) = blocks(CHECKOUT / "docs" / "howto" / "container.md", "text")
-    found = []
-    for line in (first.text + second.text + third.text).replace("\\\n", " ").splitlines():
-        line = line.replace("$(id -u):$(id -g)", f"{os.getuid()}:{os.getgid()}")
-        if program == "podman" and os.getuid():
-            line = re.sub(r"--user \S+", "--userns keep-id", line)
-        words = shlex.split(line)[1:]
-        found.append([program, *(IMAGE if word == "reasoning-harness" else word for word in words)])
-    return found
-
-
-@pytest.fixture(scope="module")
-def image(engine: str) -> Iterator[str]:
-    """The engine, after the page's first command."""
-    done = ended(commands(engine)[0])
-    assert done.returncode == 0, done.stderr[-2000:]
-    yield engine
-    ended([engine, "image", "rm", IMAGE])
-
-
-@pytest.mark.timeout(900)
-def test_the_container_works_without_a_writable_root_or_a_privileged_user(image: str) -> None:
-    words = [image, "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--network", "none"]
-    done = ended([*words, IMAGE, "grade", "1/2", r"so \boxed{0.5}"])
-    assert done.returncode == 0, done.stderr
-    assert "correct" in done.stdout
-    assert ended([*words, "--entrypoint", "id", IMAGE, "-u"]).stdout.strip() == "10001"
-    refused = ended([*words, "--entrypoint", "touch", IMAGE, "/opt/harness/new"])
-    assert "Read-only file system" in refused.stderr
-
-
-@pytest.mark.timeout(900)
-def test_the_pages_commands_write_into_the_folder_of_who_gives_them(
-    image: str, tmp_path: Path, embedded_server: RunningServer
-) -> None:
-    _, run, report = (
-        [
-            word.replace("$PWD", str(tmp_path)).replace("http://127.0.0.1:8000", embedded_server.base_urls[0])
-            for word in one
-        ]
-        for one in commands(image)[:3]
-    )
-    at = run.index(IMAGE) + 1
-    done = ended([*run, "--out", report[-1], "--max-tokens", "16"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    (folder,) = (tmp_path / "results").iterdir()
-    assert ended([*run[:at], "score", report[-1]], tmp_path).returncode == 0
-    assert ended(report, tmp_path).returncode == 0
-    assert (folder / "report.html").stat().st_uid == os.getuid()
-
-
-@pytest.mark.timeout(900)
-def test_compose_brings_the_embedded_server_and_the_client_together(engine: str) -> None:
-    if ended([engine, "compose", "version"]).returncode:
-        pytest.skip(f"{engine} has no compose")
-    run, score, down = ([engine, "compose", "-p", IMAGE, *one[2:]] for one in commands(engine)[3:])
-    at = run.index("client")
-    try:
-        done = ended([*run[:at], "-T", *run[at:], "--limit", "2", "--max-tokens", "16"])
-        assert done.returncode == 0, done.stderr[-2000:]
-        done = ended([*score[:at], "-T", *score[at:]])
-        assert done.returncode == 0, done.stderr[-2000:]
-        assert "2 × 4" in done.stdout
-    finally:
-        assert ended([*down, "--volumes", "--rmi", "local"]).returncode == 0

@@ -13,17 +13,13 @@ from typing import Any
 
 import pytest
 
-from server_launchers.keeping import processes, state, supervisor
+from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import ServerState
-from tests.embedded import MODEL, embedded_spec
-from tests.server_launchers.test_routers import router_python
 from tests.system.command import harness, start
 
 pytestmark = pytest.mark.timeout(600)
 LIMIT_SECONDS = 240.0
 ROOT = Path(__file__).parents[2]
-
-__all__ = ["router_python"]
 
 
 def samples(folder: Path) -> list[dict[str, Any]]:
@@ -39,28 +35,6 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < end, f"waited {LIMIT_SECONDS} s in vain: {what}"
         time.sleep(0.02)
-
-
-@pytest.mark.server
-def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
-    smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
-) -> None:
-    spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=router_python, max_sequences=2)
-    with supervisor.launch(spec) as server:
-        words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
-        running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48"])
-        wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")
-        known = server.state
-        assert known is not None
-        assert known.members[0].pid is not None
-        os.kill(known.members[0].pid, signal.SIGKILL)
-        assert len(samples(tmp_path)) < 32
-        _, err = running.communicate(timeout=LIMIT_SECONDS)
-    assert running.returncode == 0, err
-    stored = samples(tmp_path)
-    assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 32
-    # Streams of the dead replica end as if complete, but for the finish reason.
-    assert all(one["finish_reason"] in ("stop", "length") for one in stored)
 
 
 @pytest.mark.server

@@ -20,7 +20,10 @@ from server_launchers.keeping import processes, supervisor
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
-from tests.embedded import embedded_spec
+from tests.embedded import MODEL, embedded_spec
+from tests.server_launchers.test_deaths_during_runs import LIMIT_SECONDS as RUN_SECONDS
+from tests.server_launchers.test_deaths_during_runs import samples, wait_until
+from tests.system.command import start
 
 pytestmark = pytest.mark.server
 LIMIT_SECONDS = 60.0
@@ -124,3 +127,25 @@ def test_the_recorded_router_options_are_those_of_the_real_one(
     asked = known_flags.ask("sglang_router", "0.3.2", [str(router_python), "-m", "sglang_router.launch_router"])
     assert asked.asked
     assert known_flags.recorded("sglang_router").names <= asked.names
+
+
+@pytest.mark.timeout(600)
+def test_a_run_through_a_router_ends_complete_though_a_replica_dies(
+    smollm2: Path, private_state: Path, router_python: Path, tmp_path: Path
+) -> None:
+    spec = embedded_spec(smollm2, dp=2, dp_mode="router", router_python=router_python, max_sequences=2)
+    with supervisor.launch(spec) as server:
+        words = ["run", "demo:2", "--limit", "16", "--base-url", server.base_urls[0], "--model", MODEL]
+        running = start(tmp_path, [*words, "--out", "run", "--concurrency", "4", "--max-tokens", "48"])
+        wait_until(lambda: len(samples(tmp_path)) > 5, "the first samples")
+        known = server.state
+        assert known is not None
+        assert known.members[0].pid is not None
+        os.kill(known.members[0].pid, signal.SIGKILL)
+        assert len(samples(tmp_path)) < 32
+        _, err = running.communicate(timeout=RUN_SECONDS)
+    assert running.returncode == 0, err
+    stored = samples(tmp_path)
+    assert len({(one["question_id"], one["sample_index"]) for one in stored}) == len(stored) == 32
+    # Streams of the dead replica end as if complete, but for the finish reason.
+    assert all(one["finish_reason"] in ("stop", "length") for one in stored)
