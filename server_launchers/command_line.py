@@ -16,7 +16,8 @@ import click
 from server_launchers.errors import LaunchError, SpecError, near_name
 from server_launchers.spec import ENGINES, OPTIONS, Option, ServerSpec
 
-_PREFIX = "server_"
+FLAG_PREFIX = "server_"
+"""Begins the parameters of flags that describe a server."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,11 +42,6 @@ def server_options(*, shown: Collection[str] = OPTIONS) -> Callable[[F], F]:
     return decorate
 
 
-def given_flags(params: Mapping[str, Any]) -> list[str]:
-    """The flags of a server that a command line holds."""
-    return [one.flag for one in OPTIONS.values() if params.get(_PREFIX + one.field) not in (None, ())]
-
-
 def spec_from(
     engine: str, model: str, params: Mapping[str, Any], extra_flags: tuple[str, ...] = (), name: str | None = None
 ) -> ServerSpec:
@@ -54,7 +50,7 @@ def spec_from(
         near = near_name(engine, ENGINES)
         hint = f" Did you mean {near}?" if near else ""
         raise LaunchError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}.{hint}")
-    given = {one: value for one in OPTIONS if (value := params.get(_PREFIX + one)) is not None}
+    given = {one: value for one in OPTIONS if (value := params.get(FLAG_PREFIX + one)) is not None}
     given["environment"] = dict(_variable(text) for text in given.get("environment", ()))
     if "devices" in given:
         given["devices"] = [part.strip() for part in given["devices"].split(",") if part.strip()]
@@ -75,7 +71,7 @@ def words_of(
     """The words after `serve` that give these parameters again."""
     words = [engine, *([model] if model else []), *(["--name", name] if name else [])]
     for one in OPTIONS.values():
-        value = params.get(_PREFIX + one.field)
+        value = params.get(FLAG_PREFIX + one.field)
         if value in (None, ()):
             continue
         if one.kind is bool:
@@ -110,4 +106,4 @@ def _click_option(option: Option, *, hidden: bool) -> Callable[[F], F]:
         attributes["type"] = click.Path(exists=True, dir_okay=False, path_type=Path)
     elif option.kind is dict:
         attributes["multiple"] = True
-    return click.option(flag, _PREFIX + option.field, **attributes)
+    return click.option(flag, FLAG_PREFIX + option.field, **attributes)

@@ -92,9 +92,9 @@ def command(
         terminal.note(f"from the environment: {default}")
     options = _of_file(given) or RunOptions.of(**with_server(given, given.pop("serve")))
     if dry_run and options.serve is not None:
-        from harness.cli.serve import plan_lines
+        from server_launchers.keeping.supervisor import dry_run as command_lines
 
-        for line in plan_lines(server_of(questions_of(options, Terminal()))):
+        for line in command_lines(server_of(questions_of(options, Terminal()))):
             click.echo(line)
         return
     if on is not None:

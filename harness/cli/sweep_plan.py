@@ -38,15 +38,15 @@ def show(sweep: Sweep) -> None:
 def _server(group: Group) -> str:
     """What would be started, in one line a process."""
     from harness.asking import servers
-    from harness.cli.serve import plan_lines
     from harness.cli.watching import Terminal
+    from server_launchers.keeping.supervisor import dry_run as command_lines
 
     if group.spec is None:
         return "a server that runs already"
     fields = dict(group.spec)
     engine, model = fields.pop("engine"), fields.pop("model") or ""
     try:
-        return "\n  ".join(["", *plan_lines(servers.spec(engine, model, Terminal(progress=False), **fields))])
+        return "\n  ".join(["", *command_lines(servers.spec(engine, model, Terminal(progress=False), **fields))])
     except (HarnessError, LaunchError) as error:
         return f"cannot be started here: {visible(str(error))}"
 

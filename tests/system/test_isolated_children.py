@@ -32,7 +32,7 @@ ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
 
 SITES = {
     "harness/cli/demo.py": 1,
-    "harness/cli/serve.py": 1,
+    "harness/cli/serve_elsewhere.py": 1,
     "harness/cli/sweep_processes.py": 2,
     "harness/extensions/on_ray/serving.py": 1,
     "harness/grading/processes/pool.py": 2,

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from harness.asking import servers
 from harness.cli import doctor
 from harness.cli.main import cli
-from harness.cli.serve import twin_sentence
+from harness.cli.serve_start import twin_sentence
 from harness.core.files import disk_error
 from server_launchers.embedded import llama_cpp_server
 from server_launchers.keeping.supervisor import RunningServer

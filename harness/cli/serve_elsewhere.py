@@ -1,0 +1,111 @@
+"""`harness serve ENGINE --slurm` and `--on ray`: the same server on other machines."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.asking import servers
+from harness.cli import terminal
+from harness.cli.serve_start import check_reached, leave_at_signals
+from harness.cli.watching import Terminal
+from harness.core.errors import UsageError
+from harness.core.hidden import command_words, is_secret
+from harness.core.inert import visible
+from harness.extensions.on_ray import serving
+from server_launchers import isolated, slurm
+from server_launchers.command_line import words_of
+from server_launchers.errors import SpecError
+from server_launchers.keeping.supervisor import stem_of
+
+if TYPE_CHECKING:
+    from harness.cli.serve_start import Wish
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - servers that other nodes are to reach
+
+
+def start_elsewhere(wish: Wish) -> None:
+    """Start the server by Slurm or on a Ray cluster, as the flags say. Raises `UsageError`."""
+    _check_travels(wish)
+    if wish.slurm is not None:
+        _by_slurm(wish, wish.slurm)
+    elif wish.on is not None:
+        _on_ray(wish, wish.on)
+
+
+def _check_travels(wish: Wish) -> None:
+    """Raise `UsageError` for a key that would stand in the script of a job, or in command lines on other nodes."""
+    by_slurm = wish.slurm is not None
+    place = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
+    way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
+    instead = f"would stand {place}; set a variable that the engine reads, in the environment {way}"
+    for name, value in wish.fields.get("environment", {}).items():
+        if is_secret(name, value):
+            raise UsageError(f"its value {instead}", field="server.environment", value=name)
+    if command_words(wish.extra_flags) != list(wish.extra_flags):
+        raise UsageError(f"a key among the flags of the engine {instead}")
+
+
+def _by_slurm(wish: Wish, members: int) -> None:
+    """Submit a job array of so many servers, or print its script. Raises `UsageError`."""
+    flags = {**wish.flags, "server_host": wish.flags.get("server_host") or EVERYWHERE}
+    name, nodes, head_port = wish.name, flags.get("server_nodes") or 1, None
+    if nodes > 1:
+        servers.over_nodes(wish.engine, wish.model, "--slurm", **wish.fields, extra_flags=wish.extra_flags)
+        # Where nodes share a state folder, one name would meet itself.
+        name, head_port = None, flags.pop("server_head_port", None)
+    words = words_of(wish.engine, wish.model, flags, wish.extra_flags, name)
+    command = isolated.command("harness", "serve", *words)
+    folder = wish.endpoints_folder
+    try:
+        text = slurm.script(command, members, folder, wish.sbatch, nodes=nodes, head_port=head_port)
+    except SpecError as error:
+        raise UsageError(error.sentence, field=error.field) from error
+    if wish.print_only:
+        click.echo(text, nl=False)
+        return
+    job = slurm.submit(text, folder)
+    terminal.note(f"job {visible(job)}: {members} servers, which register in {visible(str(folder))}")
+    terminal.note(
+        f"when they are ready: harness run … --endpoints {shlex.quote(str(folder))}; scancel {visible(job)} ends them"
+    )
+
+
+def _on_ray(wish: Wish, on: str) -> None:
+    """Start replicas on a cluster and wait until all are ready; hold them, or leave them there."""
+    flags = dict(wish.flags)
+    fields = {**wish.fields, "extra_flags": wish.extra_flags, "name": wish.name}
+    if (flags.get("server_nodes") or 1) > 1:
+        spec = servers.over_nodes(wish.engine, wish.model, "--on", **fields)
+    else:
+        spec = servers.described(wish.engine, wish.model, **fields)
+    host = flags.pop("server_host", None)
+    if host is not None:
+        check_reached(spec)
+    words = words_of(wish.engine, wish.model, flags, wish.extra_flags)
+    end = words.index("--") if "--" in words else len(words)
+    own = ["--host", serving.HOST, "--register", serving.FILE, "--until-eof"]
+    if spec.nodes > 1:
+        own += ["--node-rank", serving.RANK, "--head-address", serving.HEAD, "--node-address", serving.NODE]
+        own += [] if "--head-port" in words[:end] else ["--head-port", serving.PORT]
+    name = spec.name or stem_of(spec)
+    replicas = serving.Replicas(
+        name=name,
+        words=(*words[:end], *own, *words[end:]),
+        count=wish.replicas or 1,
+        nodes=spec.nodes,
+        resources=serving.resources_of(spec, wish.gpus_per_replica),
+        host=host,
+        folder=wish.endpoints_folder,
+    )
+    with serving.Served(on, replicas, Terminal(), detach=wish.detach) as served:
+        leave_at_signals()  # Ray has put its own handler there
+        served.until_ready()
+        terminal.note(f"all are ready: harness run … --endpoints {shlex.quote(str(wish.endpoints_folder))}")
+        if wish.detach:
+            terminal.note(f"`harness serve stop {name} --on {visible(on)}` ends them")
+            return
+        click.echo("Ctrl-C stops them.", err=True)
+        served.hold()

@@ -1,0 +1,146 @@
+"""`harness serve ENGINE`: start the server here, and hold it or leave it; or hand it to Slurm or a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.asking import servers
+from harness.cli import terminal
+from harness.cli.server_options import server_fields
+from harness.cli.watching import Terminal
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from server_launchers.errors import SpecError
+from server_launchers.keeping import registering, supervisor
+
+if TYPE_CHECKING:
+    from server_launchers.keeping.state import ServerState
+    from server_launchers.spec import ServerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a command line asks of a server. flags: parameters of the flags that describe it (`server_<field>`).
+
+    The other fields are the command's own flags, by their names.
+    """
+
+    engine: str
+    model: str
+    name: str | None
+    detach: bool
+    dry_run: bool
+    register: Path | None
+    until_eof: bool
+    slurm: int | None
+    on: str | None
+    replicas: int | None
+    gpus_per_replica: float | None
+    endpoints_folder: Path
+    sbatch: tuple[str, ...]
+    print_only: bool
+    extra_flags: tuple[str, ...]
+    flags: Mapping[str, Any]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a server's spec that the flags set."""
+        return server_fields(self.flags)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Slurm or Ray starts the server on other machines."""
+        return self.slurm is not None or self.on is not None
+
+
+def begin(wish: Wish) -> None:
+    """Refuse flags that do not go together, and from now on end with standard input where that is asked for."""
+    _check(wish)
+    if wish.until_eof:
+        threading.Thread(target=_leave_at_eof, daemon=True).start()
+
+
+def _check(wish: Wish) -> None:
+    if wish.on is None and (wish.replicas is not None or wish.gpus_per_replica is not None):
+        flag = "--gpus-per-replica" if wish.replicas is None else "--replicas"
+        raise UsageError(f"{flag} goes with --on ray")
+    if wish.until_eof and (wish.detach or wish.elsewhere):
+        raise UsageError("--until-eof goes without --detach, --slurm and --on")
+    if wish.slurm is not None and (wish.detach or wish.dry_run or wish.register is not None or wish.on is not None):
+        raise UsageError("--slurm goes without --detach, --dry-run, --register and --on")
+    if wish.slurm is None and (wish.sbatch or wish.print_only):
+        raise UsageError(f"{'--sbatch' if wish.sbatch else '--print'} goes with --slurm N")
+    if wish.on is not None and (wish.dry_run or wish.register is not None):
+        raise UsageError("--on goes without --dry-run and --register")
+
+
+def start_here(wish: Wish) -> None:
+    """Start the server and hold it until it ends or a signal comes; detached, only start it; dry, only say how."""
+    watcher = Terminal()
+    spec = servers.spec(wish.engine, wish.model, watcher, **wish.fields, extra_flags=wish.extra_flags, name=wish.name)
+    if wish.register is not None:
+        if wish.detach:
+            raise UsageError("--register goes without --detach: the address is removed when the command ends")
+        check_reached(spec)
+    if wish.dry_run:
+        for line in supervisor.dry_run(spec):
+            click.echo(line)
+        return
+    if twin := servers.twin(spec):
+        terminal.warn(twin_sentence(twin))
+    server = servers.launched(spec, watcher, detach=wish.detach)
+    if wish.detach:
+        return
+    leave_at_signals()
+    urls = registering.advertised(spec, server.base_urls)
+    with server, registering.registered(wish.register, urls) if wish.register is not None else nullcontext():
+        click.echo("Ctrl-C stops it.", err=True)
+        server.wait()
+        click.echo(f"harness: the server {server.name} ended by itself: {visible(server.ended or '')}", err=True)
+        sys.exit(2)
+
+
+def leave_at_signals() -> None:
+    """End by SIGTERM and SIGHUP, a cluster's ways to say it, as by Ctrl-C: the server and its address go."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _leave_at_eof() -> None:
+    """SIGTERM to this process once standard input ends: before the server is ready its guard ends it, then `_leave`."""
+    with suppress(OSError):
+        while os.read(0, 65536):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def check_reached(spec: ServerSpec) -> None:
+    """Raise `UsageError` where other machines could not reach the server."""
+    try:
+        registering.check(spec)
+    except SpecError as error:
+        raise UsageError(error.sentence, field=f"server.{error.field}", value=spec.host) from error
+
+
+def twin_sentence(twin: ServerState) -> str:
+    """The same model runs already: how that server is used, or ended."""
+    return visible(
+        f"{twin.name} serves {twin.source} already, at {', '.join(twin.base_urls)}: "
+        f"`harness run … --server {twin.name}` uses it, `harness serve stop {twin.name}` ends it. "
+        "This starts another one."
+    )
