@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from harness.asking import servers
 from harness.asking.advising import advise
 from harness.asking.askers import asker_of, with_neutral
@@ -37,15 +35,13 @@ from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoreError, UsageError, near_names
 from harness.core.inert import visible
-from harness.core.options import expected
-from harness.core.validation import first_problem
 from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
 from harness.generation.continuing import Salvage
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.runs import RunFolder
 from harness.runs import questions as stored_questions
 from harness.runs.manifest import Manifest
@@ -240,13 +236,8 @@ def _with_data(options: RunOptions, data: str, found: list[tuple[Card, int | Non
 
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
     """(what each request sends, field → who said so): the options over the preset over the card over the defaults."""
-    given = {name: getattr(options, name) for name in Sampling.model_fields}
-    try:
-        own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
-    except ValidationError as error:
-        problem = first_problem(error)
-        name = problem.field.partition(".")[0]
-        raise UsageError(expected(problem.complaint), field=name, value=given[name]) from error
+    given = {name: getattr(options, name) for name in sampling_fields()}
+    own = Sampling(**{name: value for name, value in given.items() if value not in (None, ())})
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else None
     layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
     sampling = resolve(own, named, card)
@@ -257,8 +248,8 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
                 field="drop",
                 value=visible(name, 60),
             )
-    dropped = {name: None for name in options.drop if name in Sampling.model_fields}
-    sampling = sampling.model_copy(update=dropped)
+    dropped = {name: None for name in options.drop if name in sampling_fields()}
+    sampling = sampling.but(**dropped)
     origins = {
         name: next(who for who, layer in layers.items() if layer is not None and name in layer.sent())
         for name in sampling.sent()

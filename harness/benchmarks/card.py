@@ -32,7 +32,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.records import GradeRules
 from harness.core.validation import first_problem
-from harness.presets.sampling import Sampling
+from harness.presets.sampling import Sampling, sampling_fields
 
 
 def _as_tuple(value: Any) -> Any:
@@ -387,5 +387,5 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-_MODELS = (Card, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt, Sampling)
-_FIELD_NAMES = {name for model in _MODELS for name in model.model_fields}
+_MODELS = (Card, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
+_FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()

@@ -104,4 +104,5 @@ def _type(option: Option) -> Any:
     if option.kind in (SEED, LINES):
         return Seed() if option.kind is SEED else LineEnds()
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
-    return click.Path(path_type=Path) if option.type is Path else plain.get(option.type, click.STRING)
+    # As text: an empty path is refused by the option, and would be the current folder here.
+    return click.Path() if option.type is Path else plain.get(option.type, click.STRING)

@@ -251,7 +251,8 @@ class Options:
     _table: ClassVar[Mapping[str, Option]] = {}
     _model: ClassVar[type[BaseModel]]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, strict: bool = False) -> None:
+        """strict: no text is taken for a number."""
         found: dict[str, Option] = {}
         for base in cls.__bases__:
             found |= getattr(base, "_table", {})
@@ -262,7 +263,7 @@ class Options:
             for name, hint in hints.items()
             if get_origin(hint) is Annotated
         }
-        cls._table = found
+        cls._table = {name: replace(option, strict=strict or option.strict) for name, option in found.items()}
 
     if not TYPE_CHECKING:  # checkers see the fields as keywords
 
@@ -304,6 +305,23 @@ class Options:
     def __iter__(self) -> Any:
         """Pairs of name and value, in the order of the declarations."""
         return ((name, getattr(self, name)) for name in options_of(type(self)))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """How pydantic makes a field of this class from a mapping, in a card or a preset: by the same checks."""
+        from pydantic_core import core_schema
+
+        def made(value: Any, check: Callable[[Any], Any]) -> Any:
+            if isinstance(value, cls):
+                return value
+            model = check(value)
+            return cls(**{name: getattr(model, name) for name in model.model_fields_set})
+
+        def written(value: Any, info: Any) -> dict[str, Any]:
+            return value.changed if info.exclude_defaults or info.exclude_none else dict(value)
+
+        how = core_schema.plain_serializer_function_ser_schema(written, info_arg=True)
+        return core_schema.no_info_wrap_validator_function(made, handler(model_of(cls)), serialization=how)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another with but({name}=…)")

@@ -24,6 +24,7 @@ from harness.core.checksums import sample_seed
 from harness.core.choices import Api, SalvageMode
 from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
+from harness.presets.sampling import Continued, sampling_fields
 from harness.runs.inflight import Partial
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -31,17 +32,20 @@ from server_launchers.engines.dialect import Dialect
 WORTH_TOKENS = 16
 """A shorter beginning is not worth the questions that a continuation takes."""
 
+
+def _sampling_that(continued: Continued) -> list[str]:
+    """The fields of the sampling that mean this to a continuation."""
+    return [name for name, one in sampling_fields().items() if one.continued == continued]
+
+
 _PASSED_ON = frozenset({
-    "top_k", "min_p", "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt", "priority",
+    *_sampling_that("same"), "typical_p", "top_n_sigma", "logit_bias", "ignore_eos", "cache_prompt", "priority",
     "skip_special_tokens", "logprobs", "top_logprobs",
 })  # fmt: skip
 """Fields of an extra body that mean the same for a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
 """Those that say how a reply is split up, which a continuation is not."""
-
-_COUNTING = ("presence_penalty", "frequency_penalty")
-"""They look at what was written, and a continuation's server takes that for the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +107,14 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
         return "replies are begun for the model"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"{foreign[0]} may look at what was written"
-    if counting := [name for name in _COUNTING if sampling.get(name)]:
+    fields = sampling_fields()
+    if counting := [name for name in _sampling_that("counts") if sampling.get(name)]:
         return f"{counting[0]} counts what was written"
-    if mode == "exact" and sampling.get("repetition_penalty") not in (None, 1, 1.0):
-        return "servers differ in what repetition_penalty looks at"
-    if mode == "exact" and sampling.get("stop"):
-        return "a stop text may lie across the seam"
+    for name in _sampling_that("servers differ"):
+        if mode == "exact" and sampling.get(name) not in (None, fields[name].neutral):
+            return f"servers differ in what {name} looks at"
+    if mode == "exact" and (across := [name for name in _sampling_that("at the seam") if sampling.get(name)]):
+        return f"a {across[0]} text may lie across the seam"
     return ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -21,7 +21,7 @@ from harness.core.inert import visible
 from harness.core.validation import first_problem
 from harness.core.wording import option
 from harness.core.yaml_file import read_mapping
-from harness.presets.sampling import Sampling
+from harness.presets.sampling import Sampling, sampling_fields
 
 _FOLDER = Path(__file__).parent / "files"
 
@@ -37,22 +37,23 @@ class Sourced(_Strict):
     read: Literal["page", "quoted", "no"]
 
 
-class SourcedSampling(Sampling):
+class SourcedSampling(Sourced):
     """Sampling that the model's authors, or those who measured it, used; and where that stands.
 
-    card: the authors ask for it; else somebody measured with it. range: by field, the least and the most that they
-    allow, where that is more than the one value.
+    plain: as it is sent; in the file its fields stand beside the rest. card: the authors ask for it; else somebody
+    measured with it. range: by field, the least and the most that they allow, where that is more than the one value.
     """
 
-    source: str
-    read: Literal["page", "quoted", "no"]
+    plain: Sampling = Sampling()
     card: bool = True
-    range: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(default_factory=dict)
+    range: dict[str, tuple[float, float]] = Field(default_factory=dict)
 
-    @property
-    def plain(self) -> Sampling:
-        """Without the source, as it is sent."""
-        return Sampling(**self.model_dump(exclude={"source", "read", "card", "range"}, exclude_none=True))
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, value: dict[str, object]) -> dict[str, object]:
+        fields = sampling_fields()
+        rest = {name: one for name, one in value.items() if name not in fields}
+        return {**rest, "plain": {name: one for name, one in value.items() if name in fields}}
 
 
 class Parser(Sourced):
@@ -155,12 +156,12 @@ class Preset(_Strict):
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
-        wanted = {name: value for name, value in self.sampling.plain.sent().items() if name in _COMPARED}
+        wanted = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}
         odd = []
         for name, value in wanted.items():
             found = getattr(sent, name)
             least, most = self.sampling.range.get(name, (value, value))
-            if found is None and value != _COMPARED[name]:
+            if found is None and value != _NEUTRAL[name]:
                 odd.append(f"{name} {value:g} (not sent)")
             elif found is not None and not least <= found <= most:
                 odd.append(f"{name} {value:g} (not {found:g})")
@@ -174,15 +175,13 @@ class Preset(_Strict):
         room = asked.context if asked.context is not None else self.context.tokens if self.context else None
         if room is not None and bound >= room:
             yield f"max_tokens {bound} leaves no room for a prompt in a context of {room} tokens"
-        own = self.sampling.max_tokens if self.sampling is not None and self.sampling.card else None
+        own = self.sampling.plain.max_tokens if self.sampling is not None and self.sampling.card else None
         if own is not None and bound < own:
             yield f"max_tokens {bound}: the model card gives a reply {own:,}, and longer reasoning is cut"
 
 
-_COMPARED: dict[str, float] = {
-    "temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "presence_penalty": 0.0, "repetition_penalty": 1.0
-}  # fmt: skip
-"""Fields of a card's sampling that a run is held against → the value by which leaving them out changes nothing."""
+_NEUTRAL = {name: one.neutral for name, one in sampling_fields().items() if one.neutral is not None}
+"""Fields of a card's sampling that a run is held against → the value under which leaving them out changes nothing."""
 
 
 def names() -> list[str]:

@@ -1,4 +1,9 @@
-"""Sampling settings: a value that cards, presets and runs share, and the field's defaults.
+"""Sampling settings: each field declared once, as cards, presets and runs share it; and the defaults.
+
+A field of a request's body that shapes the next token is added here, and nowhere else: its check, flag, keyword, key of
+a card, a preset and a sweep's file, its place in the body, the identity and the record all come from the declaration.
+So does what a run makes of it: whether `drop` keeps it out, whether a half-written answer may go on under it, whether a
+model's card is held against it. A declaration that leaves one of these open is refused by the type checker.
 
 Precedence, from strong to weak: what the run asks for, named preset, benchmark card, `DEFAULT_SAMPLING`; `resolve`
 applies it.
@@ -6,47 +11,91 @@ applies it.
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from harness.core.options import Option, Options, options_of
 
+HEADING = "Sampling"
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    return value
-
-
-_Number = Annotated[float, AfterValidator(_finite)]
+Continued = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
+"""What a field means to a request that goes on with a half-written answer. same: what it meant before. the rest: what
+is left of its number is asked. counts: it looks at what was written, which the server then takes for the prompt.
+servers differ: in what it looks at. at the seam: what was written may hold a part of it."""
 
 
-class Sampling(BaseModel):
-    """What is sent with each request; `None` = the field is not sent and the server decides.
+@dataclass(frozen=True, kw_only=True)
+class SamplingOption(Option):
+    """A field of the body. neutral: the value under which leaving it out changes nothing; None: there is none.
 
-    temperature ≥ 0 (0 = greedy); top_p in (0, 1]; top_k ≥ 1, or -1/0 = off; min_p in [0, 1]; max_tokens ≥ 1, new
-    tokens of one completion, thinking included; the penalties as in the OpenAI and vLLM protocols; stop: at most 16.
+    filled: servers are known to fill the field where a request leaves it out (`harness.client.facts.defaults`).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    neutral: float | None
+    continued: Continued
+    filled: bool = False
+    under: str = HEADING
+    strict: bool = False
 
-    temperature: Annotated[_Number, Field(ge=0)] | None = None
-    top_p: Annotated[_Number, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
-    min_p: Annotated[_Number, Field(ge=0, le=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    presence_penalty: Annotated[_Number, Field(ge=-2, le=2)] | None = None
-    frequency_penalty: Annotated[_Number, Field(ge=-2, le=2)] | None = None
-    repetition_penalty: Annotated[_Number, Field(gt=0)] | None = None
-    stop: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=16, strict=False)] | None = None
+
+class SamplingOptions(Options):
+    """The fields of a request's body that shape its tokens, by the API's own names. None = the field is not sent."""
+
+    temperature: Annotated[
+        float | None, SamplingOption("Default: 0.6. 0 is greedy.", least=0, neutral=1.0, continued="same")
+    ] = None
+    top_p: Annotated[float | None, SamplingOption("Default: 0.95.", above=0, most=1, neutral=1.0, continued="same")] = (
+        None
+    )
+    top_k: Annotated[
+        int | None, SamplingOption("Default: not sent.", least=-1, neutral=-1, continued="same", filled=True)
+    ] = None
+    """-1 and 0 are off."""
+    min_p: Annotated[
+        float | None, SamplingOption("Default: not sent.", least=0, most=1, neutral=0.0, continued="same", filled=True)
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        SamplingOption(
+            "New tokens of one completion, thinking included. Default: 32768.",
+            least=1,
+            neutral=None,
+            continued="the rest",
+        ),
+    ] = None
+    presence_penalty: Annotated[
+        float | None, SamplingOption("Default: not sent.", least=-2, most=2, neutral=0.0, continued="counts")
+    ] = None
+    frequency_penalty: Annotated[
+        float | None, SamplingOption("Default: not sent.", least=-2, most=2, neutral=0.0, continued="counts")
+    ] = None
+    repetition_penalty: Annotated[
+        float | None,
+        SamplingOption("Default: not sent.", above=0, neutral=1.0, continued="servers differ", filled=True),
+    ] = None
+    stop: Annotated[
+        tuple[str, ...] | None,
+        SamplingOption(
+            "Text that ends a completion; may be repeated.", chars=1, items=16, neutral=None, continued="at the seam"
+        ),
+    ] = None
+
+
+class Sampling(SamplingOptions, strict=True):
+    """What is sent with each request."""
 
     def over(self, base: Sampling) -> Sampling:
         """`base` with every field that is set here replaced."""
-        return base.model_copy(update=self.sent())
+        return base.but(**self.sent())
 
     def sent(self) -> dict[str, Any]:
         """The fields that are set, by name."""
         return {name: value for name, value in self if value is not None}
+
+
+def sampling_fields() -> dict[str, SamplingOption]:
+    """The declarations by field, in the order of a body."""
+    return {name: one for name, one in options_of(Sampling).items() if isinstance(one, SamplingOption)}
 
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)

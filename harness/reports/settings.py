@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from harness.core.inert import visible
+from harness.presets.sampling import sampling_fields
 from harness.reports.scored import ScoredRun
 from harness.reports.tables import Table, short
 from harness.runs.provenance import Provenance
@@ -30,12 +31,7 @@ _BY_WEIGHT = (
     "prompt",
     "system_prompt",
     "samples",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "presence_penalty",
-    "repetition_penalty",
+    *(name for name in sampling_fields() if name != "max_tokens"),
     "engine",
     "precision",
     "dtype",

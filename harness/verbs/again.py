@@ -9,7 +9,7 @@ from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.client.facts.defaults import FILLED
 from harness.core.errors import UsageError
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling
+from harness.presets.sampling import DEFAULT_SAMPLING, sampling_fields
 from harness.runs.manifest import SELECTED, SHARD, BenchmarkRecord, Manifest
 
 FILLED_BY_SERVER = "filled_by_server"
@@ -59,7 +59,7 @@ def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str
     if addresses := [_address(one) for one in settings.get("endpoints") or [] if isinstance(one, dict)]:
         found["base_url"] = addresses
     sampling = dict(identity.get("sampling") or {})
-    found |= {name: sampling[name] for name in Sampling.model_fields if name in sampling}
+    found |= {name: sampling[name] for name in sampling_fields() if name in sampling}
     by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
     dropped = [name for name in by_default if name not in sampling]
     if FILLED_BY_SERVER not in settings:  # made before neutral values were sent: none may be added

@@ -73,7 +73,7 @@ def test_a_broken_answer_goes_on_over_its_own_tokens(embedded_server: RunningSer
         tmp_path / "run", embedded_server.base_urls[0], samples=3, model=embedded_server.model, concurrency=3,
         salvage=Salvage(mode="exact", engine="llama.cpp"), canary=False,
     )  # fmt: skip
-    sampling = settings.benchmarks["sums"].sampling.model_copy(update={"max_tokens": 48, "temperature": 1.0})
+    sampling = settings.benchmarks["sums"].sampling.but(max_tokens=48, temperature=1.0)
     object.__setattr__(settings.benchmarks["sums"], "sampling", sampling)
     outcome = run(settings, question_set(tmp_path, 2), transport_factory=Cutting)
     samples = samples_of(settings)

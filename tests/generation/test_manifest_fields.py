@@ -20,15 +20,14 @@ from harness.client.spelling import Spelling
 from harness.core.errors import StoreError
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.generation.spending import Prices
-from harness.presets.sampling import Sampling
+from harness.presets.sampling import Sampling, sampling_fields
 from tests.faults.server import FaultServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
-EVERY_SAMPLING = Sampling(
-    temperature=0.6, top_p=0.9, top_k=20, min_p=0.1, max_tokens=99, presence_penalty=0.1, frequency_penalty=0.1,
-    repetition_penalty=1.1, stop=("a",),
-)  # fmt: skip
+FITTING: dict[Any, Any] = {float: 0.5, int: 99, tuple[str, ...]: ("a",)}
+"""A value by the type of a sampling field."""
+EVERY_SAMPLING = Sampling(**{name: FITTING[one.type] for name, one in sampling_fields().items()})
 ONE_FIELD = {"chat_template_kwargs", "extra_body", "endpoints", "spelt_by", "sampling_from", "prices", "deadlines"}
 """Fields whose inner names are a user's, or stand for one thing."""
 BY_ITS_OWN_RULES = {"provenance"}
@@ -68,7 +67,8 @@ def fields(value: dict[str, Any], path: Path_ = ()) -> Iterator[Path_]:
 
 def shown(path: Path_) -> str:
     """As the page names it: `benchmarks.sums.plan.samples` is `plan.samples`."""
-    return ".".join(path[2:] if path[0] == "benchmarks" else path)
+    name = ".".join(path[2:] if path[0] == "benchmarks" else path)
+    return "identity.sampling" if name.startswith("identity.sampling.") else name
 
 
 def other(value: Any) -> Any:
@@ -108,7 +108,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
         said = ""
     if said:
         assert stored.read_text() == json.dumps(changed), "a refused resume changed the manifest"
-        name = shown(path).removeprefix("identity.")
+        name = ".".join(path[2:] if path[0] == "benchmarks" else path).removeprefix("identity.")
         expected = rf"schema {was}" if name == "schema" else rf"^  {re.escape(name)}\b.* → "
         assert re.search(expected, said, re.MULTILINE), (name, said)
         return "refused"
@@ -134,4 +134,4 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
     wrong = [(name, listed ^ table.get(name, set())) for name, listed in found.items()]
     assert [one for one in wrong if one[1]] == []
     assert found.keys() == table.keys()
-    assert {f"identity.sampling.{name}" for name in Sampling.model_fields} <= found["refused"]
+    assert sampling_fields().keys() <= json.loads(before)["benchmarks"]["sums"]["identity"]["sampling"].keys()

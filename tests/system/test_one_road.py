@@ -27,14 +27,14 @@ from harness.cli.spelling import spelt
 from harness.client.address import providers
 from harness.core.checksums import sample_seed
 from harness.presets import preset as presets
-from harness.presets.sampling import Sampling
+from harness.presets.sampling import sampling_fields
 from tests.faults.server import FaultServer, Request, Step, completion, http, models
 
 SLOTS = {"total_slots": 3, "default_generation_settings": {"n_ctx": 40960}}
 CARDS = catalogue.cards()
 ABSENT = {card.name for card in CARDS if data.status(card) == "absent"}
 
-SAMPLING = Sampling.model_fields.keys()
+SAMPLING = sampling_fields().keys()
 
 
 def as_llama_cpp(request: Request) -> Iterator[Step]:

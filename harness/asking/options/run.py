@@ -9,7 +9,7 @@ from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
 from harness.core.errors import UsageError
 from harness.core.wording import option
-from harness.presets.sampling_options import SamplingOptions
+from harness.presets.sampling import SamplingOptions
 
 
 class RunOptions(

@@ -29,6 +29,7 @@ from harness.core.inert import visible
 from harness.core.secret import Secret
 from harness.core.validation import first_problem
 from harness.core.wording import option
+from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
 GENERIC = "generic"
@@ -461,10 +462,7 @@ _CURES: Mapping[str, str] = {
 }
 """What to change for a field that the option `drop` does not reach."""
 
-DROPPABLE = (
-    *("temperature", "top_p", "top_k", "min_p", "max_tokens", "presence_penalty", "frequency_penalty"),
-    *("repetition_penalty", "stop", "stream_options"),
-)
+DROPPABLE = (*sampling_fields(), "stream_options")
 """Fields that the option `drop` keeps out of a request."""
 
 _REJECTS = re.compile(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
-FILLED = ("top_k", "min_p", "repetition_penalty")
+FILLED = tuple(name for name, one in sampling_fields().items() if one.filled)
 """Fields of a request that servers are known to fill where they are left out."""
 
 

@@ -1,0 +1,83 @@
+"""A field of the sampling is declared once, and is then everywhere: each is followed to every place that names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from harness.asking.keywords import RunKeywords
+from harness.asking.options import RunOptions
+from harness.benchmarks import card as cards
+from harness.cli.run import command as run_command
+from harness.client.address.providers import DROPPABLE
+from harness.client.facts.defaults import FILLED, left_open, neutral
+from harness.client.protocol.payload import RequestTemplate
+from harness.core.errors import UsageError
+from harness.core.options import options_of
+from harness.generation.continuing import objection
+from harness.presets.preset import SourcedSampling
+from harness.presets.sampling import Sampling, sampling_fields
+from harness.reports.settings import by_weight
+from harness.verbs.sweep.schema import json_schema
+from server_launchers.engines import table as engines
+
+VALUES: dict[Any, Any] = {float: 0.5, int: 99, tuple[str, ...]: ("a",)}
+FIELDS = {name: VALUES[one.type] for name, one in sampling_fields().items()}
+
+CARD = {
+    "name": "own",
+    "title": "Own",
+    "prompt": "boxed",
+    "source": {"kind": "file", "path": "set.jsonl"},
+    "columns": {"question": "problem", "answer": "answer"},
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_is_everywhere(name: str) -> None:
+    value = FIELDS[name]
+    assert RunOptions(**{name: value}).given == {name: value}
+    assert name in options_of(RunOptions)
+    assert name in get_type_hints(RunKeywords)
+    assert name in {one.name for one in run_command.params}
+    assert name in json_schema()["$defs"]["SamplingVariant"]["properties"]
+    assert name in DROPPABLE
+    assert by_weight((name, value)) < by_weight(("unknown", value))
+    written = list(value) if isinstance(value, tuple) else value
+    card = cards.from_mapping({**CARD, "sampling": {name: written}}, where=Path("own.yaml"))
+    assert card.sampling.sent() == {name: value}
+    assert card.model_dump(mode="json", exclude_defaults=True)["sampling"] == {name: written}
+    preset = SourcedSampling.model_validate({"source": "here", "read": "page", name: written})
+    assert preset.plain.sent() == {name: value}
+    if name != "max_tokens":  # which stands for itself in a request
+        template = RequestTemplate(model="m", sampling=Sampling(**{name: value}).sent())
+        assert json.loads(json.dumps(template.spelling.fields("m", template.sampling)))[name] == written
+
+
+def test_a_card_and_a_run_are_held_to_the_same_bounds() -> None:
+    for sampling in ({"temperature": -1}, {"top_p": 0}, {"stop": [""]}, {"top_kk": 1}):
+        with pytest.raises(UsageError, match="sampling"):
+            cards.from_mapping({**CARD, "sampling": sampling}, where=Path("own.yaml"))
+    with pytest.raises(UsageError, match="temperature"):
+        cards.from_mapping({**CARD, "sampling": {"temperature": "0.6"}}, where=Path("own.yaml"))
+    assert RunOptions.of(temperature="0.6").temperature == 0.6
+
+
+def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
+    assert FILLED == ("top_k", "min_p", "repetition_penalty")
+    known = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
+    assert known
+    for dialect in known:
+        assert left_open(neutral(dialect.name, {})) == [], dialect.name
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_what_a_continuation_makes_of_a_field_is_what_it_declares(name: str) -> None:
+    sampling = {name: FIELDS[name]} if name != "max_tokens" else {}
+    said = objection(RequestTemplate(model="m", sampling=sampling), "exact")
+    assert bool(said) == (sampling_fields()[name].continued not in ("same", "the rest")), said
+    near = objection(RequestTemplate(model="m", sampling=sampling), "near")
+    assert bool(near) == (sampling_fields()[name].continued == "counts"), near
