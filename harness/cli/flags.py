@@ -83,6 +83,7 @@ def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F],
     }
     if option.type is bool and option.default is None:
         word = f"{word}/--no-{word[2:]}"
+        attributes["default"] = None  # without it, click makes it off
     elif option.type is bool:
         attributes |= {"is_flag": True, "flag_value": not option.default, "default": None}
     else:
