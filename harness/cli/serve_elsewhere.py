@@ -14,8 +14,9 @@ from harness.cli.watching import Terminal
 from harness.core.errors import UsageError
 from harness.core.hidden import command_words, is_secret
 from harness.core.inert import visible
+from harness.extensions import on_slurm
 from harness.extensions.on_ray import serving
-from server_launchers import isolated, slurm
+from server_launchers import isolated
 from server_launchers.command_line import words_of
 from server_launchers.errors import SpecError
 from server_launchers.keeping.supervisor import stem_of
@@ -60,13 +61,13 @@ def _by_slurm(wish: Wish, members: int) -> None:
     command = isolated.command("harness", "serve", *words)
     folder = wish.endpoints_folder
     try:
-        text = slurm.script(command, members, folder, wish.sbatch, nodes=nodes, head_port=head_port)
+        text = on_slurm.script(command, members, folder, wish.sbatch, nodes=nodes, head_port=head_port)
     except SpecError as error:
         raise UsageError(error.sentence, field=error.field) from error
     if wish.print_only:
         click.echo(text, nl=False)
         return
-    job = slurm.submit(text, folder)
+    job = on_slurm.submit(text, folder)
     terminal.note(f"job {visible(job)}: {members} servers, which register in {visible(str(folder))}")
     terminal.note(
         f"when they are ready: harness run … --endpoints {shlex.quote(str(folder))}; scancel {visible(job)} ends them"

@@ -16,8 +16,8 @@ from pathlib import Path
 from server_launchers import isolated
 from server_launchers.errors import LaunchError, SpecError
 
-MOST_MEMBERS = 4000
-"""Of an array; Slurm's own limit is 1001 unless the site has raised it."""
+MAX_MEMBERS = 4000
+"""Members of one array; Slurm's own limit is 1001 unless the site has raised it."""
 
 SUBMIT_S = 60.0
 """Seconds for sbatch to answer."""
@@ -45,28 +45,28 @@ def script(
     `command` with its rank, and the address and port at which the first one gathers them. head_port: that port; None
     takes one that is free on the first node. Raises SpecError.
     """
-    if not 1 <= members <= MOST_MEMBERS:
-        raise SpecError("slurm", f"expected 1 to {MOST_MEMBERS} servers")
+    if not 1 <= members <= MAX_MEMBERS:
+        raise SpecError("slurm", f"expected 1 to {MAX_MEMBERS} servers")
     for line in directives:
         if not re.fullmatch(r"-{1,2}[A-Za-z][^\n\r\0]*", line):
             raise SpecError("sbatch", f"expected an option of sbatch such as --partition=gpu, not {line!r}")
     if "\n" in str(folder):
         raise SpecError("slurm_folder", "a line break in its name cannot stand in a script")
-    place = folder.absolute()
+    shared = folder.absolute()
     end = command.index("--") if "--" in command else len(command)
-    register = f"--register {shlex.quote(str(place))}/{_INDEX}.url"
+    register = f"--register {shlex.quote(str(shared))}/{_INDEX}.url"
     own = [register, *(_RANKED if nodes > 1 else ())]
-    started = " ".join(one for one in (shlex.join(command[:end]), *own, shlex.join(command[end:])) if one)
+    started = " ".join(part for part in (shlex.join(command[:end]), *own, shlex.join(command[end:])) if part)
     head = [
         "#!/bin/bash",
         "#SBATCH --job-name=harness-serve",
         f"#SBATCH --array=0-{members - 1}",
         f"#SBATCH --nodes={nodes} --ntasks-per-node=1 --requeue",
-        f"#SBATCH --output={str(place).replace('%', '%%')}/slurm-%A_%a.log",
+        f"#SBATCH --output={str(shared).replace('%', '%%')}/slurm-%A_%a.log",
         "#SBATCH --signal=B:TERM@60",
         *(f"#SBATCH {line}" for line in directives),
     ]
-    body = [f"mkdir -p {shlex.quote(str(place))}"]
+    body = [f"mkdir -p {shlex.quote(str(shared))}"]
     if nodes > 1:
         free = f"$({shlex.join(isolated.code(_FREE_PORT, python=command[0]))})"
         body += [

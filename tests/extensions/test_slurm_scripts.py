@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers import isolated, replicas, slurm
+from harness.extensions import on_slurm
+from server_launchers import isolated, replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
 from server_launchers.keeping.registering import advertised, check, registered
@@ -53,7 +54,7 @@ def test_a_member_registers_and_signs_off_when_slurm_ends_it(tmp_path: Path) -> 
         "file.write_text('http://n:1/v1')\n"
         "while True: time.sleep(0.05)\n"
     )
-    text = slurm.script([sys.executable, str(program)], 3, tmp_path / "place")
+    text = on_slurm.script([sys.executable, str(program)], 3, tmp_path / "place")
     job = subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, env={**os.environ, "SLURM_ARRAY_TASK_ID": "2"})
     assert job.stdin is not None
     job.stdin.write(text.encode())
@@ -175,9 +176,9 @@ def test_a_job_is_handed_to_sbatch(tmp_path: Path) -> None:
 def test_where_there_is_no_sbatch_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LaunchError, match="no sbatch on this machine"):
-        slurm.submit("x", tmp_path / "f")
+        on_slurm.submit("x", tmp_path / "f")
     with pytest.raises(SpecError, match="line break"):
-        slurm.script(["x"], 1, tmp_path / "a\nb")
+        on_slurm.script(["x"], 1, tmp_path / "a\nb")
 
 
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +202,7 @@ def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_is_registered_while_it_runs(number: signal.Signals, tmp_path: Path) -> None:
-    program = str(Path(__file__).with_name("faulty_server.py"))
+    program = str(Path(__file__).parents[1] / "server_launchers" / "faulty_server.py")
     words = ["command", "--served-name", "faulty", "--health-path", "/health", "--stop-grace", "0.5"]
     words += ["--host", "0.0.0.0", "--register", "place/0.url", "--", sys.executable, program, "{port}"]
     server = start(tmp_path, ["serve", *words])
