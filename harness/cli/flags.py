@@ -19,11 +19,12 @@ from harness.cli import completing
 from harness.cli.help import under
 from harness.cli.spelling import LineEnds, Seed
 from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
+from harness.core.secret import Secret
 from harness.core.wording import UNSET, as_keyword, worded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, str], ...])
+_REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, Secret], ...])
 """Types whose flag may be repeated, unless commas divide its value."""
 
 

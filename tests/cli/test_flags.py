@@ -57,3 +57,9 @@ def test_a_flag_sets_its_option_and_says_what_the_declaration_says(
         typed = option.choices[0] if option.choices else "7"
         value = parsed(command, [*words, parameter.opts[0], typed])[name]
         assert value in (typed, 7, 7.0, (typed,), (7,))
+
+
+def test_what_may_be_repeated_is_kept_whole() -> None:
+    given = parsed(run, ["--header", "A:1", "--header", "B:2", "--drop", "top_p", "--drop", "top_k"])
+    assert [name for name, _ in RunOptions.of(header=given["header"]).header] == ["A", "B"]
+    assert given["drop"] == ("top_p", "top_k")
