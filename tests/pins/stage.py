@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from harness.core.options import Options
 from tests.faults.server import Answer, FaultServer
 from tests.pins import golden
 from tests.pins.volatile import Volatile
@@ -225,8 +226,8 @@ def plain(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    if callable(getattr(value, "model_dump", None)):  # options, by pydantic
-        return value.model_dump(mode="json", exclude_unset=True)
+    if isinstance(value, Options):
+        return plain(value.given)
     if callable(getattr(value, "tolist", None)):  # an array
         return value.tolist()
     if isinstance(value, Path):
