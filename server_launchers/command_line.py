@@ -90,7 +90,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _click_option(option: Option, *, hidden: bool) -> Callable[[F], F]:
-    attributes: dict[str, Any] = {"help": option.asked.help, "hidden": hidden, "metavar": option.asked.metavar}
+    attributes: dict[str, Any] = {"help": option.form.help, "hidden": hidden, "metavar": option.form.metavar}
     flag = option.flag
     if option.kind is bool:
         attributes |= {"is_flag": True, "default": None}
@@ -98,7 +98,7 @@ def _click_option(option: Option, *, hidden: bool) -> Callable[[F], F]:
     elif option.choices:
         attributes["type"] = click.Choice(option.choices)
     elif option.kind is int:
-        bounds = (option.asked.least, option.asked.most)
+        bounds = (option.form.minimum, option.form.maximum)
         attributes["type"] = click.INT if bounds == (None, None) else click.IntRange(*bounds)
     elif option.kind is float:
         attributes["type"] = click.FLOAT

@@ -36,15 +36,15 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How a command line asks for a field."""
+class Flag:
+    """How a command line writes a field, and which values it takes."""
 
     help: str
     _: KW_ONLY
     flag: str | None = None
     """None: the field's name with dashes."""
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     above: int | None = None
     """The value is more than this."""
     metavar: str | None = None
@@ -67,99 +67,99 @@ class ServerSpec:
     extra_flags: tuple[str, ...] = ()
     """Handed to the engine as they stand; for `command`, the whole command line."""
 
-    served_name: Annotated[str | None, Asked("Name that clients ask for. Default: the model as given.")] = None
-    host: Annotated[str, Asked("Address to listen on. Default: 127.0.0.1.")] = "127.0.0.1"
-    port: Annotated[int, Asked("Port; 0 (the default) picks a free one.", least=0, most=65535)] = 0
+    served_name: Annotated[str | None, Flag("Name that clients ask for. Default: the model as given.")] = None
+    host: Annotated[str, Flag("Address to listen on. Default: 127.0.0.1.")] = "127.0.0.1"
+    port: Annotated[int, Flag("Port; 0 (the default) picks a free one.", minimum=0, maximum=65535)] = 0
     """Replica i of several listens on port + i."""
     api_key_env: Annotated[
-        str | None, Asked("Variable with the key that clients must send.", flag="--server-key-env", metavar="VARIABLE")
+        str | None, Flag("Variable with the key that clients must send.", flag="--server-key-env", metavar="VARIABLE")
     ] = None
     """The key itself reaches no argv and no file."""
 
-    tp: Annotated[int, Asked("Tensor parallel size.", least=1)] = 1
-    pp: Annotated[int, Asked("Pipeline parallel size.", least=1)] = 1
-    dp: Annotated[int, Asked("Replicas.", least=1)] = 1
+    tp: Annotated[int, Flag("Tensor parallel size.", minimum=1)] = 1
+    pp: Annotated[int, Flag("Pipeline parallel size.", minimum=1)] = 1
+    dp: Annotated[int, Flag("Replicas.", minimum=1)] = 1
     dp_mode: Annotated[
         Literal["client", "engine", "router"],
-        Asked("Who spreads requests over replicas: this client over N servers (default), the engine, or a router."),
+        Flag("Who spreads requests over replicas: this client over N servers (default), the engine, or a router."),
     ] = "client"
     devices: Annotated[
-        tuple[str, ...] | None, Asked("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST")
+        tuple[str, ...] | None, Flag("Accelerators to use, e.g. 0,1,2,3. Default: all.", metavar="LIST")
     ] = None
     """As the engine's visible-devices variable names them; None asks the system."""
-    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Asked("Kind of device. Default: the engine's own.")] = None
+    device: Annotated[Literal["cuda", "npu", "cpu"] | None, Flag("Kind of device. Default: the engine's own.")] = None
     nodes: Annotated[
-        int, Asked("Machines that share one model; `serve` with --on or --slurm starts all of them.", least=1)
+        int, Flag("Machines that share one model; `serve` with --on or --slurm starts all of them.", minimum=1)
     ] = 1
-    node_rank: Annotated[int, Asked("Which of them this one is, from 0.", least=0)] = 0
-    head_address: Annotated[str | None, Asked("Address of node 0 that the others can reach.")] = None
-    head_port: Annotated[int, Asked("Port on node 0 for the nodes' own traffic.", least=1, most=65535)] = 29500
+    node_rank: Annotated[int, Flag("Which of them this one is, from 0.", minimum=0)] = 0
+    head_address: Annotated[str | None, Flag("Address of node 0 that the others can reach.")] = None
+    head_port: Annotated[int, Flag("Port on node 0 for the nodes' own traffic.", minimum=1, maximum=65535)] = 29500
     node_address: Annotated[
-        str | None, Asked("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
+        str | None, Flag("This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP).")
     ] = None
-    interface: Annotated[str | None, Asked("Network interface that nodes speak over, e.g. eth0.", metavar="NAME")] = (
-        None
-    )
+    interface: Annotated[str | None, Flag("Network interface that nodes speak over, e.g. eth0.", metavar="NAME")] = None
     """Becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL."""
 
     context: Annotated[
-        int | None, Asked("Tokens of one request, prompt and answer.", flag="--max-model-len", least=1)
+        int | None, Flag("Tokens of one request, prompt and answer.", flag="--max-model-len", minimum=1)
     ] = None
-    memory_fraction: Annotated[float | None, Asked("Share of the accelerator's memory to use.", above=0, most=1)] = None
-    max_sequences: Annotated[int | None, Asked("Requests worked on at once (llama_cpp: slots).", least=1)] = None
-    max_batched_tokens: Annotated[int | None, Asked("Tokens of one step (chunked prefill).", least=1)] = None
-    attention_backend: Annotated[str | None, Asked("Attention backend, by the engine's own name.")] = None
-    dtype: Annotated[str | None, Asked("Number format of the weights.")] = None
-    quantization: Annotated[str | None, Asked("Quantisation, by the engine's own name.")] = None
-    reasoning_parser: Annotated[str | None, Asked("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
+    memory_fraction: Annotated[float | None, Flag("Share of the accelerator's memory to use.", above=0, maximum=1)] = (
+        None
+    )
+    max_sequences: Annotated[int | None, Flag("Requests worked on at once (llama_cpp: slots).", minimum=1)] = None
+    max_batched_tokens: Annotated[int | None, Flag("Tokens of one step (chunked prefill).", minimum=1)] = None
+    attention_backend: Annotated[str | None, Flag("Attention backend, by the engine's own name.")] = None
+    dtype: Annotated[str | None, Flag("Number format of the weights.")] = None
+    quantization: Annotated[str | None, Flag("Quantisation, by the engine's own name.")] = None
+    reasoning_parser: Annotated[str | None, Flag("Parser of the thinking, e.g. deepseek_r1, qwen3.")] = None
     """In either spelling; each launcher writes its engine's (deepseek_r1, deepseek-r1)."""
     sampling_defaults: Annotated[
         Literal["neutral", "model"],
-        Asked(
+        Flag(
             "What fills a sampling field that a request leaves open: the engine's neutral value (default), or the "
             "model's generation_config.json (vllm, sglang)."
         ),
     ] = "neutral"
     deterministic: Annotated[
-        bool, Asked("The same text for a request whatever runs beside it (vllm, sglang); slower.")
+        bool, Flag("The same text for a request whatever runs beside it (vllm, sglang); slower.")
     ] = False
-    seed: Annotated[int | None, Asked("The engine's own seed.", flag="--server-seed")] = None
-    eager: Annotated[bool, Asked("No CUDA or NPU graphs.")] = False
-    prefix_caching: Annotated[bool | None, Asked("Reuse of equal prompt beginnings.")] = None
-    chat_template: Annotated[Path | None, Asked("Chat template in place of the model's own.")] = None
-    trust_remote_code: Annotated[bool, Asked("Let the engine run code of the model's.")] = False
-    threads: Annotated[int | None, Asked("CPU threads (llama_cpp).", least=1)] = None
+    seed: Annotated[int | None, Flag("The engine's own seed.", flag="--server-seed")] = None
+    eager: Annotated[bool, Flag("No CUDA or NPU graphs.")] = False
+    prefix_caching: Annotated[bool | None, Flag("Reuse of equal prompt beginnings.")] = None
+    chat_template: Annotated[Path | None, Flag("Chat template in place of the model's own.")] = None
+    trust_remote_code: Annotated[bool, Flag("Let the engine run code of the model's.")] = False
+    threads: Annotated[int | None, Flag("CPU threads (llama_cpp).", minimum=1)] = None
 
     environment: Annotated[
-        Mapping[str, str], Asked("Variable set for the engine.", flag="--env", metavar="NAME=VALUE")
+        Mapping[str, str], Flag("Variable set for the engine.", flag="--env", metavar="NAME=VALUE")
     ] = field(default_factory=dict)
     """The values reach no file."""
     engine_version: Annotated[
-        str | None, Asked("Write flags for this version instead of asking the installed engine.")
+        str | None, Flag("Write flags for this version instead of asking the installed engine.")
     ] = None
-    python: Annotated[Path | None, Asked("The engine's Python interpreter.")] = None
-    uvx: Annotated[
-        str | None, Asked("Let uv install and run the engine, e.g. vllm==0.32.0.", metavar="REQUIREMENT")
-    ] = None
-    docker: Annotated[str | None, Asked("Run the engine in this image.", metavar="IMAGE")] = None
-    router_python: Annotated[
-        Path | None, Asked("The router's Python interpreter. Default: this one, or the engine's.")
-    ] = None
-
-    health_path: Annotated[str | None, Asked("Page that answers 200 once a `command` or `external` server works.")] = (
+    python: Annotated[Path | None, Flag("The engine's Python interpreter.")] = None
+    uvx: Annotated[str | None, Flag("Let uv install and run the engine, e.g. vllm==0.32.0.", metavar="REQUIREMENT")] = (
         None
     )
-    start_timeout: Annotated[float, Asked("Seconds without progress in the log until a start has failed.", above=0)] = (
+    docker: Annotated[str | None, Flag("Run the engine in this image.", metavar="IMAGE")] = None
+    router_python: Annotated[
+        Path | None, Flag("The router's Python interpreter. Default: this one, or the engine's.")
+    ] = None
+
+    health_path: Annotated[str | None, Flag("Page that answers 200 once a `command` or `external` server works.")] = (
+        None
+    )
+    start_timeout: Annotated[float, Flag("Seconds without progress in the log until a start has failed.", above=0)] = (
         600.0
     )
-    stop_grace: Annotated[float, Asked("Seconds between TERM and KILL.", least=0)] = 20.0
-    restarts: Annotated[int, Asked("How often a process that dies is started again.", least=0)] = 0
+    stop_grace: Annotated[float, Flag("Seconds between TERM and KILL.", minimum=0)] = 20.0
+    restarts: Annotated[int, Flag("How often a process that dies is started again.", minimum=0)] = 0
     """Only one that dies after the server was ready."""
 
     def __post_init__(self) -> None:
         """Bring values to their types; raise SpecError for what is out of bounds or does not go together."""
-        for one in OPTIONS.values():
-            object.__setattr__(self, one.field, one.checked(getattr(self, one.field)))
+        for option in OPTIONS.values():
+            object.__setattr__(self, option.field, option.checked(getattr(self, option.field)))
         object.__setattr__(self, "extra_flags", tuple(self.extra_flags))
         if self.engine not in ENGINES:
             raise SpecError("engine", f"there is no {self.engine!r}; there are {', '.join(ENGINES)}")
@@ -172,7 +172,7 @@ class ServerSpec:
                 raise SpecError(
                     "environment", f"{variable!r} is no name of an environment variable, or its value is none"
                 )
-        ways = [one for one in ("python", "uvx", "docker") if getattr(self, one) is not None]
+        ways = [way for way in ("python", "uvx", "docker") if getattr(self, way) is not None]
         if len(ways) > 1:
             raise SpecError(ways[1], "python, uvx and docker are three ways to find the engine: give one")
         if self.node_rank >= self.nodes:
@@ -189,7 +189,7 @@ class Option:
 
     field: str
     flag: str
-    asked: Asked
+    form: Flag
     kind: type
     """int, float, bool, str, Path, tuple (of texts) or dict (of texts)."""
     default: Any
@@ -209,12 +209,12 @@ class Option:
             fits = (
                 isinstance(value, int | self.kind)
                 and not isinstance(value, bool)
-                and (self.asked.least is None or value >= self.asked.least)
-                and (self.asked.most is None or value <= self.asked.most)
-                and (self.asked.above is None or value > self.asked.above)
+                and (self.form.minimum is None or value >= self.form.minimum)
+                and (self.form.maximum is None or value <= self.form.maximum)
+                and (self.form.above is None or value > self.form.above)
             )
         elif self.kind is tuple:
-            fits = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+            fits = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
         elif self.kind is dict:
             fits = isinstance(value, Mapping) and all(isinstance(word, str) for pair in value.items() for word in pair)
         else:
@@ -229,7 +229,7 @@ class Option:
         """What fits, in words."""
         if self.choices:
             return " or ".join(self.choices)
-        bounds = (("more than", self.asked.above), ("at least", self.asked.least), ("at most", self.asked.most))
+        bounds = (("more than", self.form.above), ("at least", self.form.minimum), ("at most", self.form.maximum))
         return " ".join([_WORDS[self.kind], *(f"{word} {bound}" for word, bound in bounds if bound is not None)])
 
 
@@ -246,18 +246,20 @@ _WORDS = {
 
 def _options() -> dict[str, Option]:
     hints = get_type_hints(ServerSpec, include_extras=True)
-    made = {}
-    for one in fields(ServerSpec):
-        if get_origin(hints[one.name]) is not Annotated:
+    options = {}
+    for declared in fields(ServerSpec):
+        if get_origin(hints[declared.name]) is not Annotated:
             continue
-        hint, asked = get_args(hints[one.name])
+        hint, form = get_args(hints[declared.name])
         alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kind = alternatives[0]
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         kind = str if choices else {tuple: tuple, Mapping: dict}.get(get_origin(kind), kind)
-        flag = asked.flag or "--" + one.name.replace("_", "-")
-        made[one.name] = Option(one.name, flag, asked, kind, one.default, choices, NoneType in alternatives)
-    return made
+        flag = form.flag or "--" + declared.name.replace("_", "-")
+        options[declared.name] = Option(
+            declared.name, flag, form, kind, declared.default, choices, NoneType in alternatives
+        )
+    return options
 
 
 OPTIONS = _options()

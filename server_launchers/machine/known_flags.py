@@ -20,7 +20,7 @@ from server_launchers.program import version_key
 
 HELP_SECONDS = 180.0
 """Seconds that an engine may take to print its help; vLLM needs 13 on an idle machine."""
-LEAST_OPTIONS = 20
+MIN_OPTIONS = 20
 """Options that a whole help text names at least."""
 _OPTION = re.compile(r"(?<![\w-])--[a-z0-9][a-z0-9_-]*")
 _RECORDED = Path(__file__).parent.parent / "engines" / "flag_lists"
@@ -93,7 +93,7 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
         # vLLM shows all its options only when asked for all.
         for helping in ("--help=all", "--help"):
             names = _options_in_help([*program, helping])
-            if len(names) >= LEAST_OPTIONS:
+            if len(names) >= MIN_OPTIONS:
                 break
         else:
             return recorded(engine, version)

@@ -136,7 +136,7 @@ def _server_fields() -> dict[str, Any]:
         alias = {} if spelt == one.field else {"validation_alias": AliasChoices(one.field, spelt)}
         found[one.field] = (
             Annotated[_type_of(one), WrapValidator(_open)],
-            _may_be_left_out(description=one.asked.help, **alias),
+            _may_be_left_out(description=one.form.help, **alias),
         )
     return found
 
@@ -149,7 +149,7 @@ def _type_of(one: Option) -> Any:
     if one.kind is dict:
         return Mapping[str, Scalar]
     if one.kind in (int, float):
-        return Annotated[one.kind, Field(strict=True, ge=one.asked.least, le=one.asked.most, gt=one.asked.above)]
+        return Annotated[one.kind, Field(strict=True, ge=one.form.minimum, le=one.form.maximum, gt=one.form.above)]
     return bool if one.kind is bool else str
 
 
