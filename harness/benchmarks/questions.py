@@ -150,21 +150,30 @@ def build(
         origin="",
         recipe=recipe,
     )
-    found = kept(card.name, recipe) if recipe is not None else None
-    if found is not None:
-        made = found.made
-        return replace(
-            framed,
-            questions=found.questions,
-            n_all=made.n_all,
-            rows_digest=made.rows_digest,
-            dataset_digest=made.dataset_digest,
-            origin=made.origin,
-            notes=made.notes,
-            made=made,
-        )
+    stored = kept(card.name, recipe) if recipe is not None else None
+    if stored is not None:
+        return _as_kept(framed, stored)
+    return _read(card, framed, _Selection(card, filters, ids, limit), chosen, system)
+
+
+def _as_kept(framed: QuestionSet, stored: Kept) -> QuestionSet:
+    """The set with the questions that a run keeps."""
+    made = stored.made
+    return replace(
+        framed,
+        questions=stored.questions,
+        n_all=made.n_all,
+        rows_digest=made.rows_digest,
+        dataset_digest=made.dataset_digest,
+        origin=made.origin,
+        notes=made.notes,
+        made=made,
+    )
+
+
+def _read(card: Card, framed: QuestionSet, chosen_rows: _Selection, chosen: Prompt, system: str | None) -> QuestionSet:
+    """The set with the questions of the card's source that are chosen. Raises `UsageError`."""
     source = chooser.read(card)
-    chosen_rows = _Selection(card, filters, ids, limit)
     asked: Packed[Question] = Packed(Question)
     seen = _Seen(with_answers=card.answers_checksum is not None)
     stripped = n_all = 0
@@ -177,7 +186,7 @@ def build(
             text, had = _text_of(draft, chosen, system)
             stripped += had
             if chosen_rows.takes(draft):
-                asked.append(_question(card, draft, text, chosen, system, api))
+                asked.append(_question(card, draft, text, chosen, system, framed.api))
     rows_digest = digest_of_each(one.hex() for one in sorted(seen.rows))
     notes = [*source.notes, *_verified(card, seen, rows_digest, source.origin)]
     chosen_rows.check(seen.ids)

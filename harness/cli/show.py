@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from harness.viewer.printed import Style
 
 
+_BY_FLAG: tuple[Verdict, ...] = ("wrong", "no_answer", "undecided")
+"""Verdicts that have a flag of their own name; several add up."""
+
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
@@ -31,7 +34,7 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option("--wrong", is_flag=True, help="Samples graded wrong.")
 @click.option("--no-answer", is_flag=True, help="Samples without an answer.")
 @click.option("--undecided", is_flag=True, help="Samples on which the grader could not decide.")
-@click.option("--cut", is_flag=True, help="Samples cut by max_tokens.")
+@click.option("--cut", "truncated", is_flag=True, help="Samples cut by max_tokens.")
 @click.option(
     "--near-miss",
     is_flag=True,
@@ -46,24 +49,16 @@ LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 @click.option(
     "--disagree", type=click.Path(path_type=Path), metavar="OTHER", help="Samples that OTHER run graded otherwise."
 )
-@click.option("--grep", metavar="TEXT", help="Samples that hold TEXT; small letters find capitals, too.")
+@click.option("--grep", "text", metavar="TEXT", help="Samples that hold TEXT; small letters find capitals, too.")
 @click.option("--level", help="Questions of this level.")
 @click.option("--reasoning", is_flag=True, help="Print the reasoning as well.")
 def command(
     run: Path,
     question: str | None,
     benchmark: str | None,
-    wrong: bool,
-    no_answer: bool,
-    undecided: bool,
-    cut: bool,
-    near_miss: bool,
-    anomaly: bool,
-    disputed: bool,
     disagree: Path | None,
-    grep: str | None,
-    level: str | None,
     reasoning: bool,
+    **filters: Any,
 ) -> None:
     """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full.
 
@@ -83,20 +78,15 @@ def command(
     sample, found = None, [opened.benchmark(name) for name in names]
     if question is not None:
         found, question, sample = _asked(opened, found, question)
-    flags: dict[Verdict, bool] = {"wrong": wrong, "no_answer": no_answer, "undecided": undecided}
+    verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
     theirs = None if disagree is None else OpenRun(disagree.name, RunFolder.open(disagree))
     if theirs is not None:
         theirs.refresh()
     choices = {
         one.name: Choice(
-            verdicts=frozenset(verdict for verdict, given in flags.items() if given),
-            truncated=cut,
-            near_miss=near_miss,
-            anomaly=anomaly,
-            disputed=disputed,
-            level=level,
-            text=grep,
+            verdicts=verdicts,
             other=None if theirs is None else theirs.benchmark(one.name),
+            **filters,
         )
         for one in found
     }

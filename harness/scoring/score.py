@@ -195,8 +195,6 @@ def score_benchmark(
     fewest = min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     chosen = sorted({*_powers_of_two(fewest), *ks})
-    passed, all_passed = ({k: of(covered, k) for k in chosen} for of in (pass_at, pass_hat))
-    voted = maj_at(covered, chosen)
     n_known, mean_tokens = _mean_tokens(columns.tokens)
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
@@ -215,12 +213,7 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=int(columns.truncated.sum()),
         n_undecided=sum(item.undecided for item in covered),
-        pass_at={k: found.value for k, found in passed.items()},
-        maj_at={k: found.value for k, found in voted.items()},
-        pass_hat={k: found.value for k, found in all_passed.items()},
-        pass_at_intervals={k: found.intervals for k, found in passed.items()},
-        pass_hat_intervals={k: found.intervals for k, found in all_passed.items()},
-        maj_at_intervals={k: found.intervals for k, found in voted.items()},
+        **_over_k(covered, chosen),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens),
@@ -233,20 +226,28 @@ def score_benchmark(
         sampling_error_bound=spread.bound if spread else None,
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
-        n_no_answer=sum(n for kind, n in columns.kinds.items() if kind.verdict == "no_answer"),
-        n_unextracted=sum(n for kind, n in columns.kinds.items() if kind.unextracted),
+        **_over_kinds(columns.kinds),
         n_tokens_known=n_known,
-        maj_at_estimated=tuple(k for k in chosen if any(is_estimated(item.n, k) for item in covered)),
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
         workload=workload,
         anomalies=anomalies,
-        graders=tuple(sorted({kind.grader for kind in columns.kinds})),
-        verifier_errors=_verifier_errors(columns.kinds),
-        near_misses=_near_misses(columns.kinds),
     )
     return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies.warnings, columns.kinds)))
+
+
+def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
+    """The fields of a score that stand for several samples of a question, by k."""
+    passed, all_passed = ({k: of(covered, k) for k in ks} for of in (pass_at, pass_hat))
+    voted = maj_at(covered, ks)
+    by_name = {"pass_at": passed, "maj_at": voted, "pass_hat": all_passed}
+    values = {name: {k: estimate.value for k, estimate in by_k.items()} for name, by_k in by_name.items()}
+    intervals = {
+        f"{name}_intervals": {k: estimate.intervals for k, estimate in by_k.items()} for name, by_k in by_name.items()
+    }
+    estimated = tuple(k for k in ks if any(is_estimated(item.n, k) for item in covered))
+    return {**values, **intervals, "maj_at_estimated": estimated}
 
 
 def _mean_tokens(tokens: NDArray[np.float64]) -> tuple[int, float | None]:
@@ -346,6 +347,17 @@ def _undecided(kinds: Mapping[Kind, int]) -> list[str]:
             judged[kind.rule in EXHAUSTED] += n
     causes = ((judged[True], "the grader ran out of time or memory"), (judged[False], "no rule could decide"))
     return [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
+
+
+def _over_kinds(kinds: Mapping[Kind, int]) -> dict[str, Any]:
+    """The fields of a score that count grades of one kind."""
+    return {
+        "n_no_answer": sum(n for kind, n in kinds.items() if kind.verdict == "no_answer"),
+        "n_unextracted": sum(n for kind, n in kinds.items() if kind.unextracted),
+        "graders": tuple(sorted({kind.grader for kind in kinds})),
+        "verifier_errors": _verifier_errors(kinds),
+        "near_misses": _near_misses(kinds),
+    }
 
 
 def _verifier_errors(kinds: Mapping[Kind, int]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.reports.plots.plot import SERIES, Cell, Plot, axis
@@ -48,14 +48,39 @@ def repeats_plot(found: Repeats) -> Plot:
         for x in (low + (high - low) * place / CURVE_POINTS for place in range(CURVE_POINTS + 1))
     ]
     band = {"from": found.mean - Z_95 * found.predicted, "to": found.mean + Z_95 * found.predicted}
+    drawing = _histogram(bars, curve, band, (low, high), series_of(kinds))
+    low_limit, high_limit = (100 * end for end in found.limits)
+    return Plot(
+        name=f"{found.benchmark}-repeats",
+        title="Accuracy of repeated runs",
+        summary=f"{runs} repeats of {found.n} samples a question ({_MADE[found.source]}). Their accuracies deviate by "
+        f"{100 * found.deviation:.2f} points; {100 * found.predicted:.2f} are predicted, {low_limit:.2f} to "
+        f"{high_limit:.2f} are chance. Shaded: 95 % of repeats, by the prediction.",
+        columns=("repeat", "accuracy", "sampling_error"),
+        rows=rows,
+        drawing=drawing,
+        subject=f"{found.benchmark}, {found.n_questions} × {found.n}: {100 * found.deviation:.2f} points seen, "
+        f"{100 * found.predicted:.2f} predicted",
+    )
+
+
+def _histogram(
+    bars: Sequence[Mapping[str, object]],
+    curve: Sequence[Mapping[str, object]],
+    band: Mapping[str, float],
+    limits: tuple[float, float],
+    colour: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Bars of the repeats under the predicted curve. band: from where to where 95 % of repeats are predicted to lie;
+    limits: the accuracies at the ends of the axis."""
+    low, high = limits
     across: dict[str, Any] = {
         "scale": {"domain": [low, high], "nice": False, "clamp": True},
         "format": ".1%" if high - low < 0.12 else ".0%",
         "labelOverlap": True,
         "labelSeparation": 6,
     }
-    colour = series_of(kinds)
-    drawing = {
+    return {
         "layer": [
             {
                 "data": {"values": [band]},
@@ -83,19 +108,6 @@ def repeats_plot(found: Repeats) -> Plot:
             },
         ],
     }
-    low_limit, high_limit = (100 * end for end in found.limits)
-    return Plot(
-        name=f"{found.benchmark}-repeats",
-        title="Accuracy of repeated runs",
-        summary=f"{runs} repeats of {found.n} samples a question ({_MADE[found.source]}). Their accuracies deviate by "
-        f"{100 * found.deviation:.2f} points; {100 * found.predicted:.2f} are predicted, {low_limit:.2f} to "
-        f"{high_limit:.2f} are chance. Shaded: 95 % of repeats, by the prediction.",
-        columns=("repeat", "accuracy", "sampling_error"),
-        rows=rows,
-        drawing=drawing,
-        subject=f"{found.benchmark}, {found.n_questions} × {found.n}: {100 * found.deviation:.2f} points seen, "
-        f"{100 * found.predicted:.2f} predicted",
-    )
 
 
 def sizes_plot(found: SampleSizes) -> Plot:
