@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,34 @@ def names(paths: list[Path]) -> list[str]:
 def test_a_room_says_what_lives_there_and_who_may_enter(room: str) -> None:
     said = ast.get_docstring(ast.parse((CHECKOUT / room).read_text("utf-8"))) or ""
     assert len(said) > 60, f"{room} needs two sentences: what lives there, and who may enter"
+
+
+def test_every_place_that_the_architecture_page_names_is_there() -> None:
+    page = (CHECKOUT / "docs" / "architecture.md").read_text("utf-8")
+    places = re.findall(r"`((?:harness|server_launchers)(?:\.[A-Za-z_]+)+)`", page)
+    assert len(places) > 60
+    assert [place for place in places if not _is_there(place)] == []
+    assert not _is_there("harness.verbs.nowhere")
+    assert not _is_there("harness.client.asker.Nobody")
+
+
+def _is_there(place: str) -> bool:
+    """Whether `place` is a package, a module, or a name in one."""
+    module, names = place, []
+    while True:
+        try:
+            found: object = importlib.import_module(module)
+            break
+        except ModuleNotFoundError:
+            module, _, name = module.rpartition(".")
+            names.insert(0, name)
+            if not module:
+                return False
+    for name in names:
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+    return True
 
 
 def test_the_architecture_page_lists_every_room() -> None:
