@@ -1,23 +1,95 @@
-"""From a few samples of each question to what all of them will take: tokens, hours, money. Pure.
+"""What a run will still take: before it begins (`forecast`), and while it goes on (`time_left`). Pure.
 
-The questions are the run's own, so what is unknown is only how the samples to come spread around their question's mean.
-With m_q samples of question q at hand (mean length L_q, variance s²_q), and r_q still to come:
+Both start from lengths in tokens of finished samples, by question.
+
+Before a run only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
+length L_q, variance s²_q) and r_q still to come:
 
     tokens to come = Σ r_q L_q,    variance = Σ (r_q² s²_q / m_q + r_q s²_q)
 
-A question with one sample takes the mean variance of the others. Hours are a range: from "a stream is as fast as in the
-pilot, however many there are" to "all streams together are no faster than the pilot's were".
+While a run goes on, its end is the end of its longest stream: a maximum, which needs the tail. Lengths have long
+tails, and the short ones finish first, so that a mean of what has finished says "soon" until the very end. Hence the
+rest is played out some dozens of times:
+
+1. log(length) = centre + residual. The centre of a question is the mean logarithm of its samples, drawn towards that of
+   its benchmark by the variance within questions over the variance between them (empirical Bayes; Efron and Morris
+   1973).
+2. The residuals of finished samples, each from the others of its question, are the population. A sample in flight is a
+   member whose residual is only known to be larger than it is now (Kaplan and Meier 1958). An exponential tail stands
+   for the thirty largest, that is a Pareto tail of lengths (Hill 1975).
+3. A play weighs the members anew (Bayesian bootstrap; Rubin 1981: few samples say little), draws how long the samples
+   in flight become and how long those to come, and gives the next sample to the first stream that is free.
+4. The range holds the middle 98 % of the plays' ends.
+
+Not covered: servers that become faster or slower, pauses, outages. Streams are taken to go on as fast as of late.
+What each part is for, measured: docs/decisions/forecast.md.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
 
 from harness.core.records import Sample
 from harness.generation.lengths import completion_tokens
 from harness.generation.spending import Prices
+
+QuestionKey = tuple[str, str]
+"""(benchmark, question_id)."""
+
+UNASKED = ""
+"""Question id that stands for every question of which nothing has finished, where they are too many to list."""
+
+MIN_FINISHED = 8
+"""Finished samples before which `time_left` says nothing."""
+
+DEFAULT_VARIANCE = 0.25
+"""Variance of the logarithms of one question's lengths, with the weight of one degree of freedom."""
+
+MAX_PLAYS = 48
+MIN_PLAYS = 16
+"""Times that the rest is played out; fewer where it is long, see `MAX_DRAWS`."""
+
+MAX_DRAWS = 24_000
+"""Lengths drawn for one range, over all plays: some 30 ms."""
+
+POPULATION = 800
+"""Finished samples in the population, at most: the latest of each question."""
+
+ONE_BY_ONE = 400
+"""The last samples to come are played one by one, at most this many; those before them fill the streams evenly."""
+
+TAIL_SAMPLES = 30
+"""The longest finished samples that the exponential tail replaces; half of them, where that is fewer."""
+
+MIN_TAIL_INDEX = 1.1
+MAX_TAIL_INDEX = 10.0
+"""Bounds of the Pareto tail's index; the smaller, the heavier the tail."""
+
+MAX_LOG_LENGTH = 50.0
+"""Bound of the logarithm of a length where the benchmark has no `max_tokens`."""
+
+STRATA = 100
+"""Quantiles of the residuals from which a mean length is taken."""
+
+PACE_SPREAD = 0.04
+"""Standard deviation of the streams' speed from play to play, as a fraction."""
+
+MIDDLE = 0.98
+"""Share of the plays whose ends lie within the range."""
+
+LEISURE = 100.0
+"""Processor time of a range, times this, passes until the next one is computed."""
+
+
+# ---- before a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,56 +109,72 @@ class Forecast:
 
 
 @dataclass(slots=True)
-class _Question:
-    lengths: list[int]
-    prompts: list[int]
+class _Finished:
+    """One question's finished samples: their lengths and the prompt tokens that were stated."""
+
+    lengths: list[int] = field(default_factory=list)
+    prompts: list[int] = field(default_factory=list)
+
+    @property
+    def variance(self) -> float | None:
+        """Of the lengths; None for fewer than two."""
+        n = len(self.lengths)
+        mean = sum(self.lengths) / n
+        return math.fsum((length - mean) ** 2 for length in self.lengths) / (n - 1) if n > 1 else None
 
 
 def forecast(
-    samples: Iterable[Sample], planned: Mapping[str, tuple[int, int]], concurrency: int, prices: Prices | None
+    samples: Iterable[Sample],
+    planned: Mapping[str, tuple[int, int]],
+    concurrency: int,
+    prices: Prices | None,
+    *,
+    same_run: bool = True,
 ) -> Forecast:
-    """samples: of the pilot, any benchmark. planned: benchmark → (questions, samples of each) of the whole run."""
-    questions: dict[str, dict[str, _Question]] = {name: {} for name in planned}
+    """What the run still takes, by the samples of a pilot or of a former run, any benchmark.
+
+    planned: benchmark → (questions, samples of each) of the whole run. same_run: `samples` count as done.
+    The time is a range, from "a stream is as fast as it was, however many there are" to "all streams together are no
+    faster than they were". A question with one sample has the mean variance of the others; questions that `samples`
+    do not reach are taken to be like the others.
+    """
+    questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
-    busy, pilot_tokens = 0.0, 0
+    busy, n_tokens = 0.0, 0
     for sample in samples:
-        found = questions[sample.benchmark].setdefault(sample.question_id, _Question([], []))
+        question = questions[sample.benchmark].setdefault(sample.question_id, _Finished())
         length = completion_tokens(sample)
-        found.lengths.append(length)
+        question.lengths.append(length)
         if sample.usage.prompt_tokens is not None:
-            found.prompts.append(sample.usage.prompt_tokens)
+            question.prompts.append(sample.usage.prompt_tokens)
         spans.append((sample.timing.started, sample.timing.started + sample.timing.total))
         busy += sample.timing.total
-        pilot_tokens += length
+        n_tokens += length
 
     n_samples, tokens, variance, longest = 0, 0.0, 0.0, 0
     prompt_tokens: float | None = 0.0
     for name, (n_questions, per_question) in planned.items():
-        asked = list(questions[name].values())
-        if not asked:
-            continue
-        spreads = [_variance(one.lengths) for one in asked if len(one.lengths) > 1]
-        typical = math.fsum(spreads) / len(spreads) if spreads else 0.0
-        # Questions that the pilot did not reach are taken to be like the others.
-        share = n_questions / len(asked)
-        for one in asked:
-            left = max(0, per_question - len(one.lengths))
-            spread = _variance(one.lengths) if len(one.lengths) > 1 else typical
+        spreads = [question.variance for question in questions[name].values()]
+        stated = [spread for spread in spreads if spread is not None]
+        typical = math.fsum(stated) / len(stated) if stated else 0.0
+        for question, spread in zip(questions[name].values(), spreads, strict=True):
+            n = len(question.lengths)
+            share = n_questions / len(spreads)
+            left = max(0, per_question - n) if same_run else per_question
+            spread = typical if spread is None else spread
             n_samples += round(left * share)
-            tokens += share * left * sum(one.lengths) / len(one.lengths)
-            variance += share * (left**2 * spread / len(one.lengths) + left * spread)
-            longest = max(longest, *one.lengths)
-            if one.prompts and prompt_tokens is not None:
-                prompt_tokens += share * left * sum(one.prompts) / len(one.prompts)
+            tokens += share * left * sum(question.lengths) / n
+            variance += share * (left**2 * spread / n + left * spread)
+            longest = max(longest, *question.lengths)
+            if question.prompts and prompt_tokens is not None:
+                prompt_tokens += share * left * sum(question.prompts) / len(question.prompts)
             else:
                 prompt_tokens = None
     least, most = 0.0, 0.0
-    if pilot_tokens and n_samples:
-        per_token = busy / pilot_tokens  # seconds of one stream
-        span = _covered(spans)
+    if n_tokens and n_samples:
+        per_token = busy / n_tokens  # seconds of one stream
         least = max(tokens * per_token / min(concurrency, n_samples), longest * per_token)
-        most = max(least, tokens * span / pilot_tokens)
-    usd = prices.usd(prompt_tokens, tokens) if prices is not None and prompt_tokens is not None else None
+        most = max(least, tokens * _covered(spans) / n_tokens)
     return Forecast(
         n_samples=n_samples,
         tokens=tokens,
@@ -94,7 +182,7 @@ def forecast(
         prompt_tokens=prompt_tokens,
         least_s=least,
         most_s=most,
-        usd=usd,
+        usd=prices.usd(prompt_tokens, tokens) if prices is not None and prompt_tokens is not None else None,
     )
 
 
@@ -107,6 +195,237 @@ def _covered(spans: list[tuple[float, float]]) -> float:
     return total
 
 
-def _variance(values: list[int]) -> float:
-    mean = sum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+# ---- while a run goes on
+
+
+class Streaming(NamedTuple):
+    """A sample in flight. tokens: so far; pace: seconds per token of its endpoint."""
+
+    question: QuestionKey
+    tokens: float
+    pace: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is known of lengths, in tokens, and what is left to do.
+
+    finished: lengths by question, in this session. prior: expected lengths from a former run. waiting: samples to come.
+    longest_first: they are asked in that order, else in any. max_tokens: by benchmark.
+    """
+
+    finished: Mapping[QuestionKey, Sequence[float]]
+    running: Sequence[Streaming]
+    waiting: Mapping[QuestionKey, int]
+    prior: Mapping[QuestionKey, float]
+    max_tokens: Mapping[str, int]
+    longest_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLeft:
+    """Seconds until the end: at least, most likely (the median), at most."""
+
+    least_s: float
+    likely_s: float
+    most_s: float
+
+    def after(self, seconds: float) -> TimeLeft:
+        """The same end, seen this many seconds later."""
+        return TimeLeft(*(max(0.0, value - seconds) for value in (self.least_s, self.likely_s, self.most_s)))
+
+
+def time_left(outlook: Outlook, random: Random) -> TimeLeft | None:
+    """The range of the time until everything has ended; None while too little is known, or nothing is in flight."""
+    n_finished = sum(map(len, outlook.finished.values()))
+    if n_finished < MIN_FINISHED or not outlook.running:
+        return None
+    game = _Game(outlook, random)
+    n_drawn = len(outlook.running) + len(game.last)
+    n_plays = max(MIN_PLAYS, min(MAX_PLAYS, MAX_DRAWS // n_drawn))
+    ends = sorted(game.play() for _ in range(n_plays))
+    return TimeLeft(_quantile(ends, (1 - MIDDLE) / 2), _quantile(ends, 0.5), _quantile(ends, (1 + MIDDLE) / 2))
+
+
+class _Centres:
+    """The centre of each question: the logarithm of the length that its finished samples suggest for another one."""
+
+    def __init__(self, outlook: Outlook) -> None:
+        logs = {question: [_log(length) for length in lengths] for question, lengths in outlook.finished.items()}
+        means = {question: _mean(values) for question, values in logs.items()}
+        self._sums = {question: (math.fsum(values), len(values)) for question, values in logs.items()}
+        squares = math.fsum((value - means[question]) ** 2 for question, values in logs.items() for value in values)
+        freedom = sum(n - 1 for _, n in self._sums.values())
+        within = (DEFAULT_VARIANCE + squares) / (1 + freedom)
+
+        self._of_all = _mean(means.values())
+        by_benchmark: dict[str, list[float]] = {}
+        for (benchmark, _), mean in means.items():
+            by_benchmark.setdefault(benchmark, []).append(mean)
+        self._of_benchmark = {name: _mean(values) for name, values in by_benchmark.items() if len(values) >= 3}
+        noise = within * _mean([1.0 / n for _, n in self._sums.values()])
+        between = _mean([(mean - self._usual(question)) ** 2 for question, mean in means.items()]) - noise
+        self._weight = within / max(between, 0.1 * within)
+
+        for question, tokens in outlook.prior.items():  # counts as two samples
+            total, n = self._sums.get(question, (0.0, 0))
+            self._sums[question] = (total + 2 * _log(tokens), n + 2)
+
+    def of(self, question: QuestionKey, without: float | None = None) -> float:
+        """without: the length of a finished sample of the question that must not count."""
+        total, n = self._sums.get(question, (0.0, 0))
+        if without is not None:
+            total, n = total - _log(without), n - 1
+        return (self._weight * self._usual(question) + total) / (self._weight + n)
+
+    def _usual(self, question: QuestionKey) -> float:
+        return self._of_benchmark.get(question[0], self._of_all)
+
+
+class _Distribution(NamedTuple):
+    """Of residuals. ended: the share of samples that has ended by each of `steps`, both rising. Beyond the last step,
+    exponential of rate `tail_index`."""
+
+    steps: list[float]
+    ended: list[float]
+    tail_index: float
+
+    def at(self, share: float) -> float:
+        """The residual by which `share` of all samples have ended."""
+        last = self.ended[-1]
+        if share < last:
+            return self.steps[bisect_right(self.ended, share)]
+        return self.steps[-1] + math.log(max(1.0 - last, 1e-12) / max(1.0 - share, 1e-12)) / self.tail_index
+
+    def beyond(self, reached: float, random: Random) -> float:
+        """Draw a residual that is larger than `reached`."""
+        left = 1.0 - random.random()
+        if reached >= self.steps[-1]:
+            return reached - math.log(left) / self.tail_index
+        before = bisect_right(self.steps, reached)
+        gone = self.ended[before - 1] if before else 0.0
+        return max(reached, self.at(1.0 - (1.0 - gone) * left))
+
+    def mean(self) -> float:
+        """The residual of the mean length."""
+        return math.log(_mean([math.exp(self.at((stratum + 0.5) / STRATA)) for stratum in range(STRATA)]))
+
+
+def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Distribution:
+    """What the population says with each member at a random weight. members: (residual, whether finished), rising."""
+    weights = [random.expovariate(1.0) for _ in members]
+    at_risk = math.fsum(weights)
+    tail = min(0.5, TAIL_SAMPLES / sum(finished for _, finished in members))
+    alive, events, excess = 1.0, 0.0, 0.0
+    steps: list[float] = []
+    ended: list[float] = []
+    for (residual, finished), weight in zip(members, weights, strict=True):
+        if alive > tail:
+            if finished:
+                alive *= max(0.0, 1.0 - weight / at_risk)
+                steps.append(residual)
+                ended.append(1.0 - alive)
+        else:  # Hill's estimate: samples in flight add to the excess, and are no events
+            events += weight * finished
+            excess += weight * (residual - steps[-1])
+        at_risk -= weight
+    index = events / excess if excess else math.inf
+    return _Distribution(steps, ended, min(max(index, MIN_TAIL_INDEX), MAX_TAIL_INDEX))
+
+
+class _Game:
+    """The rest of a session, to be played out. last: questions of the samples that are played one by one."""
+
+    def __init__(self, outlook: Outlook, random: Random) -> None:
+        self._random = random
+        self._running = outlook.running
+        self._max_logs = {benchmark: _log(tokens) for benchmark, tokens in outlook.max_tokens.items()}
+        centres = _Centres(outlook)
+        self._centres = {q: centres.of(q) for q in {*outlook.waiting, *(r.question for r in outlook.running)}}
+        each = max(2, POPULATION // len(outlook.finished))
+        finished = [
+            (_log(length) - centres.of(question, without=length), True)
+            for question, lengths in outlook.finished.items()
+            for length in lengths[-each:]
+        ]
+        self._reached = [_log(r.tokens) - self._centres[r.question] for r in outlook.running]
+        self._members = sorted(finished + [(residual, False) for residual in self._reached])
+
+        questions = sorted(outlook.waiting, key=self._centres.__getitem__, reverse=True)
+        order = [question for question in questions for _ in range(outlook.waiting[question])]
+        n_last = min(ONE_BY_ONE, len(order))
+        self.last = order[len(order) - n_last :] if outlook.longest_first else random.sample(order, n_last)
+        self._first = Counter(order) - Counter(self.last)
+
+    def play(self) -> float:
+        """Seconds until the end, once."""
+        random = self._random
+        residuals = _distribution(self._members, random)
+        speed = max(0.5, random.gauss(1.0, PACE_SPREAD))
+        streams: list[tuple[float, float]] = []  # (free in, pace): seconds, seconds per token
+        for running, reached in zip(self._running, self._reached, strict=True):
+            tokens = self._tokens(running.question, residuals.beyond(reached, random)) - running.tokens
+            streams.append((max(0.0, tokens) * running.pace * speed, running.pace * speed))
+        if self._first:
+            mean = residuals.mean()
+            streams = _filled(streams, math.fsum(n * self._tokens(q, mean) for q, n in self._first.items()))
+        heapq.heapify(streams)
+        for question in self.last:
+            free_in, pace = streams[0]
+            tokens = self._tokens(question, residuals.at(random.random()))
+            heapq.heapreplace(streams, (free_in + tokens * pace, pace))
+        return max(free_in for free_in, _ in streams)
+
+    def _tokens(self, question: QuestionKey, residual: float) -> float:
+        return math.exp(min(self._centres[question] + residual, self._max_logs.get(question[0], MAX_LOG_LENGTH)))
+
+
+def _filled(streams: list[tuple[float, float]], tokens: float) -> list[tuple[float, float]]:
+    """The streams after `tokens` more have been spread over them, each busy until the same moment, or longer."""
+    streams = sorted(streams)
+    rate, work, level = 0.0, 0.0, 0.0  # tokens/s of the streams that are free by `level`; their tokens until then
+    for free_in, pace in streams:
+        if rate and work + rate * (free_in - level) >= tokens:
+            break
+        work += rate * (free_in - level)
+        level = free_in
+        rate += 1.0 / max(pace, 1e-9)
+    level += (tokens - work) / rate
+    return [(max(free_in, level), pace) for free_in, pace in streams]
+
+
+def _mean(values: Collection[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _log(tokens: float) -> float:
+    return math.log(max(tokens, 1.0))
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (position - low) * (ordered[high] - ordered[low])
+
+
+class Expectation:
+    """Keeps `left` up to date, and the processor mostly free: a hundredth of one at most goes into it."""
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._random = Random(0)  # noqa: S311 - plays, not secrets
+        self._seen: Outlook | None = None
+        self._due = 0.0
+        self.left: TimeLeft | None = None
+
+    def renew(self, outlook: Outlook | None, now: float | None = None) -> bool:
+        """Take a new outlook into account, if it is time. Whether it was."""
+        now = time.monotonic() if now is None else now
+        if outlook is None or outlook is self._seen or now < self._due:
+            return False
+        self._seen = outlook
+        before = self._clock()
+        self.left = time_left(outlook, self._random)
+        self._due = now + LEISURE * (self._clock() - before)
+        return True

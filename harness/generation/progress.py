@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from harness.generation.eta import TimeLeft
+from harness.generation.forecast import TimeLeft
 
 EndpointState = Literal["open", "paused", "set aside", "left"]
 """paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row; it is probed.

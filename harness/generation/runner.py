@@ -33,7 +33,7 @@ from harness.generation.disk_room import DiskRoom
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.ending import Ending
-from harness.generation.eta import Expectation
+from harness.generation.forecast import Expectation
 from harness.generation.network.admission import Admission
 from harness.generation.network.asking import one_by_one
 from harness.generation.network.endpoints_file import EndpointsFile

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
-    from harness.generation.eta import TimeLeft
+    from harness.generation.forecast import TimeLeft
     from harness.generation.progress import BenchmarkProgress, Progress
     from harness.showing.running_score import RunningScore
 

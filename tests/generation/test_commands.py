@@ -23,8 +23,7 @@ from harness.cli import ctl
 from harness.cli.main import main
 from harness.cli.pilot import forecast_lines
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.eta import TimeLeft
-from harness.generation.forecast import forecast
+from harness.generation.forecast import TimeLeft, forecast
 from harness.generation.network.steering import VERBS
 from harness.generation.progress import BenchmarkProgress, EndpointProgress, Progress
 from harness.generation.spending import Prices

@@ -15,7 +15,7 @@ from harness.client.protocol.reply import Reply
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Done, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.eta import Outlook
+from harness.generation.forecast import Outlook
 from harness.generation.plan import Owed, SessionPlan, Task
 from harness.generation.progress import Progress
 from harness.generation.settings import BenchmarkSettings, RunSettings

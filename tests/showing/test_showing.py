@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from harness.core.inert import visible
-from harness.generation.eta import TimeLeft
+from harness.generation.forecast import TimeLeft
 from harness.generation.progress import (
     BenchmarkProgress,
     EndpointProgress,

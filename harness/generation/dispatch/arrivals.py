@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from harness.generation.eta import Outlook, QuestionKey, Streaming
+from harness.generation.forecast import Outlook, QuestionKey, Streaming
 from harness.generation.plan import Task
 
 NOW_S = 10.0

@@ -39,7 +39,7 @@ from harness.generation.dispatch.rounds import Rounds
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.snapshot import snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
-from harness.generation.eta import Outlook
+from harness.generation.forecast import Outlook
 from harness.generation.lengths import completion_tokens, tokens_before
 from harness.generation.plan import SessionPlan, Task
 from harness.generation.progress import Progress

@@ -26,7 +26,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.generation.eta import UNASKED
+from harness.generation.forecast import UNASKED
 from harness.generation.plan import Order, Owed, Task
 
 UNKNOWN_LENGTH = 4096.0

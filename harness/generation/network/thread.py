@@ -22,7 +22,7 @@ from harness.client.fast.lag import Lag
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.eta import Outlook, TimeLeft
+from harness.generation.forecast import Outlook, TimeLeft
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Answer, Command, ControlSocket
 from harness.generation.network.descriptors import Reserve

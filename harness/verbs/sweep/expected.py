@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 from harness.asking import prepare
@@ -82,7 +81,7 @@ def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
 def _with_forecast(sweep: Sweep, found: Expected, n_questions: int) -> Expected:
     """As long as a former run's replies were: the cell's own, else another's of this sweep, else one of results/."""
     own = RunFolder(sweep.folder(found.cell))
-    former, more = (own, 0) if _has_samples(own, found.benchmark) else (None, found.samples)
+    former = own if _has_samples(own, found.benchmark) else None
     for folder in (sweep.out, Path("results")):
         if former is None:
             try:
@@ -91,11 +90,10 @@ def _with_forecast(sweep: Sweep, found: Expected, n_questions: int) -> Expected:
                 continue
     if former is None:
         return found
-    samples = list(read_samples(former.benchmark(found.benchmark)))
-    # Of another run's samples none counts for this one: as many more are to come as this one asks.
-    before = max(len(list(some)) for _, some in groupby(sorted(s.question_id for s in samples))) if more else 0
+    samples = read_samples(former.benchmark(found.benchmark))
     concurrency = found.cell.options.concurrency or DEFAULT_CONCURRENCY
-    ahead = forecast(samples, {found.benchmark: (n_questions, found.samples + before)}, concurrency, None)
+    planned = {found.benchmark: (n_questions, found.samples)}
+    ahead = forecast(samples, planned, concurrency, None, same_run=former is own)
     return replace(found, forecast=ahead, source=str(former.path))
 
 

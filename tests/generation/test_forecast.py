@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.generation.eta import Expectation, Outlook, Streaming, TimeLeft, time_left
+from harness.generation.forecast import Expectation, Outlook, Streaming, TimeLeft, time_left
 from harness.showing.lines import line, percent, printed_range, time_range
 from tests.generation.virtual_session import LENGTHS, MAX_TOKENS, Moment, lengths, played
 
