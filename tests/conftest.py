@@ -73,10 +73,16 @@ SHARED_DATA = Path(os.environ.get("HARNESS_SHARED", CHECKOUT.parent / "shared"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give tests of a slow folder its own limit; leave out, and count, tests of data that are not at hand."""
-    if not SHARED_DATA.is_dir():
-        left_out = [item for item in items if "shared_data" in getattr(item, "fixturenames", ())]
-        config.hook.pytest_deselected(items=left_out)
+    """Give tests of a slow folder its own limit; leave out, and count, those whose data or leave are not at hand."""
+    here, whole = SHARED_DATA.is_dir(), bool(os.environ.get("HARNESS_TEST_DOCS"))
+    left_out = {
+        item
+        for item in items
+        if (not here and "shared_data" in getattr(item, "fixturenames", ()))
+        or (not whole and item.get_closest_marker("whole_pages"))
+    }
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
         for folder, seconds in LEFT_OUT.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -56,7 +55,7 @@ def test_a_flag_that_is_not_there_would_be_seen(bench: Bench) -> None:
         bench.try_(Typed("here", ("report", "results/qwq", "--format", "pdf")))
 
 
-@pytest.mark.skipif(not os.environ.get("HARNESS_TEST_DOCS"), reason="a real model: `make test-docs`")
+@pytest.mark.whole_pages
 def test_its_python_runs(tmp_path: Path, embedded_server: RunningServer) -> None:
     (block,) = blocks(PAGE, "python")
     (tmp_path / "readme.py").write_text(block.text)

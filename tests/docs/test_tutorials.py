@@ -14,14 +14,13 @@ from tests.docs.trying import Bench
 from tests.system.command import environment
 
 TUTORIALS = sorted(page for page in (DOCS / "tutorials").glob("*.md") if page.name != "README.md")
-WHOLE = os.environ.get("HARNESS_TEST_DOCS")
 
 
 def typed(page: Path) -> str:
     return "".join(block.text for block in blocks(page, "sh"))
 
 
-@pytest.mark.skipif(not WHOLE, reason="a real model for minutes: `make test-docs`")
+@pytest.mark.whole_pages
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_the_commands_of_the_page_work_as_they_stand(page: Path, tmp_path: Path, smollm2: Path) -> None:
