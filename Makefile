@@ -18,6 +18,8 @@ TRANSPORTS ?= fast aiohttp sdk
 # Processes of the test suite: one a core, at most four, since each may start an embedded server of its own.
 JOBS ?= auto
 PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
+# Tests of `make test-quick`.
+QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring reports showing)
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
@@ -43,6 +45,10 @@ test: $(VENV)/.installed-test
 ## tests-of: MODULE=harness.runs.journal: the test files of a module (a path will do, too)
 tests-of:
 	@$(PYTHON) -m tools.tests_of $(MODULE)
+
+## test-quick: the pure parts, without a server or a process: what to run at each save (under a minute on two cores)
+test-quick: $(VENV)/.installed-test
+	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check

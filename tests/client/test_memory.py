@@ -13,6 +13,8 @@ from harness.client.protocol.reply import RequestFailed
 from harness.client.protocol.sse import MAX_BODY_VALUES, ReplyParser
 from tests.faults.server import DONE, END, HEAD, STALL, FaultServer, Request, Step, chunk, delta
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 
 CLIENT = """

@@ -57,6 +57,8 @@ from tests.faults.server import (
     http,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-canary-0123456789"
 BODY = json.dumps({"model": "test-model", "messages": [], "stream": True}).encode()
 NO_TOKEN = Deadlines(connect=20.0, first_token=0.2, idle=20.0)

@@ -17,6 +17,8 @@ from tests.budget import examples
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = examples(3_000)
 
 TOWERS = [

@@ -20,6 +20,8 @@ from tests.grading import labelled
 from tests.grading.given import sample
 from tests.grading.labelled import Labelled
 
+pytestmark = pytest.mark.slow
+
 SPOKEN = {"correct": "correct", "wrong": "wrong", "no_answer": "no answer", "undecided": "undecided"}
 EVERY = 60
 """One of so many pairs goes through the command `harness grade`, which starts a process each time."""

@@ -22,6 +22,8 @@ from harness.scoring import score_benchmark
 from tests.grading.given import question, sample
 from tests.grading.pairs import PAIRS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def trusted_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:

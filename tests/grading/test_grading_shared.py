@@ -18,6 +18,8 @@ from tests.grading import labelled
 from tests.grading.given import question, sample
 from tests.grading.labelled import Labelled
 
+pytestmark = pytest.mark.slow
+
 FILES = [
     "aime24",
     "aime24_with_solutions",

@@ -19,6 +19,8 @@ from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = "the set of all integers that leave the remainder one when they are divided by four"
 
 

@@ -29,6 +29,8 @@ from harness.scoring.intervals import Interval
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 
+pytestmark = pytest.mark.slow
+
 
 def terminal(shown: object, width: int = 160) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)

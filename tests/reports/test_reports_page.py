@@ -26,6 +26,8 @@ from harness.reports.report import report
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 
+pytestmark = pytest.mark.slow
+
 TAGS = set(
     re.findall(
         r"\w+",

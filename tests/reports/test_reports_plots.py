@@ -28,6 +28,8 @@ from harness.reports.report import report
 from tests.reports.payloads import PAYLOADS
 from tests.reports.run_folders import write_run
 
+pytestmark = pytest.mark.slow
+
 SVG = "{http://www.w3.org/2000/svg}"
 HARMLESS = {"svg", "g", "path", "line", "rect", "text", "tspan", "defs", "clipPath"}
 

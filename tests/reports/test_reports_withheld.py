@@ -14,6 +14,8 @@ from harness.reports.report import report
 from harness.runs.layout import RunFolder
 from tests.reports.run_folders import write_run
 
+pytestmark = pytest.mark.slow
+
 
 def secret_run(path: Path, benchmark: str, settings: dict[str, object] | None = None) -> RunFolder:
     """A run whose questions hold one mark and whose answers hold another; ids and levels hold none."""

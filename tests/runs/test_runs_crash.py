@@ -18,6 +18,8 @@ from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, Ru
 from tests.budget import rounds
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
+pytestmark = pytest.mark.slow
+
 N_SAMPLES = 90
 PROGRAM = [sys.executable, "-m", "tests.runs.appending"]
 EXPECTED = {Key(f"q{i % 7}", i // 7) for i in range(N_SAMPLES)}

@@ -21,6 +21,8 @@ from harness.core.records import Key, Sample
 from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
+pytestmark = pytest.mark.slow
+
 
 def store(folder: BenchmarkFolder, *samples: Sample) -> None:
     """Append and close."""

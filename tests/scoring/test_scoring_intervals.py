@@ -43,6 +43,8 @@ from harness.scoring.intervals import (
     wilson,
 )
 
+pytestmark = pytest.mark.slow
+
 counts = st.lists(st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1)
 """(correct, samples) of each question."""
 

@@ -15,6 +15,8 @@ from harness.scoring import intervals
 from harness.scoring.distributions import Z_95
 from harness.scoring.stop import LEAST_ROUNDS, reached_error, target_met
 
+pytestmark = pytest.mark.slow
+
 
 def bench(name: str) -> ModuleType:
     """The script `bench/NAME.py` as a module."""
