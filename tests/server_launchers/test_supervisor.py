@@ -273,7 +273,11 @@ def test_a_flood_of_hostile_output_is_drained_bounded_and_harmless(monkeypatch: 
 
 
 def test_a_replica_that_dies_is_restarted_as_often_as_allowed() -> None:
-    with supervisor.launch(faulty("dies-later", dp=2, restarts=1)) as server:
+    with supervisor.launch(faulty(dp=2, restarts=1)) as server:
+        assert server.state is not None
+        for member in server.state.members:
+            assert member.pid is not None
+            os.kill(member.pid, signal.SIGKILL)
 
         def restarted() -> bool:
             known = server.state
