@@ -279,3 +279,14 @@ def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
 def models(*names: str, **extra: Any) -> bytes:
     """The answer to GET /v1/models."""
     return http(200, {"object": "list", "data": [{"id": name, "object": "model", **extra} for name in names]})
+
+
+FAILING: dict[str, tuple[Step, ...]] = {
+    "500": (http(500, {"error": {"message": "prompt must be a string"}}),),
+    "502": (http(502, b"bad gateway"),),
+    "429": (http(429, {"error": {"message": "slow down"}}),),
+    "reset": (RESET,),
+    "silence": (STALL,),
+    "empty": (http(200, b"", content_type="text/event-stream"),),
+}
+"""What a gateway answers to prompts of token ids, which it does not know, or of which its engine dies."""

@@ -88,9 +88,12 @@ class TokenServer(FaultServer):
     """engine: whose protocol it speaks. cut_after: how many events of a stream come before it breaks; a number for
     each request, by its place. pause: seconds between events. gateway: a chat and the list of models are all that can
     be reached of it, and fields that no gateway knows are dropped. most_listed: of a place's likeliest tokens; who asks
-    for more is refused."""
+    for more is refused. onward: what becomes of requests over token ids, in place of an answer; n_onward counts those.
+    """
 
     most_listed = 20
+    onward: tuple[Step, ...] = ()
+    n_onward = 0
 
     def __init__(
         self,
@@ -118,6 +121,10 @@ class TokenServer(FaultServer):
             yield http(404, {"error": {"message": "nothing here"}})
         elif path == "/v1/completions":
             prompt = request.json["prompt"]
+            self.n_onward += isinstance(prompt, list)
+            if self.onward and isinstance(prompt, list):
+                yield from self.onward
+                return
             yield from self._stream(request.json, prompt if isinstance(prompt, list) else ids_of(prompt), chat=False)
         elif path == "/apply-template":
             prompt = self.model.prompt(request.json["messages"])

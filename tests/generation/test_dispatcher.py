@@ -16,6 +16,7 @@ from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.core.errors import StoreError
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
+from harness.generation.dispatch.continuations import DOUBTS, TRIES, Continuations
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.dispatch.schedule import WORN
@@ -213,3 +214,83 @@ def test_endpoints_that_are_replaced_are_asked_from_then_on() -> None:
     played.answer(TASK)
     (ask,) = (a for a in played.do() if isinstance(a, Ask))
     assert ask.endpoint.base_url == "http://other:1/v1"
+
+
+# ---- continuations that fail
+
+
+def seam_failed(kind: FailureKind = "server", status: int | None = 502) -> RequestFailed:
+    failure = RequestFailed(kind, "no", status=status)
+    failure.going_on = True
+    return failure
+
+
+def test_a_sample_whose_continuations_fail_is_asked_anew_at_no_cost() -> None:
+    played = Played(policy=RetryPolicy(attempts=1, floor=0, share=0.0, floor_per_slot=0))
+    (ask, _) = played.do()
+    for n in range(TRIES):
+        assert isinstance(ask, Ask)
+        assert (ask.attempt, ask.go_on) == (n + 1, True)
+        played.dispatcher.failed(TASK, seam_failed())
+        (ask, _) = played.sleep()
+    assert isinstance(ask, Ask)
+    assert (ask.attempt, ask.go_on) == (TRIES + 1, False)
+    assert [one.state for one in played.dispatcher.progress().endpoints] == ["open"]
+    played.answer(TASK)
+    assert isinstance(played.do()[0], Store)
+
+
+def test_a_whole_request_that_fails_too_lets_samples_go_on_again() -> None:
+    played = Played()
+    played.do()
+    for _ in range(TRIES):
+        played.dispatcher.failed(TASK, seam_failed())
+        played.sleep()
+    played.fail(TASK, "connect")
+    (ask, _) = played.do()
+    assert isinstance(ask, Ask)
+    assert ask.go_on
+
+
+def test_an_endpoint_that_answers_whole_requests_alone_gets_no_more_continuations_and_that_is_said_once() -> None:
+    played = Played(questions=4 * DOUBTS, concurrency=1)
+
+    def asked() -> Ask:
+        while True:
+            actions = played.do()
+            for action in actions:
+                if isinstance(action, Store):
+                    played.dispatcher.written(action.task)
+            if asks := [action for action in actions if isinstance(action, Ask)]:
+                return asks[0]
+
+    for n in range(DOUBTS + 2):
+        ask = asked()
+        assert ask.go_on == (n < DOUBTS)
+        if ask.go_on:
+            played.dispatcher.failed(ask.task, seam_failed())
+            ask = asked()  # another sample, of which nothing is written
+        played.answer(ask.task)
+    (warning,) = played.dispatcher.warnings
+    assert "fails continuations" in warning
+
+
+def test_an_endpoint_in_doubt_that_is_set_aside_is_probed_by_a_whole_request() -> None:
+    known = Continuations()
+    known.failed(TASK, 0)
+    assert known.allowed(TASK, 0, set_aside=False)
+    assert not known.allowed(TASK, 0, set_aside=True)
+    assert known.allowed(TASK, 1, set_aside=True)
+    known.whole_failed(0)
+    assert known.allowed(TASK, 0, set_aside=True)
+
+
+def test_a_continuation_that_is_answered_clears_its_endpoint() -> None:
+    known = Continuations()
+    other = Task("sums", "q1", 0)
+    for _ in range(2 * DOUBTS):
+        for _ in range(DOUBTS - 1):
+            known.failed(TASK, 0)
+            assert not known.whole_answered(other, 0)
+        known.answered(TASK, 0)
+    assert known.allowed(TASK, 0, set_aside=False)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from harness.client.address.providers import Prefill, load
 from harness.client.facts.tokens import Rendered
 from harness.client.fast.transport import FastTransport
+from harness.client.interface import Deadlines
 from harness.client.libraries.aio import AiohttpTransport
 from harness.client.protocol.payload import RequestTemplate
 from harness.client.protocol.reply import Reply
@@ -38,10 +39,12 @@ from harness.generation.continuing import (
     onward,
     whole,
 )
+from harness.generation.dispatch.continuations import TRIES
 from harness.generation.settings import RunSettings
 from harness.runs import inflight
 from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
+from tests.faults.server import FAILING, RESET
 from tests.faults.token_server import TAGS, THINK_END, Model, TokenServer, ids_of, text_of
 from tests.generation.small_runs import QUICK, changed, question_set, run, run_settings, samples_of
 
@@ -370,6 +373,75 @@ def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> 
     assert [undisturbed(model, one, tmp_path) for one in samples] == [(one.reasoning, one.text) for one in samples]
     assert all(one.salvaged_at for one in samples)
     assert not RunFolder(settings.out).inflight.exists()
+
+
+# ---- gateways that take whole requests and fail every continuation
+
+SILENCE = Deadlines(first_token=0.5, idle=0.5)
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: Path, kind: str) -> None:
+    """In a session that begins with half-written answers only, and needs no other."""
+    n = 8
+    with half_written(tmp_path, Model(shortest=200, longest=400), n) as (server, settings):
+        begun = inflight.read(RunFolder(settings.out)).partials
+        server.onward = FAILING[kind]
+        outcome = run(changed(settings, deadlines=SILENCE, concurrency=4), question_set(tmp_path, n))
+        samples = samples_of(settings)
+        assert outcome.complete, outcome.causes
+        assert [undisturbed(server.model, one, tmp_path) for one in samples] == [(o.reasoning, o.text) for o in samples]
+        assert len(begun) >= n // 2
+        assert not any(one.salvaged_at for one in samples)
+        assert 0 < server.n_onward <= TRIES * len(begun)
+
+
+def test_what_fails_without_a_token_tells_nothing_of_a_server_that_answers_whole_requests(tmp_path: Path) -> None:
+    """Streams that break leave beginnings; their continuations fail, and nobody is set aside for it."""
+    with TokenServer(Model(), "vllm", cut_after=dict.fromkeys(range(1, 5), 30)) as server:
+        server.onward = FAILING["502"]
+        settings = settings_for(tmp_path / "run", server, samples=1)
+        asked: list[str] = []
+        outcome = run(
+            settings, question_set(tmp_path, 10), on_progress=lambda now: asked.extend(e.state for e in now.endpoints)
+        )
+    assert outcome.complete
+    assert set(asked) <= {"open"}
+
+
+def test_a_server_that_was_down_loses_no_beginning_by_it(tmp_path: Path) -> None:
+    """Its continuations failed as whole requests did: they go on when it is back."""
+    with half_written(tmp_path, Model(shortest=200, longest=400), 6) as (server, settings):
+        kept = inflight.read(RunFolder(settings.out)).partials
+        real, server.answer = server.answer, lambda _: iter([RESET])
+        patient = replace(QUICK, start_up=30.0, outage=30.0)
+        back = threading.Timer(1.0, lambda: setattr(server, "answer", real))
+        back.start()
+        outcome = run(changed(settings, patience=patient), question_set(tmp_path, 6))
+        back.join()
+        samples = samples_of(settings)
+    assert outcome.complete
+    assert sum(bool(one.salvaged_at) for one in samples) >= len(kept) - 2
+    assert [undisturbed(server.model, one, tmp_path) for one in samples] == [
+        (one.reasoning, one.text) for one in samples
+    ]
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_the_command_ends_complete_behind_a_gateway_that_fails_continuations(tmp_path: Path, kind: str) -> None:
+    question_set(tmp_path, 12)
+    cuts = dict.fromkeys(range(1, 40, 3), 30)
+    with TokenServer(Model(), "vllm", cut_after=cuts) as server:
+        server.onward = FAILING[kind]
+        argv = command(
+            tmp_path / "run", tmp_path / "sums.jsonl", server, "--concurrency", "6", "--first-token-timeout", "1"
+        )
+        for _ in range(2):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                break
+    assert done.returncode == 0, done.stderr
+    assert "complete: 12 of 12 samples" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("changed", ["prompt", "sampling", "engine"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from harness.generation.dispatch.continuations import Continuations
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.lanes import Lane, Lanes
 from harness.generation.dispatch.retry import Retries
@@ -43,6 +44,9 @@ PLANTED = {
     ),
     "one sample too many on its way to the disk": Bug(Dispatcher, "_fill", "self._n_unwritten <= limit and", ""),
     "a paused session asks": Bug(Dispatcher, "next", "and not self._paused", ""),
+    "a continuation that fails is tried for ever": Bug(
+        Continuations, "allowed", "self._failures[place][task] < TRIES", "True"
+    ),
     "the end comes before the disk has all": Bug(
         Dispatcher, "_ended", "if self._flights or self._n_unwritten:", "if self._flights:"
     ),
@@ -51,7 +55,7 @@ PLANTED = {
 
 FOUND = {
     "a server that says 429 for ever, at its own pace, was never taken for down": (
-        7198,
+        17591,
         Bug(Lanes, "failed", "lane.in_flight == 1", "(lane.pace.limit == 1)"),
     ),
     "the patience ended while a probe's reply was under way": (

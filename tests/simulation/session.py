@@ -6,24 +6,39 @@ What is checked, at every step or at the session's end, each as one sentence in 
 - retries ≤ their budget, attempts at one sample ≤ their bound;
 - each owed sample is in exactly one place: waiting, in flight, on its way to the disk, on it, or given up;
 - an endpoint set aside is probed again, and whoever waits has something to wait for;
+- a sample goes on at most `TRIES` times in a row for nothing, and never where continuations are off;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.client.protocol import reply as protocol
 from harness.client.protocol.reply import RequestFailed
-from harness.core.records import Sample, Timing, Usage
+from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
+from harness.generation.dispatch.continuations import TRIES
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.network.keeping import GOES_ON
 from harness.generation.plan import Owed, SessionPlan, Task
 from harness.generation.progress import Progress
-from tests.simulation.world import ENDPOINTS, MOODS, NATURES, End, Reply, Server, World
+from tests.simulation.world import (
+    CONTINUATIONS,
+    DEADLINE_S,
+    ENDPOINTS,
+    MOODS,
+    NATURES,
+    ROUND_TRIP_S,
+    End,
+    Reply,
+    Server,
+    World,
+)
 
 MOST_STEPS = 20_000
 """Actions of one session; more is a session that does not end. The longest of 100,000 seeds took fewer than 2,000."""
@@ -46,10 +61,12 @@ class Broken(AssertionError):
 
 @dataclass(slots=True)
 class _Flight:
-    """A request in the simulated network. given_up: the user cancelled its sample; ending: it was cancelled."""
+    """A request in the simulated network. goes_on: with what had been written. given_up: the user cancelled its sample;
+    ending: it was cancelled."""
 
     server: Server
     end: End
+    goes_on: bool = False
     given_up: bool = False
     ending: bool = False
 
@@ -76,6 +93,8 @@ class Session:
         self.n_chances: dict[Task, int] = {}
         self.to_charge: set[Task] = set()
         self.n_charged = 0
+        self.n_fruitless: Counter[tuple[Task, str]] = Counter()
+        self.off: set[str] = set()
         done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
         settings = replace(world.settings, budget_tokens=None) if self.quiet else world.settings
         self.limited = settings.budget_tokens is not None
@@ -160,10 +179,28 @@ class Session:
         nature = world.natures.get(task[:2])
         if nature is not None and isinstance(end, Reply):
             end = NATURES[nature]
-        flight = self.flights[task] = _Flight(one, end)
+        goes_on = ask.go_on and task in world.disk.begun
+        if goes_on:
+            seconds, end = self._going_on(task, one, seconds, end)
+        flight = self.flights[task] = _Flight(one, end, goes_on)
         if len(self.flights) > self.concurrency or self.n_unwritten > self.concurrency:
             raise Broken(f"{len(self.flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
         self._later(seconds, self._end, (task, flight))
+
+    def _going_on(self, task: Task, one: Server, seconds: float, end: End) -> tuple[float, End]:
+        """What becomes of a request that goes on with what was written: a gateway may fail it, whatever it would do."""
+        if one.endpoint.base_url in self.off:
+            raise Broken(f"{_name(task)} goes on at an endpoint that takes no continuations")
+        failure = CONTINUATIONS[one.continuations]
+        if isinstance(end, Reply) and failure is not None:
+            seconds, end = DEADLINE_S if failure.kind == "timeout" else ROUND_TRIP_S, failure
+        if isinstance(end, RequestFailed) and end.kind in GOES_ON and end.kind != "cut":
+            end = _without_tokens(end)
+        if isinstance(end, RequestFailed) and end.going_on and end.kind != "out_of_files":
+            self.n_fruitless[task, one.endpoint.base_url] += 1
+            if (n := self.n_fruitless[task, one.endpoint.base_url]) > TRIES:
+                raise Broken(f"{_name(task)} went on {n} times in a row, and nothing came")
+        return seconds, end
 
     def _end(self, of: tuple[Task, _Flight]) -> None:
         """A request ends by itself."""
@@ -181,7 +218,11 @@ class Session:
             self._answer(task, flight, end)
         elif isinstance(end, RequestFailed):
             self.befell[task].add(end.kind)
-            if end.kind in ("cut", "malformed") or end.status == 500:
+            if not end.going_on:  # it was the server, then
+                self._heard_whole(flight.server.endpoint.base_url)
+            if self.world.keeps and end.kind == "cut" and not end.going_on:
+                self.world.disk.begun.add(task)
+            if (end.kind in ("cut", "malformed") or end.status == 500) and not end.going_on:
                 self.to_charge.add(task)
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
                 if n > self.world.policy.attempts:
@@ -208,6 +249,7 @@ class Session:
             timing=_TIMING,
             endpoint=flight.server.endpoint.base_url,
             server_model=end.model,
+            salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
         self.dispatcher.answered(task, sample, reply)
 
@@ -230,6 +272,10 @@ class Session:
             del self.flights[task]
             self._free(flight.server)
             self.dispatcher.cancelled(task)
+
+    def _heard_whole(self, url: str) -> None:
+        for key in [key for key in self.n_fruitless if key[1] == url]:
+            del self.n_fruitless[key]
 
     def _free(self, one: Server) -> None:
         one.working -= 1
@@ -263,7 +309,9 @@ class Session:
     def _log(self, log: Log) -> None:
         if self.world.trace is not None:
             self._say(f"log {log.event} {dict(log.facts)}")
-        if log.event == "endpoint_left_out":
+        if log.event == "continuations_off":
+            self.off.add(log.facts["endpoint"])
+        elif log.event == "endpoint_left_out":
             self.present.discard(log.facts["endpoint"])
         elif log.event == "concurrency_lowered":
             self.concurrency = log.facts["to"]
@@ -296,6 +344,8 @@ class Session:
 
     def _kill(self, _: object) -> None:
         self._say("killed")
+        if self.world.keeps:
+            self.world.disk.begun.update(self.flights)
         self.killed = True
 
     # ---- the user
@@ -405,6 +455,13 @@ class Session:
     def _say(self, what: str) -> None:
         if self.world.trace is not None:
             self.world.trace.append(f"{self.world.now:10.3f}  {what}")
+
+
+def _without_tokens(failure: RequestFailed) -> RequestFailed:
+    """The failure, of a request that was to go on and brought nothing."""
+    told = RequestFailed(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
+    told.going_on = True
+    return told
 
 
 def _name(task: Task) -> str:

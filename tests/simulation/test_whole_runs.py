@@ -41,9 +41,8 @@ def test_every_promise_is_kept_whatever_goes_wrong() -> None:
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED)
 def test_a_planted_bug_is_found(bug: Bug) -> None:
     with planted(bug):
-        seed = first_broken(WITHIN)
-        assert seed is not None
-        assert broken(seed).startswith("Broken: "), "it is a promise that is broken, not the simulator"
+        told_of = (said for seed in range(WITHIN) if (said := broken(seed)))
+        assert any(said.startswith("Broken: ") for said in told_of), "a promise is broken, not the simulator"
 
 
 @pytest.mark.parametrize(("seed", "bug"), FOUND.values(), ids=FOUND)

@@ -29,6 +29,22 @@ NATURES: dict[Nature, RequestFailed] = {
     "runaway": RequestFailed("runaway", "twice the budget"),
 }
 
+CONTINUATIONS: dict[str, RequestFailed | None] = {
+    "taken": None,
+    "500": RequestFailed("server", "prompt must be a string", status=500),
+    "502": RequestFailed("server", "bad gateway", status=502),
+    "429": RequestFailed("rate_limited", "slow down", status=429),
+    "429 with a time": RequestFailed("rate_limited", "slow down", status=429, retry_after=20.0),
+    "reset": RequestFailed("connect", "connection reset before the reply"),
+    "silence": RequestFailed("timeout", "no token came"),
+    "empty": RequestFailed("cut", "the reply ended before it began"),
+}
+"""What a server does with a request that goes on with a half-written answer, whatever its mood: as a gateway that
+knows no token ids."""
+for _failure in CONTINUATIONS.values():
+    if _failure is not None:
+        _failure.going_on = True
+
 MODEL, OTHER_MODEL = "model-a", "model-b"
 
 ROUND_TRIP_S = 0.005
@@ -160,6 +176,7 @@ class Server:
     moods: list[tuple[float, str]]
     model: str = MODEL
     working: int = 0
+    continuations: str = "taken"
 
     def mood(self, now: float) -> str:
         while now >= self.moods[0][0]:
@@ -197,12 +214,14 @@ def server(number: int, chance: random.Random) -> Server:
 class Disk:
     """What the journals hold. stored: synced samples by the model that made them. pending: written, not yet synced.
 
+    begun: samples of which something is written that a request may go on with.
     fails_after: a journal stops for good at this write of the session; refuses: this one record cannot be stored.
     """
 
     chance: random.Random
     stored: dict[Task, str] = field(default_factory=dict)
     pending: dict[Task, str] = field(default_factory=dict)
+    begun: set[Task] = field(default_factory=set)
     stopped: set[str] = field(default_factory=set)
     slow: bool = False
     fails_after: int | None = None
@@ -265,6 +284,12 @@ class World:
         self.disk = Disk(chance)
         self.servers = {e.base_url: server(n, chance) for n, e in enumerate(ENDPOINTS)}
         self.model: str | None = None
+        # Drawn apart, so that the other seeds play what they have always played.
+        self.seams = random.Random(f"seams of {seed}")
+        self.keeps = seed % 3 == 2
+        if self.keeps:
+            for one in self.servers.values():
+                one.continuations = self.seams.choice(["taken", *CONTINUATIONS])
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
         self.questions = [("even" if n % 2 else "odd", f"q{n}") for n in range(n_questions)]
         natures: list[Nature] = list(NATURES)

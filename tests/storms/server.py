@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import signal
@@ -17,6 +18,7 @@ from tests.faults.server import (
     CLOSE,
     DONE,
     END,
+    FAILING,
     HEAD,
     RESET,
     FaultServer,
@@ -45,13 +47,18 @@ def said(messages: object, seed: int) -> tuple[str, str, str]:
 
 
 def events_of(request: Request) -> Iterator[bytes]:
-    """The events of the reply, `[DONE]` left out."""
+    """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
     asked = request.json
     thought, text, finish = said(asked["messages"], asked.get("seed", 0))
-    yield delta(role="assistant", reasoning_content=thought)
     step = max(1, len(text) // 4)
-    for at in range(0, len(text), step):
-        yield delta(text[at : at + step])
+    pieces = [delta(role="assistant", reasoning_content=thought)]
+    pieces += [delta(text[at : at + step]) for at in range(0, len(text), step)]
+    for piece in pieces if asked.get("return_token_ids") else ():
+        value = json.loads(piece.removeprefix(b"data: "))
+        value["choices"][0]["token_ids"] = [7] * 20
+        yield event({**value, "prompt_token_ids": [5] * 20})
+    if not asked.get("return_token_ids"):
+        yield from pieces
     n = len(thought.split()) + len(text.split())
     yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
 
@@ -86,6 +93,7 @@ def main() -> None:
     parser.add_argument("--trouble", type=float, default=0.0)
     parser.add_argument("--served-model", default=MODEL, help="name of the model")
     parser.add_argument("--api-key", help="taken as an engine takes it, and not looked at")
+    parser.add_argument("--continuations", choices=FAILING, help="as a vLLM whose gateway so fails prompts of tokens")
     asked = parser.parse_args()
     chance, lock = random.Random(asked.seed), threading.Lock()
 
@@ -93,10 +101,15 @@ def main() -> None:
         if request.method == "GET":
             known = request.path in ("/v1/models", "/health")
             yield (
-                models(asked.served_model, max_model_len=40_000)
+                models(
+                    asked.served_model, max_model_len=40_000, **({"owned_by": "vllm"} if asked.continuations else {})
+                )
                 if known
                 else http(404, {"error": {"message": "no such page"}})
             )
+            return
+        if isinstance(request.json.get("prompt"), list):
+            yield from FAILING[asked.continuations]
             return
         with lock:
             spoilt = chance.random() < asked.trouble

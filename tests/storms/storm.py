@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from server_launchers.keeping import processes
+from tests.faults.server import FAILING
 from tests.runs.recorded import intact_lines
 from tests.storms.server import MODEL
 from tests.system.command import argv, environment
@@ -109,9 +110,9 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def server(port: int, seed: int, share: float) -> subprocess.Popen[bytes]:
+def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[bytes]:
     """Start the model, and wait until it listens."""
-    words = ["-m", "tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share)]
+    words = ["-m", "tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share), *more]
     child = subprocess.Popen([sys.executable, *words], cwd=ROOT, start_new_session=True)
     end = time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < end:
@@ -123,15 +124,15 @@ def server(port: int, seed: int, share: float) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def serving(seed: int, share: float) -> Iterator[tuple[str, Callable[[], None]]]:
+def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable[[], None]]]:
     """The model's address, and how to kill and restart it there."""
     port = free_port()
-    running = [server(port, seed, share)]
+    running = [server(port, seed, share, *more)]
 
     def restart() -> None:
         running[0].kill()
         running[0].wait()
-        running[0] = server(port, seed + 1, share)
+        running[0] = server(port, seed + 1, share, *more)
 
     try:
         yield f"http://127.0.0.1:{port}/v1", restart
@@ -228,6 +229,21 @@ def killed_server(storm: Storm) -> None:
         ended(storm, child, (*DONE_OR_OWED, 2, 4))
 
 
+def failing_gateway(storm: Storm) -> None:
+    """Most whole requests work, and all that go on with half-written answers fail: two sessions end the run."""
+    kind = storm.chance.choice(list(FAILING))
+    storm.counts[f"gateway: {kind}"] += 1
+    with serving(storm.chance.randrange(2**31), 0.15, "--continuations", kind) as (url, _):
+        words = storm.run_words("--base-url", url, "--first-token-timeout", "2", "--attempts", "20")
+        child = command(storm, *words)
+        if storm.chance.random() < 0.5 and some_moment(storm, child):
+            child.send_signal(signal.SIGKILL)
+            ended(storm, child, (-9, *DONE_OR_OWED))
+            child = command(storm, *words)
+        ended(storm, child, DONE_OR_OWED)
+        ended(storm, command(storm, *words), (0,))
+
+
 def killed_guard(storm: Storm) -> None:
     """A server of the run's own: any process below the client is killed, its guard among them, or the client itself."""
     words = [sys.executable, "-m", "tests.storms.server", "--port", "{port}", "--trouble", "0.1"]
@@ -275,7 +291,16 @@ def killed_scorer(storm: Storm) -> None:
     ended(storm, child, (-9, 0, 1))
 
 
-TROUBLES = (killed_client, killed_client, killed_server, killed_guard, full_disk, jumping_clock, killed_scorer)
+TROUBLES = (
+    killed_client,
+    killed_client,
+    killed_server,
+    failing_gateway,
+    killed_guard,
+    full_disk,
+    jumping_clock,
+    killed_scorer,
+)
 
 
 def outcome(storm: Storm) -> tuple[dict[tuple[str, int], tuple[Any, ...]], dict[str, Any]]:

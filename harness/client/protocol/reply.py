@@ -60,6 +60,7 @@ class RequestFailed(Exception):
     retry_after: seconds that the server asked for, already parsed; None if it did not (or wrote nonsense).
     partial_text: what had come, for diagnosis only. unanswered: the connection ended before any byte of a reply; on a
     kept connection that means that the server had closed it in between, and a transport asks again on another one.
+    going_on: the request was to go on with a half-written answer, and brought no token of it; set by whoever sent it.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class RequestFailed(Exception):
         self.retry_after = retry_after
         self.partial_text = partial_text
         self.unanswered = unanswered
+        self.going_on = False
 
     @property
     def retryable(self) -> bool:

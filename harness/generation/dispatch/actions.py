@@ -15,12 +15,14 @@ from harness.generation.plan import Task
 class Ask:
     """Send one request. Its end is told once: `answered`, `failed`, `cancelled` or `broke`.
 
-    attempt: number of this request for the sample in this session, from 1.
+    attempt: number of this request for the sample in this session, from 1. go_on: it may go on with what had been
+    written of the sample; a whole request otherwise.
     """
 
     task: Task
     endpoint: Endpoint
     attempt: int
+    go_on: bool = True
 
 
 @dataclass(frozen=True, slots=True)

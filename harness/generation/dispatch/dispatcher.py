@@ -30,6 +30,7 @@ from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, 
 from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.causes import Causes
+from harness.generation.dispatch.continuations import Continuations
 from harness.generation.dispatch.counts import Counts
 from harness.generation.dispatch.ending import Ending
 from harness.generation.dispatch.lanes import Lanes
@@ -100,6 +101,7 @@ class Dispatcher:
         self._retries = Retries(policy or RetryPolicy.of(settings.patience), settings.concurrency, jitter)
         self._rate = RateLimit(settings.requests_per_minute, settings.tokens_per_minute, clock)
         self._lanes = Lanes(settings.endpoints, settings.concurrency, settings.patience, clock, jitter)
+        self._continuations = Continuations()
         self._canary = Canary(answered, on=settings.canary)
         self.counts = Counts(plan.done, plan.total)
         self.causes = Causes()
@@ -173,7 +175,8 @@ class Dispatcher:
                 flight = _Flight(self._lanes.sent(place), self._retries.begin(task), expected)
                 self._flights[task] = flight
                 self._arrivals.began(task, place)
-                self._actions.append(Ask(task, lane.endpoint, flight.attempt))
+                go_on = self._continuations.allowed(task, place, set_aside=lane.set_aside)
+                self._actions.append(Ask(task, lane.endpoint, flight.attempt, go_on))
                 return True
         return False
 
@@ -216,6 +219,7 @@ class Dispatcher:
             self.warnings.append(another)
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
+        self._learn_of_continuations(task, flight.ticket.place, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply)
         if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
@@ -241,7 +245,13 @@ class Dispatcher:
         if flight.given_up:
             self._lanes.cancelled(flight.ticket)
             return
-        match fault_of(failure, probing=lane.set_aside):
+        fault = fault_of(failure, probing=lane.set_aside)
+        if failure.going_on and fault != "machine":
+            self._continuation_failed(task, flight.ticket, failure)
+            return
+        if fault in ("endpoint", "pace", "chance"):
+            self._continuations.whole_failed(flight.ticket.place)
+        match fault:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
                 self._out_of_files(task, failure)
@@ -317,8 +327,35 @@ class Dispatcher:
         else:
             self._scheduler.give_back(task)
 
+    def _continuation_failed(self, task: Task, ticket: Ticket, failure: RequestFailed) -> None:
+        """It was to go on with a half-written answer, and brought no token: see `continuations`.
+
+        It costs no retry and no attempt, and tells nothing of an endpoint that is up, but that it wants less at once.
+        """
+        n_failures = self._continuations.failed(task, ticket.place)
+        pause = 0.0
+        if failure.kind == "rate_limited" or self._lanes[ticket.place].set_aside:
+            self._lanes.failed(ticket, failure)
+        else:
+            self._lanes.cancelled(ticket)
+            pause = (failure.retry_after or 0.0) + self._jitter(0.0, self._retries.policy.ceiling(n_failures))
+        self._again(task, failure, pause)
+
+    def _learn_of_continuations(self, task: Task, place: int, sample: Sample) -> None:
+        """Whether the endpoint at `place`, which answered, takes continuations."""
+        if sample.salvaged_at:
+            self._continuations.answered(task, place)
+        elif self._continuations.whole_answered(task, place):
+            endpoint = self._lanes[place].endpoint.base_url
+            self.warnings.append(
+                f"{endpoint} answers whole requests and fails continuations of half-written answers: "
+                f"it is asked anew for those from here on, as by {option('salvage', 'off')}."
+            )
+            self._log("continuations_off", endpoint=endpoint)
+
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
         self._scheduler.drop(task)
+        self._continuations.forget(task)
         self._retries.forget(task)
         self.causes.gave_up(task, kind, message, status)
 

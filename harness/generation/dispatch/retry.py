@@ -123,7 +123,7 @@ class Retries:
     """
 
     def __init__(self, policy: RetryPolicy, concurrency: int, jitter: Callable[[float, float], float]) -> None:
-        self._policy = policy
+        self.policy = policy
         self._jitter = jitter
         self._attempts: dict[Task, _Attempts] = {}
         self._later: list[tuple[float, Task]] = []
@@ -144,11 +144,11 @@ class Retries:
         words = (failure.kind, failure.status, failure.message)
         attempts.alike = attempts.alike + 1 if words == attempts.last else 1
         attempts.last = words
-        if attempts.failures >= self._policy.attempts or attempts.alike >= self._policy.alike:
+        if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
             return Decision(None, f"given up after {attempts.requests} attempts")
         if not self.budget.take():
-            return Decision(None, f"the run's budget of retries ({self._policy.share:.0%} of its requests) is spent")
-        backoff = self._jitter(0.0, self._policy.ceiling(attempts.failures))
+            return Decision(None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent")
+        backoff = self._jitter(0.0, self.policy.ceiling(attempts.failures))
         return Decision((failure.retry_after or 0.0) + backoff)
 
     def forget(self, task: Task) -> None:

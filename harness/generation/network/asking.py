@@ -75,7 +75,7 @@ class OneByOne:
         try:
             request = self._requests.write(task)
             checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self._keeper is not None else ""
-            continued = await self._continued(ask.endpoint, request, checksum, arriving)
+            continued = await self._continued(ask, request, checksum, arriving)
             if continued is not None:
                 reply, seams = continued
             else:
@@ -106,15 +106,18 @@ class OneByOne:
             self._keeper.begin(task, arriving, partial(onward, going_on, checksum, self._settings.salvage.engine))
 
     async def _continued(
-        self, endpoint: Endpoint, request: Request, checksum: str, arriving: Arriving
+        self, ask: Ask, request: Request, checksum: str, arriving: Arriving
     ) -> tuple[Reply, tuple[Seam, ...]] | None:
         """The reply that goes on with what had been written of a sample; None where it is asked from the start.
 
         checksum: of the request's body.
         """
-        task, template = request.task, request.template
+        task, template, endpoint = request.task, request.template, ask.endpoint
         begun = self._keeper.partials.get(SampleKey(*task)) if self._keeper is not None else None
         if self._keeper is None or begun is None:
+            return None
+        if not ask.go_on:  # what had been written stays, in case that this request fails, too
+            self._on_event("written_anew", task=list(task), tokens=begun.tokens, reason="continuations fail")
             return None
         salvage = self._settings.salvage
         try:
@@ -136,6 +139,7 @@ class OneByOne:
             self._anew(task, begun, str(why))
         except RequestFailed as failure:
             if failure.kind in GOES_ON:
+                failure.going_on = arriving.count() == 0
                 raise
             self._anew(task, begun, failure.message)
         else:

@@ -1,0 +1,78 @@
+"""Whether a sample that was half written is gone on with, or asked anew: what failed continuations prove. No I/O.
+
+A continuation that brings no token may have met a server that is down, or one that takes whole requests and no
+continuations (a gateway without token ids). Only whole requests tell the two apart, so a failed continuation is held
+against nobody until one was answered or failed:
+
+| what ended | the sample | the endpoint |
+| --- | --- | --- |
+| a continuation, without a token | has one failure more; from `TRIES` on it is asked whole | is in doubt |
+| a continuation, answered | has no failure | is trusted |
+| a whole request, answered | is done | if in doubt: one doubt more, at `DOUBTS` no continuation in this session |
+| a whole request, failed | all may go on again | is no longer in doubt: it was the server |
+
+An endpoint that is set aside while in doubt is probed by a whole request. What had been written is kept until another
+reply brings tokens, so that a server that was down costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from harness.generation.plan import Task
+
+TRIES = 2
+"""A sample is asked anew by an endpoint after this many continuations there, in a row, that brought no token."""
+
+DOUBTS = 3
+"""An endpoint gets no more continuations when this many whole requests were answered after failed continuations, and
+no continuation in between. A restart of the server accounts for one."""
+
+
+class Continuations:
+    """See the module. place: of an endpoint, as in `Lanes`."""
+
+    def __init__(self) -> None:
+        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # by place
+        self._in_doubt: set[int] = set()
+        self._doubts: dict[int, int] = {}
+        self._off: set[int] = set()
+
+    def allowed(self, task: Task, place: int, *, set_aside: bool) -> bool:
+        """Whether the next request for `task` at this endpoint may go on with what had been written."""
+        probe = set_aside and place in self._in_doubt
+        return place not in self._off and not probe and self._failures[place][task] < TRIES
+
+    def failed(self, task: Task, place: int) -> int:
+        """A continuation brought no token; returns how many of this sample have failed there."""
+        self._failures[place][task] += 1
+        self._in_doubt.add(place)
+        return self._failures[place][task]
+
+    def answered(self, task: Task, place: int) -> None:
+        """A continuation came to a sample."""
+        self.forget(task)
+        self._in_doubt.discard(place)
+        self._doubts.pop(place, None)
+
+    def whole_answered(self, task: Task, place: int) -> bool:
+        """A whole request came to a sample; returns whether the endpoint gets no continuation from now on."""
+        self.forget(task)
+        if place not in self._in_doubt:
+            return False
+        self._in_doubt.discard(place)
+        self._doubts[place] = self._doubts.get(place, 0) + 1
+        if self._doubts[place] < DOUBTS or place in self._off:
+            return False
+        self._off.add(place)
+        return True
+
+    def whole_failed(self, place: int) -> None:
+        """A whole request failed, by the server's fault or by chance."""
+        self._in_doubt.discard(place)
+        self._failures[place].clear()
+
+    def forget(self, task: Task) -> None:
+        """`task` has arrived, or is given up."""
+        for failures in self._failures.values():
+            del failures[task]
