@@ -29,7 +29,7 @@ from harness.scoring.estimators import (
     pass_hat_k,
     pass_jackknife,
 )
-from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error, target_met
+from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error
 
 Array = NDArray[np.float64]
 
@@ -519,8 +519,8 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
             inside, bias = 0, 0.0
             for chances in cell.chances(rng, size):
                 correct, rounds = draw(rng, chances, LEAST_ROUNDS), LEAST_ROUNDS
-                while not target_met(correct, rounds, target) and rounds < MOST_ROUNDS:
-                    more = min(MOST_ROUNDS, next_rounds(reached_error(correct, rounds), rounds, target)) - rounds
+                while (error := reached_error(correct, rounds)) > target and rounds < MOST_ROUNDS:
+                    more = min(MOST_ROUNDS, next_rounds(error, rounds, target)) - rounds
                     correct, rounds = correct + draw(rng, chances, more), rounds + more
                 low, high = intervals.sampling_limits(correct, np.full(n_questions, float(rounds)))
                 inside += bool(low <= chances.mean() <= high)

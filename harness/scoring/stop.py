@@ -32,8 +32,3 @@ def next_rounds(error: float, rounds: int, target: float) -> int:
     assert error > target > 0
     needed = rounds * (error / target) ** 2
     return max(rounds + 1, math.ceil(needed if rounds >= 0.75 * needed else 0.9 * needed))
-
-
-def target_met(correct: Array, rounds: int, target: float) -> bool:
-    """Whether a run may stop after `rounds` samples a question: half the interval's width is at most 1.96 · target."""
-    return rounds >= LEAST_ROUNDS and reached_error(correct, rounds) <= target

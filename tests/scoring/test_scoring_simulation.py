@@ -13,7 +13,7 @@ import pytest
 
 from harness.scoring import intervals
 from harness.scoring.distributions import Z_95
-from harness.scoring.stop import LEAST_ROUNDS, reached_error, target_met
+from harness.scoring.stop import reached_error
 
 pytestmark = pytest.mark.slow
 
@@ -81,20 +81,15 @@ def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypat
     assert simulate.clusters(np.random.default_rng(7), 300).broken()
 
 
-def test_all_right_after_four_rounds_stops_no_run() -> None:
-    right = np.full(30, 4.0)
-    assert not target_met(right, 4, 0.02)
-    assert reached_error(right, 4) > 0.005
+def test_an_error_is_above_nothing_where_all_samples_are_right() -> None:
+    assert reached_error(np.full(30, 4.0), 4) > 0.005
 
 
-def test_a_target_is_met_by_half_the_width_of_the_interval() -> None:
+def test_the_reached_error_is_half_the_width_of_the_interval() -> None:
     correct = np.array([16.0, 8, 8, 0] * 10)
     error = reached_error(correct, 16)
     low, high = intervals.sampling_limits(correct, np.full(40, 16.0))
     assert error == pytest.approx(float(high - low) / 2 / 1.959964, rel=1e-6)
-    assert target_met(correct, 16, error + 1e-9)
-    assert not target_met(correct, 16, error - 1e-9)
-    assert not target_met(correct, LEAST_ROUNDS - 1, 0.4)
 
 
 def test_sound_endpoints_of_unequal_speed_are_not_named_and_broken_ones_of_equal_speed_are(
