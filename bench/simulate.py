@@ -29,7 +29,7 @@ from harness.scoring.estimators import (
     pass_hat_k,
     pass_jackknife,
 )
-from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error
+from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 
 Array = NDArray[np.float64]
 
@@ -38,8 +38,8 @@ SAMPLES = (1, 2, 4, 8, 16, 64)
 ACCURACIES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
 CONCENTRATIONS = (0.5, 4.0)
 
-LEAST_COVERAGE = 0.93
-MOST_ALARMS = 0.07
+MIN_COVERAGE = 0.93
+MAX_ALARMS = 0.07
 
 
 class Rate(NamedTuple):
@@ -132,7 +132,7 @@ def sampling(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(covered(limits, chances.mean(axis=-1), width=normal))
             rows.append(Row(f"{n_questions} × {n}", rates))
     title = "Sampling interval holds the accuracy of endless reruns (n = 1: at most)"
-    return Table(title, rows, LEAST_COVERAGE, 1.0, "width / (2 · 1.96 · error)")
+    return Table(title, rows, MIN_COVERAGE, 1.0, "width / (2 · 1.96 · error)")
 
 
 def question(rng: np.random.Generator, repeats: int) -> Table:
@@ -146,7 +146,7 @@ def question(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(covered(intervals.question_limits(values), cell.accuracy, width=normal))
             rows.append(Row(f"{n_questions} × {n}", rates))
     title = "Question interval holds the accuracy over all questions of the kind"
-    return Table(title, rows, LEAST_COVERAGE, 1.0, "width / (2 · t · error)")
+    return Table(title, rows, MIN_COVERAGE, 1.0, "width / (2 · t · error)")
 
 
 def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
@@ -164,7 +164,7 @@ def fixed_sets(rng: np.random.Generator, repeats: int) -> Table:
                         limits = intervals.sampling_limits(correct, np.full(n_questions, float(n)))
                         rates.append(covered(limits, float(chances.mean())))
             rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("Sampling interval, sets in which 1, 2, 5 or half of the questions vary", rows, LEAST_COVERAGE)
+    return Table("Sampling interval, sets in which 1, 2, 5 or half of the questions vary", rows, MIN_COVERAGE)
 
 
 def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
@@ -185,7 +185,7 @@ def half_rounds(rng: np.random.Generator, repeats: int) -> Table:
                         )
                         rates.append(covered(limits, chances.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {done} to {done + 1}", rates))
-    return Table("Sampling interval, while a second or third round is under way", rows, LEAST_COVERAGE)
+    return Table("Sampling interval, while a second or third round is under way", rows, MIN_COVERAGE)
 
 
 def clusters(rng: np.random.Generator, repeats: int) -> Table:
@@ -205,7 +205,7 @@ def clusters(rng: np.random.Generator, repeats: int) -> Table:
                 plain.append(covered(intervals.question_limits(values), cell.accuracy).rate)
             rates = [rate._replace(note=100 * other) for rate, other in zip(rates, plain, strict=True)]
             rows.append(Row(f"{n_clusters} clusters of 4 × {n}", rates))
-    return Table("Question interval by clusters", rows, LEAST_COVERAGE, 1.0, "% covered without clusters")
+    return Table("Question interval by clusters", rows, MIN_COVERAGE, 1.0, "% covered without clusters")
 
 
 # pass@k, pass^k, maj@k
@@ -238,7 +238,7 @@ def over_k(rng: np.random.Generator, repeats: int) -> Table:
                     )
                     rates.append(covered(limits, truth.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of pass@k and pass^k", rows, LEAST_COVERAGE)
+    return Table("Sampling interval of pass@k and pass^k", rows, MIN_COVERAGE)
 
 
 def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
@@ -258,7 +258,7 @@ def over_k_questions(rng: np.random.Generator, repeats: int) -> Table:
                     if 0.015 < mean < 0.985:
                         rates.append(covered(intervals.question_limits(table[right]), float(mean)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, LEAST_COVERAGE)
+    return Table("Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", rows, MIN_COVERAGE)
 
 
 def majority(rng: np.random.Generator, repeats: int) -> Table:
@@ -280,7 +280,7 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
             )
             rates.append(covered(limits, truths[places].mean(axis=-1)))
         rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
-    return Table("Sampling interval of maj@k", rows, LEAST_COVERAGE)
+    return Table("Sampling interval of maj@k", rows, MIN_COVERAGE)
 
 
 def _answer_chances(p: float) -> Array:
@@ -319,7 +319,7 @@ def published(rng: np.random.Generator, repeats: int) -> Table:
                 rates[-1] = rates[-1]._replace(note=100 * _published_alarms(rng, better, chances, n, m).rate)
             rows.append(Row(f"{n_questions} × {n} v {m}", rates))
     title = "Published score of the same model called not compatible"
-    return Table(title, rows, 0.0, MOST_ALARMS, "% found, all questions 3 points easier")
+    return Table(title, rows, 0.0, MAX_ALARMS, "% found, all questions 3 points easier")
 
 
 def _published_alarms(rng: np.random.Generator, ours: Array, theirs: Array, n: int, m: int) -> Rate:
@@ -368,7 +368,7 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
                 rates.append(Rate(float(alarms.mean()), alarms.size))
             rows.append(Row(f"{n_questions} × {n} v {m}, k = {k}", rates))
-    return Table("Published pass@k of the same model called not compatible", rows, 0.0, MOST_ALARMS)
+    return Table("Published pass@k of the same model called not compatible", rows, 0.0, MAX_ALARMS)
 
 
 def two_runs(rng: np.random.Generator, repeats: int) -> Table:
@@ -390,7 +390,7 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Table:
                 rates.append(Rate(float((np.abs(z) > Z_95).mean()), size, 100 * cover))
             rows.append(Row(f"{n_questions} × {n} v {m}", rates))
     title = "Two runs of one model found to differ (sampling line)"
-    return Table(title, rows, 0.0, MOST_ALARMS, "% covered, two models")
+    return Table(title, rows, 0.0, MAX_ALARMS, "% covered, two models")
 
 
 def two_models(rng: np.random.Generator, repeats: int) -> Table:
@@ -408,7 +408,7 @@ def two_models(rng: np.random.Generator, repeats: int) -> Table:
                 outside = (limits.low > 0) | (limits.high < 0)
                 rates.append(Rate(float(outside.mean()), outside.size))
             rows.append(Row(f"{n_questions} × {n}", rates))
-    return Table("Two equally good models found to differ (question line)", rows, 0.0, MOST_ALARMS)
+    return Table("Two equally good models found to differ (question line)", rows, 0.0, MAX_ALARMS)
 
 
 def many_tests(rng: np.random.Generator, repeats: int) -> Table:
@@ -443,13 +443,13 @@ STRIDES = (0, 1, 3)
 
 def suite(rng: np.random.Generator, repeats: int) -> Table:
     """Both intervals of the mean, each benchmark counted once."""
-    return Table("Interval of the mean of a suite's benchmarks", _of_suites(rng, repeats, _suite_rates), LEAST_COVERAGE)
+    return Table("Interval of the mean of a suite's benchmarks", _of_suites(rng, repeats, _suite_rates), MIN_COVERAGE)
 
 
 def suite_runs(rng: np.random.Generator, repeats: int) -> Table:
     """Two runs of one model whose means are found to differ."""
     rows = _of_suites(rng, repeats, _suite_alarms)
-    return Table("Two runs of one model found to differ in the mean of a suite", rows, 0.0, MOST_ALARMS)
+    return Table("Two runs of one model found to differ in the mean of a suite", rows, 0.0, MAX_ALARMS)
 
 
 def _of_suites(
@@ -506,7 +506,7 @@ def _suite_alarms(rng: np.random.Generator, repeats: int, parts: list[Cell], sam
 # The stop rule
 
 
-MOST_ROUNDS = 400
+MAX_ROUNDS = 400
 
 
 def stopping(rng: np.random.Generator, repeats: int) -> Table:
@@ -518,16 +518,16 @@ def stopping(rng: np.random.Generator, repeats: int) -> Table:
         for cell in cells(n_questions):
             inside, bias = 0, 0.0
             for chances in cell.chances(rng, size):
-                correct, rounds = draw(rng, chances, LEAST_ROUNDS), LEAST_ROUNDS
-                while (error := reached_error(correct, rounds)) > target and rounds < MOST_ROUNDS:
-                    more = min(MOST_ROUNDS, next_rounds(error, rounds, target)) - rounds
+                correct, rounds = draw(rng, chances, MIN_ROUNDS), MIN_ROUNDS
+                while (error := reached_error(correct, rounds)) > target and rounds < MAX_ROUNDS:
+                    more = min(MAX_ROUNDS, next_rounds(error, rounds, target)) - rounds
                     correct, rounds = correct + draw(rng, chances, more), rounds + more
                 low, high = intervals.sampling_limits(correct, np.full(n_questions, float(rounds)))
                 inside += bool(low <= chances.mean() <= high)
                 bias += (correct.mean() / rounds - chances.mean()) / size
             rates.append(Rate(inside / size, size, abs(bias) / target))
         rows.append(Row(f"{n_questions}, target {100 * target:g}", rates))
-    return Table("Interval where the target error stops the run", rows, LEAST_COVERAGE, 1.0, "absolute bias / target")
+    return Table("Interval where the target error stops the run", rows, MIN_COVERAGE, 1.0, "absolute bias / target")
 
 
 TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {

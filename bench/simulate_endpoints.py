@@ -37,7 +37,7 @@ TOLERANCE = 3.0
 """Standard errors by which a cell may exceed the promise before it counts as broken."""
 
 
-LEAST_COVERAGE = 0.93
+MIN_COVERAGE = 0.93
 
 
 class World(NamedTuple):
@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=200)
     repeats = parser.parse_args().repeats
     most = ALPHA + TOLERANCE * math.sqrt(ALPHA * (1 - ALPHA) / repeats)
-    least = LEAST_COVERAGE - TOLERANCE * math.sqrt(0.05 * 0.95 / repeats)
+    least = MIN_COVERAGE - TOLERANCE * math.sqrt(0.05 * 0.95 / repeats)
     kept = True
     print("| questions × samples, in flight | slower | wrong ones longer | named % | found % | covered % |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")

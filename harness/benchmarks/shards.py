@@ -18,7 +18,7 @@ from harness.core.errors import UsageError
 from harness.core.packed import Packed
 from harness.core.records import Question
 
-MOST_SHARDS = 10_000
+MAX_SHARDS = 10_000
 """Parts of a run; a larger number is a typing mistake."""
 
 
@@ -35,8 +35,8 @@ class Shard(NamedTuple):
         if match is None:
             raise ValueError("expected I/N, such as 2/8 for the second of eight parts")
         number, of = int(match[1]), int(match[2])
-        if not 1 <= of <= MOST_SHARDS:
-            raise ValueError(f"expected 1 to {MOST_SHARDS} parts")
+        if not 1 <= of <= MAX_SHARDS:
+            raise ValueError(f"expected 1 to {MAX_SHARDS} parts")
         if not 1 <= number <= of:
             raise ValueError(f"parts are counted from 1: expected 1/{of} to {of}/{of}")
         return cls(number, of)

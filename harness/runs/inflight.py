@@ -34,7 +34,7 @@ from harness.runs.survey import lines
 GROWTH_BYTES = 32 * 1024 * 1024
 """Least growth of the file after which it is rewritten."""
 
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Writes that may wait for the disk; while there are more, nothing is added."""
 
 
@@ -229,7 +229,7 @@ class Inflight:
         """The disk is behind: keep nothing now."""
         while self._waiting and self._waiting[0].done():
             self._waiting.popleft()
-        return len(self._waiting) > MOST_WAITING
+        return len(self._waiting) > MAX_WAITING
 
     def keep(self, key: SampleKey, partial: Partial) -> None:
         """The sample has come so far; what is new of it is added."""

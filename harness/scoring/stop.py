@@ -9,7 +9,7 @@ import numpy as np
 from harness.scoring.distributions import Z_95
 from harness.scoring.intervals import Array, sampling_limits
 
-LEAST_ROUNDS = 8
+MIN_ROUNDS = 8
 """Samples a question before a sampling interval may stop a run. To stop where the samples happen to agree biases the
 accuracy; from eight rounds on by at most about a sample's worth (`make simulate`, table "stopping")."""
 
@@ -24,7 +24,7 @@ def reached_error(correct: Array, rounds: int) -> float:
 
 
 def next_rounds(error: float, rounds: int, target: float) -> int:
-    """Samples a question to look at next, after `rounds` ≥ `LEAST_ROUNDS` gave `error` above `target`.
+    """Samples a question to look at next, after `rounds` ≥ `MIN_ROUNDS` gave `error` above `target`.
 
     The error falls with the root of the samples, so rounds · (error/target)² should do. From far away this is known
     roughly only, and nine tenths of it are taken first.

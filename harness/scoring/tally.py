@@ -24,7 +24,7 @@ MAX_MISSING_SHARE = 0.01
 
 _NO_METADATA: dict[str, Any] = {}
 
-_MOST_TOKENS = 1 << 53
+_MAX_TOKENS = 1 << 53
 """A server that states more talks nonsense; up to here a float is exact."""
 
 MAX_NAMED_KEYS = 5
@@ -207,7 +207,7 @@ class Columns:
                 places.extend(iter(item.grades.places))
             for grade in item.grades:
                 known = grade.completion_tokens
-                tokens.append(math.nan if known is None else min(known, _MOST_TOKENS))
+                tokens.append(math.nan if known is None else min(known, _MAX_TOKENS))
                 facts.append((grade.verdict == "correct") | grade.truncated << 1)
                 kinds[Kind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)] += 1
         bits = np.frombuffer(facts, dtype=np.uint8)

@@ -20,7 +20,7 @@ from harness.scoring.intervals import Interval
 from harness.scoring.tally import Columns, QuestionTally
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
-LEAST_BUDGET = 256
+MIN_BUDGET = 256
 """Tokens of the smallest budget in the table; the next ones double it."""
 
 
@@ -132,7 +132,7 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
     """256, 512 … from the first that a sample keeps to up to the first that all do."""
     if not len(tokens):
         return []
-    budgets = [LEAST_BUDGET]
+    budgets = [MIN_BUDGET]
     while budgets[-1] < tokens.max():
         budgets.append(2 * budgets[-1])
     return [budget for budget in budgets if budget >= tokens.min()]

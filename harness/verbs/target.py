@@ -15,7 +15,7 @@ from harness.core.inert import visible
 from harness.core.wording import option
 from harness.generation.outcome import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.scoring.stop import LEAST_ROUNDS, next_rounds, reached_error
+from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 from harness.verbs.graded import GradedRounds
 
 
@@ -39,7 +39,7 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
         if all(_wanted(reached[n], error, one.samples) <= stage[n].samples for n, one in planned.items()):
             break
     said = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
-    if all(one.rounds >= LEAST_ROUNDS and one.error <= error for one in reached.values()):
+    if all(one.rounds >= MIN_ROUNDS and one.error <= error for one in reached.values()):
         met = f"the sampling error is {said}, at or below the target of {100 * error:g}"
         return Sampled(outcome=outcome, reached=met)
     needed = max(_needed(one, error) for one in reached.values())
@@ -73,15 +73,15 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
 
 def _wanted(reached: Reached, error: float, most: int) -> int:
     """Samples a question that the next stage asks for; those that are there where no more are wanted."""
-    if reached.rounds >= LEAST_ROUNDS and reached.error <= error:
+    if reached.rounds >= MIN_ROUNDS and reached.error <= error:
         return reached.rounds
     return max(reached.rounds, min(most, _needed(reached, error)))
 
 
 def _needed(reached: Reached, error: float) -> int:
     """Samples a question that are expected to do."""
-    if reached.rounds < LEAST_ROUNDS or reached.error <= error:
-        return LEAST_ROUNDS
+    if reached.rounds < MIN_ROUNDS or reached.error <= error:
+        return MIN_ROUNDS
     return next_rounds(reached.error, reached.rounds, error)
 
 

@@ -13,7 +13,7 @@ HEAD_CHARS, TAIL_CHARS = 8000, 8000
 LOOP_CHARS, LOOP_TIMES = 200, 4
 """A text repeats itself where it ends in one passage said at least `LOOP_TIMES`, over `LOOP_CHARS` in all."""
 
-LEAST_COMPRESSED = 0.06
+MIN_COMPRESSED = 0.06
 """Of its size to which the end of a text shrinks (zlib); prose shrinks to 0.3, worked algebra to 0.15."""
 
 COMPRESSED_CHARS = 2000
@@ -74,7 +74,7 @@ def repeats(text: str) -> bool:
     """Whether `text` ends in a loop, or says next to nothing new."""
     if len(text) >= COMPRESSED_CHARS:
         data = text.encode("utf-8", "surrogatepass")
-        if len(zlib.compress(data, 1)) < LEAST_COMPRESSED * len(data):
+        if len(zlib.compress(data, 1)) < MIN_COMPRESSED * len(data):
             return True
     if len(text) < LOOP_CHARS:
         return False
