@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -136,8 +137,7 @@ class Stage:
         """
         arrived = list(server.requests[since:])
         pages = sorted({request.path for request in arrived if request.method == "GET"})
-        bodies = sorted((request.path, request.body.decode()) for request in arrived if request.method == "POST")
-        posted = [{"path": path, "body": golden.as_json(body)} for path, body in bodies]
+        posted = grouped([(request.path, request.body.decode()) for request in arrived if request.method == "POST"])
         headers = next((sorted(r.headers.items()) for r in arrived if r.method == "POST"), [])
         headers = [pair for pair in headers if pair[0] not in ("content-length", "host", "user-agent")]
         step = {"requests to": self._ports[server.port], "pages": pages, "headers": headers, "posted": posted}
@@ -166,6 +166,30 @@ class Stage:
     def close(self) -> None:
         """Stop the servers."""
         self._servers.close()
+
+
+SEED = re.compile(r'"seed":(\d+)')
+"""The seed in the text of a body."""
+MAX_CHARACTERS = 2000
+"""A longer body (a prompt that fills a context) is pinned by its length, its beginning and its checksum."""
+
+
+def grouped(bodies: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """(path, body) of requests in an order of their own; those that differ in their seed alone stand together."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for path, body in sorted(bodies):
+        groups.setdefault((path, SEED.sub('"seed":…', body)), []).append(body)
+    return [_group(path, sorted(equal)) for (path, _), equal in sorted(groups.items())]
+
+
+def _group(path: str, equal: list[str]) -> dict[str, Any]:
+    first = equal[0]
+    seeds = [int(found[1]) for body in equal if (found := SEED.search(body))]
+    rest: dict[str, Any] = {} if len(equal) == 1 else {"seeds": sorted(seeds)} if seeds else {"times": len(equal)}
+    if len(first) > MAX_CHARACTERS:
+        digest = hashlib.sha256(first.encode()).hexdigest()
+        return {"path": path, "body": [first[:200], f"… {len(first)} characters, SHA-256 {digest}"], **rest}
+    return {"path": path, "body": golden.as_json(first), **rest}
 
 
 def run_command(words: Sequence[str]) -> Printed:

@@ -10,23 +10,22 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults.token_server import Model, TokenServer
-from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, name_of
+from tests.pins.word_model import word_model
 
 SEED = ("--seed", "3", "--json")
 
 
 def probed(stage: Stage, engine: str, *words: str) -> None:
-    """One engine, whose model is a function of the tokens before."""
-    server = stage.server("server", TokenServer(Model(), engine))
+    """One engine, whose model really samples."""
+    server = stage.server("server", word_model(engine))
     stage.command("probe", server.base_url, *words, *SEED)
     stage.requests(server)
 
 
 def vllm(stage: Stage) -> None:
-    """The quick checks of vLLM."""
-    probed(stage, "vllm", "--quick")
+    """Every check of vLLM."""
+    probed(stage, "vllm")
 
 
 def sglang(stage: Stage) -> None:
@@ -39,28 +38,40 @@ def llama_cpp(stage: Stage) -> None:
     probed(stage, "llama.cpp", "--quick")
 
 
-def sampling(stage: Stage) -> None:
-    """The checks of sampling."""
-    probed(stage, "vllm", "--checks", "sampling")
+def a_plain_server(stage: Stage) -> None:
+    """The quick checks of a server that states nothing of itself."""
+    probed(stage, "plain", "--quick")
 
 
 def beside_a_reference(stage: Stage) -> None:
-    """Weights beside a reference that was written to a file."""
-    server = stage.server("server", TokenServer(Model(), "vllm"))
+    """Other weights beside a server that has the true ones."""
+    true, other = stage.server("true", word_model("vllm")), stage.server("other", word_model("vllm", "b"))
+    stage.command("probe", other.base_url, "--reference", true.base_url, "--checks", "reference", *SEED)
+    stage.requests(other)
+
+
+def beside_a_file(stage: Stage) -> None:
+    """A reference that was written to a file, a run that is probed first, and a matrix as text."""
+    server = stage.server("server", word_model("vllm"))
     stage.command("probe", server.base_url, "--save-reference", "reference.json", "--quick", *SEED)
+    stage.file("reference.json")
     since = len(server.requests)
-    stage.command("probe", server.base_url, "--reference", "reference.json", "--checks", "weights", *SEED)
+    words = ["--reference", "reference.json", "--checks", "weights", "--seed", "3", "--html", "page.html"]
+    stage.command("probe", server.base_url, *words)
     stage.requests(server, since)
+    stage.tree(".")
 
 
-def a_plain_server(stage: Stage) -> None:
-    """A server that states nothing of itself."""
-    server = stage.server("server", solving(60))
-    stage.command("probe", server.base_url, "--checks", "protocol", *SEED)
-    stage.requests(server)
+def refusals(stage: Stage) -> None:
+    """What cannot be probed."""
+    server = stage.server("server", word_model("vllm"))
+    stage.command("probe", server.base_url, "--checks", "temprature 1")
+    stage.command("probe", server.base_url, "--model", "nobody")
+    stage.command("probe", server.base_url, "--matrix")
+    stage.command("probe", server.base_url, "--reference", "nowhere")
 
 
-SCENES: tuple[Scene, ...] = (vllm, sglang, llama_cpp, sampling, beside_a_reference, a_plain_server)
+SCENES: tuple[Scene, ...] = (vllm, sglang, llama_cpp, a_plain_server, beside_a_reference, beside_a_file, refusals)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=name_of)

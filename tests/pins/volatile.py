@@ -27,8 +27,7 @@ PADDING = re.compile(r" {2,}")
 """Blanks of a table's line, where the line holds a folder or an address."""
 
 SECONDS_IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b\d+(\.\d+)? (s|ms|seconds|tokens/s)\b"), r"<n> \2"),
-    (re.compile(r"\d[\d,.]* tokens/s"), "<n> tokens/s"),
+    (re.compile(r"\b\d[\d,.]* (s|ms|seconds|tokens/s)\b"), r"<n> \1"),
 )
 """Measured durations in a sentence, in scenes that ask a server."""
 
