@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import re
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,11 @@ class Volatile:
 
     def __init__(self, folder: Path, ports: Mapping[int, str], live: bool) -> None:
         self._live = live
-        self._folders = sorted({str(folder), str(folder.resolve())}, key=len, reverse=True)
+        import harness
+
+        checkout = Path(str(harness.__file__)).resolve().parent.parent
+        names = {str(folder): "folder", str(folder.resolve()): "folder", sys.executable: "python", str(checkout): "code"}
+        self._places = sorted(names.items(), key=lambda pair: -len(pair[0]))
         self._ports = [
             (re.compile(rf"\b(127\.0\.0\.1|localhost):{port}\b"), f"<{name}>") for port, name in ports.items()
         ]
@@ -57,8 +62,8 @@ class Volatile:
     def text(self, value: str) -> str:
         """The text with names in the place of what differs."""
         settled = value
-        for folder in self._folders:
-            settled = settled.replace(folder, "<folder>")
+        for place, name in self._places:
+            settled = settled.replace(place, f"<{name}>")
         for pattern, name in self._ports:
             settled = pattern.sub(name, settled)
         if settled != value:  # a table pads its cells by the length of the path
