@@ -53,7 +53,12 @@ class Volatile:
         import harness
 
         checkout = Path(str(harness.__file__)).resolve().parent.parent
-        names = {str(folder): "folder", str(folder.resolve()): "folder", sys.executable: "python", str(checkout): "code"}
+        names = {
+            str(folder): "folder",
+            str(folder.resolve()): "folder",
+            sys.executable: "python",
+            str(checkout): "code",
+        }
         self._places = sorted(names.items(), key=lambda pair: -len(pair[0]))
         self._ports = [
             (re.compile(rf"\b(127\.0\.0\.1|localhost):{port}\b"), f"<{name}>") for port, name in ports.items()
