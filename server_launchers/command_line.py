@@ -50,16 +50,16 @@ def spec_from(
         near = near_name(engine, ENGINES)
         hint = f" Did you mean {near}?" if near else ""
         raise LaunchError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}.{hint}")
-    given = {one: value for one in OPTIONS if (value := params.get(FLAG_PREFIX + one)) is not None}
-    given["environment"] = dict(_variable(text) for text in given.get("environment", ()))
-    if "devices" in given:
-        given["devices"] = [part.strip() for part in given["devices"].split(",") if part.strip()]
+    fields = {field: value for field in OPTIONS if (value := params.get(FLAG_PREFIX + field)) is not None}
+    fields["environment"] = dict(_variable(text) for text in fields.get("environment", ()))
+    if "devices" in fields:
+        fields["devices"] = [part.strip() for part in fields["devices"].split(",") if part.strip()]
     from server_launchers.engines import table
 
     try:
-        made = ServerSpec(engine=engine, model=model, name=name, extra_flags=extra_flags, **given)
-        table.check(made)
-        return made
+        spec = ServerSpec(engine=engine, model=model, name=name, extra_flags=extra_flags, **fields)
+        table.check(spec)
+        return spec
     except SpecError as error:
         flag = f"{OPTIONS[error.field].flag}: " if error.field in OPTIONS else ""
         raise LaunchError(flag + error.sentence) from None
@@ -70,15 +70,15 @@ def words_of(
 ) -> list[str]:
     """The words after `serve` that give these parameters again."""
     words = [engine, *([model] if model else []), *(["--name", name] if name else [])]
-    for one in OPTIONS.values():
-        value = params.get(FLAG_PREFIX + one.field)
+    for option in OPTIONS.values():
+        value = params.get(FLAG_PREFIX + option.field)
         if value in (None, ()):
             continue
-        if one.kind is bool:
-            words.append(one.flag if value else f"--no-{one.flag[2:]}")
+        if option.kind is bool:
+            words.append(option.flag if value else f"--no-{option.flag[2:]}")
         else:
             for each in value if isinstance(value, tuple) else (value,):
-                words += [one.flag, str(each)]
+                words += [option.flag, str(each)]
     return [*words, *(["--", *extra_flags] if extra_flags else [])]
 
 

@@ -16,15 +16,15 @@ def choose(spec: ServerSpec, count: int) -> list[int]:
     held, ports = [], []
     # All are held at once, so that no two are the same.
     for _ in range(count):
-        one = socket.socket(_family(spec.host))
-        held.append(one)
+        probe = socket.socket(_family(spec.host))
+        held.append(probe)
         try:
-            one.bind((spec.host, 0))
+            probe.bind((spec.host, 0))
         except OSError as error:
             raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct --host") from None
-        ports.append(int(one.getsockname()[1]))
-    for one in held:
-        one.close()
+        ports.append(int(probe.getsockname()[1]))
+    for probe in held:
+        probe.close()
     return ports
 
 

@@ -39,13 +39,15 @@ def swap(server: RunningServer, wanted: ServerSpec) -> RunningServer:
     try:
         with httpx.Client(base_url=url, timeout=SWAP_SECONDS, trust_env=False) as client:
             answer = client.post(how.page, json={how.field: wanted.model})
-            said = answer.json()
-            if answer.status_code != 200 or said.get("success") is not True:
-                message = visible(str(said.get("message", answer.text)), 300)
+            reply = answer.json()
+            if answer.status_code != 200 or reply.get("success") is not True:
+                message = visible(str(reply.get("message", answer.text)), 300)
                 raise LaunchError(f"{server.name} does not take the weights of {wanted.model}: {message}")
-            known = client.get(how.told_page).json().get(how.told_field)
-            if known != wanted.model:
-                raise LaunchError(f"{server.name} says that it serves {visible(str(known), 200)}, not {wanted.model}")
+            model_path = client.get(how.told_page).json().get(how.told_field)
+            if model_path != wanted.model:
+                raise LaunchError(
+                    f"{server.name} says that it serves {visible(str(model_path), 200)}, not {wanted.model}"
+                )
         model = readiness.check(url, Readiness(None, lists_models=True), table.client_name(wanted), None)
     except (httpx.HTTPError, ValueError, AttributeError, readiness.NotReady, readiness.Foreign) as error:
         reason = visible(str(error), 200)
