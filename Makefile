@@ -19,7 +19,7 @@ TRANSPORTS ?= fast aiohttp sdk
 JOBS ?= auto
 PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Tests of `make test-quick`.
-QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring reports showing)
+QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
 # Budget of `make simulate`: repetitions a cell.
 REPEATS ?= 4000
 
@@ -82,7 +82,7 @@ soak: $(VENV)/.installed-test
 	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest tests/runs/test_runs_state.py --timeout=14400
 	@$(BIN)/python -m tests.storms --hours $(HOURS) $(if $(FIRST),--first $(FIRST))
 
-## test-hostile: every hostile server before `harness run`, over each transport; recorded streams cut at every byte
+## test-hostile: every hostile server before `harness run`, over each transport; streams of all servers cut at every byte
 test-hostile: $(VENV)/.installed-test
 	@HARNESS_HOSTILE="$(TRANSPORTS)" $(BIN)/python -m pytest $(PARALLEL) tests/hostile --dist load --timeout=1800
 

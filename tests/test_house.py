@@ -136,16 +136,16 @@ def test_the_tests_of_any_module_are_found_in_one_step() -> None:
     """By `make tests-of MODULE=…`: a test file imports the module, or its docstring names it, or its room."""
     every = tests_of.modules()
     assert [name for name, path in every.items() if path.name != "__init__.py" and not tests_of.tests_of(name)] == []
-    files = {path: tests_of.named(path.read_text("utf-8")) for path in sorted((CHECKOUT / "tests").rglob("test_*.py"))}
-    assert [f"{path.name}: {name}" for path, said in files.items() for name in said if name not in every] == []
+    named = [f"{path}: {name}" for path, (_, names) in tests_of.files().items() for name in names if name not in every]
+    assert named == []
 
 
 def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
     docstring = '"""About.\n\nFor: harness.runs, harness.core.inert.\n"""\n'
     source = docstring + 'from harness.runs import journal\nx = "harness.cli.run.y"'
-    assert tests_of.named(source) == ["harness.runs", "harness.core.inert"]
-    assert tests_of.named('"""For the harness.runs.journal: none."""') == []
-    assert {"harness.runs.journal", "harness.cli.run"} <= tests_of.imported(source)
+    assert tests_of.named(ast.parse(source)) == ["harness.runs", "harness.core.inert"]
+    assert tests_of.named(ast.parse('"""For the harness.runs.journal: none."""')) == []
+    assert {"harness.runs.journal", "harness.cli.run"} <= tests_of.imported(ast.parse(source))
     for name in ("journal", "lock"):  # the second is imported by the name of its room only
         assert tests_of.tests_of(f"harness.runs.{name}")[0] == f"tests/runs/test_runs_{name}.py"
     assert tests_of.tests_of("harness.runs.a_new_one") == ["tests/runs/test_runs_journal.py"]

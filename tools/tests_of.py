@@ -30,16 +30,16 @@ def modules() -> Mapping[str, Path]:
     }
 
 
-def named(source: str) -> list[str]:
+def named(tree: ast.Module) -> list[str]:
     """What a test file's docstring says that it is for."""
-    said = _NAMED.search(ast.get_docstring(ast.parse(source)) or "")
+    said = _NAMED.search(ast.get_docstring(tree) or "")
     return re.findall(r"[\w.]+\w", said[1]) if said else []
 
 
-def imported(source: str) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """The modules that a test file imports, or names in a string."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -52,21 +52,21 @@ def imported(source: str) -> set[str]:
 
 
 @cache
-def _files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
+def files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     """Test files → the modules that each imports, and those that it names."""
     paths = sorted((CHECKOUT / "tests").rglob("test_*.py"))
-    sources = {str(path.relative_to(CHECKOUT)): path.read_text("utf-8") for path in paths}
-    return {path: (frozenset(imported(text)), frozenset(named(text))) for path, text in sources.items()}
+    trees = {str(path.relative_to(CHECKOUT)): ast.parse(path.read_text("utf-8")) for path in paths}
+    return {path: (frozenset(imported(tree)), frozenset(named(tree))) for path, tree in trees.items()}
 
 
 def tests_of(module: str) -> list[str]:
     """The test files of a module, those with its name first; of its room where none is for the module itself."""
-    own = [path for path in _files() if _has_name_of(path, module)]
-    found = [path for path, (imports, names) in _files().items() if path in own or module in imports | names]
+    own = [path for path in files() if _has_name_of(path, module)]
+    found = [path for path, (imports, names) in files().items() if path in own or module in imports | names]
     room = module
     while not found and "." in room:
         room = room.rpartition(".")[0]
-        found = [path for path, (_, names) in _files().items() if room in names]
+        found = [path for path, (_, names) in files().items() if room in names]
     return sorted(found, key=lambda path: (path not in own, path))
 
 

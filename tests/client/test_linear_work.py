@@ -19,6 +19,8 @@ from harness.client.protocol.sse import ReplyParser
 from harness.core.secret import Secret
 from tests.client.work import grows_linearly
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-canary-0123456789-abcdefghij"
 TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 

@@ -22,6 +22,8 @@ from harness.runs.lock import RunLock
 from harness.runs.merging import merge
 from tests.runs.parts import IDENTITY, NAME, sampled, write
 
+pytestmark = pytest.mark.slow
+
 N, M = 5, 3
 ALL = [(q, i) for q in range(N) for i in range(M)]
 

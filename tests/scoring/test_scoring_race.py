@@ -15,6 +15,8 @@ from harness.scoring.race import BETS, Totals, confidence, judge, log_wealth, lo
 from harness.verbs.race import play
 from tests.scoring.test_scoring_simulation import bench
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def simulate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
