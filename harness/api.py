@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from harness.asking import servers
-from harness.asking.keywords import FilePath, RunKeywords, ScoreKeywords
-from harness.asking.options import GradingOptions, PlanOptions, RaceRules, RunOptions, ScoreOptions
+from harness.asking.keywords import FilePath, PlanKeywords, RunKeywords, ScoreKeywords
+from harness.asking.options import GradingOptions, PlanOptions, RaceRules, RunOptions, ScoreOptions, verbs
 from harness.asking.options import JudgeOptions as Judge
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
@@ -83,13 +83,18 @@ def run(
     in a notebook below the cell. on_progress: called now and then.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    chosen = RunOptions.of(benchmarks=benchmarks, **options)
+    chosen = _run_options(benchmarks, options)
     if on is None:
         if shards is not None:
             raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
         return _run(chosen, Collecting(on_progress, shown=progress))
     watcher = Collecting()
     return _ended(run_on(on, chosen, shards, watcher), watcher)
+
+
+def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
+    verbs.check("run", options)
+    return RunOptions.of(benchmarks=benchmarks, **options)
 
 
 def _run(options: RunOptions, watcher: Collecting) -> Run:
@@ -129,7 +134,7 @@ async def run_async(
         if on_progress is not None:
             loop.call_soon_threadsafe(on_progress, now)
 
-    chosen = RunOptions.of(benchmarks=benchmarks, **options)
+    chosen = _run_options(benchmarks, options)
     working = asyncio.ensure_future(asyncio.to_thread(_run, chosen, Collecting(progressed, shown=progress)))
     try:
         return await asyncio.shield(working)
@@ -150,7 +155,7 @@ def pilot(
     """Two samples a question, which count towards the run, and a forecast of the rest: time, tokens, money, error."""
     watcher = Collecting(on_progress, shown=progress)
     with contextlib.closing(watcher):
-        piloted = take_pilot(RunOptions.of(benchmarks=benchmarks, **options), watcher)
+        piloted = take_pilot(_run_options(benchmarks, options), watcher)
     warnings = (*watcher.warnings, *map(str, piloted.outcome.warnings))
     stored = Run(path=piloted.folder, model=piloted.model, outcome=piloted.outcome, warnings=warnings)
     return Pilot(run=stored, forecast=piloted.forecast, expected=dict(piloted.expected))
@@ -169,6 +174,7 @@ def score(
     names; on: "ray" or "ray://HOST:PORT", a cluster whose nodes grade a run.
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
+    verbs.check("score", options)
     chosen = ScoreOptions.of(**options)
     trackers = scoring.trackers_named(chosen.track)
     path = _path(source)
@@ -286,10 +292,7 @@ def verify(
 def plan(
     source: Run | RunFolder | FilePath,
     detect: float,
-    *,
-    other_samples: int | None = None,
-    price_in: float | None = None,
-    price_out: float | None = None,
+    **options: Unpack[PlanKeywords],
 ) -> list[Needed]:
     """Samples, tokens, seconds and money that find a true difference of `detect` points four times in five.
 
@@ -297,8 +300,8 @@ def plan(
     in `results` whose scores of it are the latest. other_samples: of each question in what it is compared with; none:
     as many. price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
-    options = PlanOptions.of(detect=detect, other_samples=other_samples, price_in=price_in, price_out=price_out)
-    return plan_from(_path(source), options)
+    verbs.check("plan", options)
+    return plan_from(_path(source), PlanOptions.of(detect=detect, **options))
 
 
 def race(
@@ -317,6 +320,7 @@ def race(
     points below which two count as equal. step: rounds between two looks, of which on_look is told. The result holds
     `standings`, `decided`, `folders`. Raises what `run` raises.
     """
+    verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
         return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
@@ -337,6 +341,7 @@ def sweep(
     Cells that fail are in the result's `lost` and stop no other. Here one server runs after the other, whatever `slots`
     the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
+    verbs.check("sweep", options)
     given = {name: value for name, value in options.items() if value is not None}
     serve: Any = given.pop("serve", None)
     told = {} if judge is None else judge.given
@@ -379,6 +384,7 @@ def repeats(
     folders below `out`; then the options are those of `run`. Raises what `run` raises, and `ServerError` where samples
     are owed in the end.
     """
+    verbs.check("experiment repeats", options)
     if real:
         return _real(source, runs, (), Collecting(on_progress, shown=progress), options)
     given = _of_drawing(options, "samples", "seed")
@@ -402,6 +408,7 @@ def sample_sizes(
     n: numbers of samples, each 2 or more. runs: repeats of each; none: 200 draws, or one real run. Otherwise as
     `repeats`.
     """
+    verbs.check("experiment samples", options)
     if real:
         return _real(source, runs or 1, n, Collecting(on_progress, shown=progress), options)
     seed = _of_drawing(options, "seed").get("seed") or 0
@@ -478,7 +485,7 @@ def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> No
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.accepts)
         for name, one in options_of(declared).items()
-        if not one.argument
+        if not one.argument and one.default is not ...
     ]
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 
@@ -486,6 +493,7 @@ def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> No
 for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
     _named_keywords(_function, RunOptions)
 _named_keywords(score, ScoreOptions)
+_named_keywords(plan, PlanOptions)
 
 __all__ = [
     "Experiment",

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 import harness
-from harness.asking.options import RunOptions, ScoreOptions
+from harness.asking.options import PlanOptions, RunOptions, ScoreOptions
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
@@ -376,11 +376,19 @@ def keywords() -> str:
             f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`; None leaves an '
         )
         text += 'option as it is by default (seed: sends none).\n\n    Wide: a field for each option.\n    """\n\n'
-        text += "".join(f"    {one.name}: {one.accepts}\n" for one in options_of(declared).values() if not one.argument)
+        text += "".join(
+            f"    {one.name}: {one.accepts}\n"
+            for one in options_of(declared).values()
+            if not (one.argument or one.default is ...)
+        )
     return text
 
 
-KEYWORDS: dict[str, type[Options]] = {"RunKeywords": RunOptions, "ScoreKeywords": ScoreOptions}
+KEYWORDS: dict[str, type[Options]] = {
+    "RunKeywords": RunOptions,
+    "ScoreKeywords": ScoreOptions,
+    "PlanKeywords": PlanOptions,
+}
 """Class of keywords → the options that it is made from."""
 
 MODULES = {"harness/asking/keywords.py": keywords}

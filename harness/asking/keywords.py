@@ -123,3 +123,14 @@ class ScoreKeywords(TypedDict, total=False):
     out: FilePath | None
     track: Texts
     on: str | None
+
+
+class PlanKeywords(TypedDict, total=False):
+    """The fields of `PlanOptions`; None leaves an option as it is by default (seed: sends none).
+
+    Wide: a field for each option.
+    """
+
+    other_samples: int | None
+    price_in: float | None
+    price_out: float | None

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from harness.asking.options import verbs
+from harness.asking.options.verbs import RepeatsOptions
 from harness.cli import completing, terminal
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import run_options
@@ -73,12 +75,12 @@ def _prints_sizes() -> Any:
     return list[SampleSizes]
 
 
-@command.command("repeats", cls=Command, first=("runs", "samples", "real", "out", "as_json"))
+@command.command("repeats", cls=Command, verb="experiment repeats", first=("runs", "samples", "real", "out", "as_json"))
 @_SOURCE
 @click.option("--runs", type=click.IntRange(2, 10_000), default=30, show_default=True, help="Repeats.")
 @_REAL
 @json_option(_prints_repeats, _WHAT)
-@run_options
+@run_options(RepeatsOptions)
 @server_options(shown=())
 def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: Any) -> None:
     """Say how far the accuracies of --runs runs lie apart, and how far their sampling error says they should.
@@ -110,7 +112,7 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
     _write([repeats_plot(one) for one in found], out, quiet=as_json)
 
 
-@command.command("samples", cls=Command, first=("n", "runs", "real", "out", "as_json"))
+@command.command("samples", cls=Command, verb="experiment samples", first=("n", "runs", "real", "out", "as_json"))
 @_SOURCE
 @click.option(
     "--n", metavar="N,N,…", callback=_numbers, required=True, help="Numbers of samples, such as 8,16,32 or 8,16,…,256."
@@ -120,7 +122,7 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
 )
 @_REAL
 @json_option(_prints_sizes, _WHAT)
-@run_options
+@run_options(RepeatsOptions)
 @server_options(shown=())
 def samples(
     source: str | None,
@@ -189,7 +191,7 @@ def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, A
     quiet, progress = given.pop("quiet"), given.pop("progress")
     for name in ("dry_run", "pilot"):
         if given.pop(name):
-            raise UsageError("give `harness run` for it: an experiment has neither a pilot nor a dry run", field=name)
+            verbs.check("experiment repeats", [name])
     options = RunOptions.of(benchmarks=source, **with_server(given, given.pop("serve")))
 
     def on_repeat(number: int, of: int, folder: RunFolder) -> None:
@@ -283,11 +285,3 @@ def _write(plots: Sequence[Plot], out: Path, *, quiet: bool) -> None:
     click.echo(f"written: {', '.join(visible(str(path)) for path in written)}", err=quiet)
     if not draw.installed():
         click.echo(f"there are no pictures: {install_line(draw.EXTRA)}", err=quiet)
-
-
-for _command in (repeats, samples):
-    for _parameter in _command.params:
-        if isinstance(_parameter, click.Option) and _parameter.name == "out":
-            _parameter.help = (
-                "Folder of the pictures. Default: RUN; with --real experiments/NAME, also of the run folders."
-            )

@@ -15,12 +15,14 @@ import click
 
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import ORDER
+from harness.asking.options.verbs import VERBS, refusal
 from harness.cli import completing
 from harness.cli.help import under
 from harness.cli.spelling import LineEnds, Seed
+from harness.core.errors import UsageError
 from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
 from harness.core.secret import Secret
-from harness.core.wording import UNSET, as_keyword, worded
+from harness.core.wording import UNSET, worded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,8 +70,8 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
         theirs = options_of(RunOptions).get(name)
         if name not in words and theirs is not None:
             return f"{_word(theirs)} of `harness run`"
-        word = words.get(name)
-        return as_keyword(name, value) if word is None else word if value is UNSET else f"{word} {value}"
+        word = words.get(name) or f"--{name.replace('_', '-')}"
+        return word if value is UNSET else f"{word} {value}"
 
     said = worded(option.help, flag)
     stated = option.kind is SEED or (option.choices and option.default is not None)
@@ -108,3 +110,18 @@ def _type(option: Option) -> Any:
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # As text: an empty path is refused by the option, and would be the current folder here.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
+
+
+def refuse(verb: str, flag: str) -> None:
+    """Raise `UsageError` for a flag that the command does not have, where it sets an option of another verb."""
+    options = [one for known in VERBS.values() for one in options_of(known.options).values() if not one.argument]
+    names = {_word(one): one.name for one in reversed(options)}
+    names |= {f"--{name.replace('_', '-')}": name for known in VERBS.values() for name in known.refused}
+    if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
+        said = worded(refused.sentence.marked, lambda other, _: flag if other == name else _word_of(verb, other))
+        raise UsageError(said)
+
+
+def _word_of(verb: str, name: str) -> str:
+    own = options_of(VERBS[verb].options).get(name)
+    return _word(own) if own is not None else f"--{name.replace('_', '-')}"

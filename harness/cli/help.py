@@ -41,11 +41,13 @@ def _marked(heading: str, option: Callable[[F], F]) -> Callable[[F], F]:
 class Helping(click.Command):
     """A command whose help is short where it has many options, and that knows other tools' words.
 
-    first: names of the parameters that the short help shows; none: the help shows all.
+    first: names of the parameters that the short help shows; none: the help shows all. verb: by which its options are
+    declared (`harness.asking.options.verbs`).
     """
 
-    def __init__(self, *args: Any, first: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, first: Sequence[str] = (), verb: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.verb = verb
         self.first = first
         if first:
             self.params.append(
@@ -92,6 +94,10 @@ class Helping(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            if self.verb:
+                from harness.cli.flags import refuse
+
+                refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
 

@@ -27,7 +27,7 @@ def _plan_options(function: F) -> F:
     return give(function, *flags_of(PlanOptions))
 
 
-@click.command("plan", cls=Command)
+@click.command("plan", cls=Command, verb="plan")
 @click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one plan of each benchmark,")
 @_plan_options

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import RaceRules
+from harness.asking.options import RaceRules, verbs
+from harness.asking.options.verbs import RaceOptions
 from harness.cli import completing
-from harness.cli.flags import flags_of, give
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_options
 from harness.cli.server_options import with_server
@@ -26,20 +26,13 @@ if TYPE_CHECKING:
     from harness.verbs.race import Raced
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 def _prints() -> Any:
     from harness.cli.printed.ends import RaceEnd
 
     return RaceEnd
 
 
-def _rules(function: F) -> F:
-    return give(function, *flags_of(RaceRules))
-
-
-@click.command("race", cls=Command, first=("candidates", "margin", "step", "as_json", *FIRST))
+@click.command("race", cls=Command, verb="race", first=("candidates", "margin", "step", "as_json", *FIRST))
 @click.argument(
     "benchmarks", metavar="BENCHMARK", required=False, shell_complete=completing.names(completing.benchmarks)
 )
@@ -50,9 +43,8 @@ def _rules(function: F) -> F:
     metavar="'NAME KEY=VALUE …'",
     help="An entrant and what is its own: options of a run by their names in Python. The first is the baseline.",
 )
-@_rules
 @json_option(_prints, "how it ended")
-@run_options
+@run_options(RaceOptions)
 @server_options(shown=())
 def command(
     candidates: tuple[str, ...],
@@ -83,7 +75,7 @@ def command(
 
     if dry_run or pilot:
         which = "dry_run" if dry_run else "pilot"
-        raise UsageError("a race has neither a pilot nor a dry run: give `harness run` for those", field=which)
+        verbs.check("race", [which])
     entrants = candidates_of([_own(text) for text in candidates], with_server(given, given.pop("serve")))
     with Terminal(progress=progress and not quiet) as watcher:
         raced = race(entrants, RaceRules.of(margin=margin, step=step), watcher, _look)
@@ -154,6 +146,4 @@ def _closing(raced: Raced) -> None:
 
 for _parameter in command.params:
     if isinstance(_parameter, click.Option):
-        if _parameter.name == "out":
-            _parameter.help = "Folder of the candidates' run folders. Default: races/ and the benchmark's name."
         _parameter.hidden |= _parameter.name in ("dry_run", "pilot")

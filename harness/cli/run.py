@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import completing, from_environment, terminal
 from harness.cli.help import under
 from harness.cli.json_output import json_option, say
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 
 SHOWN_CAUSES = 5
 
-on_ray_options = under(
-    "Of whom",
-    click.option(
-        "--on",
-        metavar="ray[://HOST:PORT]",
-        help="Ask from the nodes of a Ray cluster, each a shard of the questions; one run folder (docs/howto/ray.md).",
-    ),
-    click.option("--shards", type=click.IntRange(1), metavar="N", help="With --on: how many. Default: one a node."),
-)
-
 
 def _prints() -> Any:
     from harness.cli.printed.ends import SessionEnd
@@ -51,12 +42,10 @@ def _prints() -> Any:
 )
 
 
-@click.command("run", cls=Command, first=FIRST, context_settings=from_environment.SETTINGS)
+@click.command("run", cls=Command, verb="run", first=FIRST, context_settings=from_environment.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @as_json_option
-@on_ray_options[0]
-@on_ray_options[1]
-@run_options
+@run_options(SpreadRunOptions)
 @server_options(shown=())
 @from_environment.env_file_option
 def command(
@@ -86,6 +75,7 @@ def command(
     from harness.cli.watching import Terminal
     from harness.verbs.run import run
 
+    shards = OnRay.of(on=on, shards=shards).shards
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json says how a session ended: it goes without {'--dry-run' if dry_run else '--pilot'}")
     for default in from_environment.taken(click.get_current_context()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -42,6 +42,6 @@ FIRST = (
 """What most people use: the help of a run shows these first."""
 
 
-def run_options(function: F) -> F:
-    """Give a command the flags of a run."""
-    return give(function, *flags_of(RunOptions), *_STARTED, *_SHOWN)
+def run_options(declared: type[RunOptions] = RunOptions, *, without: Iterable[str] = ()) -> Callable[[F], F]:
+    """Give a command the flags of a run, with the help that its own class of options declares."""
+    return lambda function: give(function, *flags_of(declared, without=without), *_STARTED, *_SHOWN)

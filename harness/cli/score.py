@@ -42,7 +42,7 @@ def _options(function: F) -> F:
     return give(function, *flags_of(ScoreOptions))
 
 
-@click.command("score", cls=Command, first=_FIRST)
+@click.command("score", cls=Command, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @_options

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from harness.asking.options import verbs
+from harness.asking.options.verbs import SweepOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.json_output import json_option, say
@@ -34,7 +36,7 @@ def _prints() -> Any:
     return SweepEnd
 
 
-@click.command("sweep", cls=Command, first=_SHOWN)
+@click.command("sweep", cls=Command, verb="sweep", first=_SHOWN)
 @click.argument("file", metavar="FILE|SUITE", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
 @click.option("--list", "list_suites", is_flag=True, help="List the suites that ship with the harness.")
@@ -44,7 +46,7 @@ def _prints() -> Any:
 @json_option(_prints, "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Of a sweep's own processes: the server whose cells are run.")
 @click.option("--lane-devices", hidden=True, help="Of a sweep's own processes: its accelerators.")
-@run_options
+@run_options(SweepOptions)
 @judges.plain_judge_options
 @server_options(shown=())
 @click.pass_context
@@ -93,7 +95,7 @@ def command(
     if file is None:
         raise UsageError("name the sweep's file, or a suite: harness sweep --list")
     if pilot:
-        raise UsageError("a sweep has no pilot: --dry-run says what it will take", field="pilot")
+        verbs.check("sweep", ["pilot"])
     planned = planned_from(context, file, given)
     if dry_run:
         from harness.cli.sweep_plan import show
@@ -213,8 +215,6 @@ def _list(paths: list[Path]) -> None:
 
 for _parameter in command.params:
     if isinstance(_parameter, click.Option):
-        if _parameter.name == "out":
-            _parameter.help = "Folder of the cells and tables. Default: results/ and the sweep's name."
-        elif _parameter.name == "dry_run":
+        if _parameter.name == "dry_run":
             _parameter.help = "Show the servers, the cells, and what they will take; start and send nothing."
         _parameter.hidden |= _parameter.name == "pilot"
