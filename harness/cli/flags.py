@@ -15,11 +15,10 @@ import click
 
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import ORDER
-from harness.asking.options.verbs import VERBS, refusal
 from harness.cli import completing
+from harness.cli.flag_words import flag_of
 from harness.cli.help import under
 from harness.cli.spelling import LineEnds, Seed
-from harness.core.errors import UsageError
 from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
 from harness.core.secret import Secret
 from harness.core.wording import UNSET, worded
@@ -41,7 +40,7 @@ def flags_of(
     table = {name: option for one in declared for name, option in options_of(one).items()}
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
-    words = {option.name: _word(option, scope) for option in shown}
+    words = {option.name: flag_of(option, scope) for option in shown}
     headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_place)
     return tuple(_flag(option, scope, words) for option in headed)
 
@@ -57,19 +56,13 @@ def _place(option: Option) -> int:
     return ORDER.index(option.under) if option.under in ORDER else len(ORDER)
 
 
-def _word(option: Option, scope: str = "") -> str:
-    """The flag of the option; of a switch that is on by default, the one that turns it off."""
-    plain = option.flag or f"{f'{scope}_' if scope else ''}{option.name}".replace("_", "-")
-    return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
-
-
 def _help(option: Option, words: Mapping[str, str]) -> str:
     """The option's help, in which other options are named by their flags. words: the flags of the same command."""
 
     def flag(name: str, value: object) -> str:
         theirs = options_of(RunOptions).get(name)
         if name not in words and theirs is not None:
-            return f"{_word(theirs)} of `harness run`"
+            return f"{flag_of(theirs)} of `harness run`"
         word = words.get(name) or f"--{name.replace('_', '-')}"
         return word if value is UNSET else f"{word} {value}"
 
@@ -110,18 +103,3 @@ def _type(option: Option) -> Any:
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # As text: an empty path is refused by the option, and would be the current folder here.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)
-
-
-def refuse(verb: str, flag: str) -> None:
-    """Raise `UsageError` for a flag that the command does not have, where it sets an option of another verb."""
-    options = [one for known in VERBS.values() for one in options_of(known.options).values() if not one.argument]
-    names = {_word(one): one.name for one in reversed(options)}
-    names |= {f"--{name.replace('_', '-')}": name for known in VERBS.values() for name in known.refused}
-    if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
-        said = worded(refused.sentence.marked, lambda other, _: flag if other == name else _word_of(verb, other))
-        raise UsageError(said)
-
-
-def _word_of(verb: str, name: str) -> str:
-    own = options_of(VERBS[verb].options).get(name)
-    return _word(own) if own is not None else f"--{name.replace('_', '-')}"

@@ -95,7 +95,7 @@ class Helping(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if self.verb:
-                from harness.cli.flags import refuse
+                from harness.cli.flag_words import refuse
 
                 refuse(self.verb, error.option_name)
             raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None

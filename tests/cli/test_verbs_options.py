@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import harness
 from harness.asking.options.verbs import VERBS
-from harness.cli.flags import _word
+from harness.cli.flag_words import flag_of
 from harness.cli.main import LazyGroup, cli
 from harness.core.errors import UsageError
 from harness.core.options import options_of
@@ -28,7 +28,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "score": partial(harness.score, "run"),
     "plan": partial(harness.plan, "run", 2),
 }
-FLAGS = {name: _word(one) for verb in VERBS.values() for name, one in options_of(verb.options).items()}
+FLAGS = {name: flag_of(one) for verb in VERBS.values() for name, one in options_of(verb.options).items()}
 FLAGS |= {name: f"--{name.replace('_', '-')}" for verb in VERBS.values() for name in verb.refused}
 ARGUMENTS = {name for verb in VERBS.values() for name, one in options_of(verb.options).items() if one.argument}
 ANYWHERE = {name for verb in VERBS.values() for name in options_of(verb.options)} - ARGUMENTS

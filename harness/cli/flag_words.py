@@ -1,0 +1,29 @@
+"""How an option is spelt on a command line, and what a command says of a flag that it does not have."""
+
+from __future__ import annotations
+
+from harness.asking.options.verbs import VERBS, refusal
+from harness.core.errors import UsageError
+from harness.core.options import Option, options_of
+from harness.core.wording import worded
+
+
+def flag_of(option: Option, scope: str = "") -> str:
+    """The flag of the option; of a switch that is on by default, the one that turns it off."""
+    plain = option.flag or f"{f'{scope}_' if scope else ''}{option.name}".replace("_", "-")
+    return f"--no-{plain}" if option.type is bool and option.default is True else f"--{plain}"
+
+
+def refuse(verb: str, flag: str) -> None:
+    """Raise `UsageError` for a flag that the command does not have, where it sets an option of another verb."""
+    options = [one for known in VERBS.values() for one in options_of(known.options).values() if not one.argument]
+    names = {flag_of(one): one.name for one in reversed(options)}
+    names |= {f"--{name.replace('_', '-')}": name for known in VERBS.values() for name in known.refused}
+    if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
+        said = worded(refused.sentence.marked, lambda other, _: flag if other == name else _flag_in(verb, other))
+        raise UsageError(said)
+
+
+def _flag_in(verb: str, name: str) -> str:
+    own = options_of(VERBS[verb].options).get(name)
+    return flag_of(own) if own is not None else f"--{name.replace('_', '-')}"
