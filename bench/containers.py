@@ -99,6 +99,14 @@ def keys_by_question(n: int) -> None:
     assert all(key in kept for key in keys(n))
 
 
+def keys_in_sqlite(n: int) -> None:
+    base = sqlite3.connect("")
+    base.execute("create table keys (question text, number int, primary key (question, number)) without rowid")
+    base.executemany("insert into keys values (?, ?)", keys(n))
+    for key in keys(n):
+        assert base.execute("select 1 from keys where question = ? and number = ?", key).fetchone()
+
+
 def places_in_a_dict(n: int) -> None:
     kept = {f"{number:032x}": number for number in range(n)}
     assert all(kept[f"{number:032x}"] == number for number in range(n))
@@ -141,7 +149,7 @@ def nothing(n: int) -> None:
 VARIANTS: dict[str, tuple[Callable[[int], None], ...]] = {
     "questions: list, Packed, sqlite3": (questions_in_a_list, questions_packed, questions_in_sqlite),
     "the same, and a twentieth looked up at random: Packed, sqlite3": (packed_at_random, sqlite_at_random),
-    "keys: set, KeySet": (keys_in_a_set, keys_by_question),
+    "keys: set, KeySet, sqlite3": (keys_in_a_set, keys_by_question, keys_in_sqlite),
     "places of ids: dict, Places": (places_in_a_dict, places_sorted),
     "11 numbers a sample: lists, array, Column": (numbers_in_lists, numbers_in_arrays, numbers_in_columns),
 }
