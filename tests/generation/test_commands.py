@@ -370,6 +370,13 @@ def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
     assert found.most_s == pytest.approx(4800 * 8 / 1200)
 
 
+def test_samples_of_another_run_count_as_none_of_this_one() -> None:
+    # One sample of q0, three of q1: in a run of their own 3 and 1 of four are left, in another run all four of each.
+    former = [piloted("q0", 0, 100, 0.0, 1.0), *(piloted("q1", index, 400, 0.0, 4.0) for index in range(3))]
+    assert forecast(former, {"sums": (2, 4)}, 4, None).tokens == 3 * 100 + 400
+    assert forecast(former, {"sums": (2, 4)}, 4, None, same_run=False).tokens == 4 * 100 + 4 * 400
+
+
 def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     done = [piloted("q0", index, 5, 0.0, 1.0) for index in range(2)]
     assert forecast_lines(forecast(done, {"sums": (1, 2)}, 4, None), 4) == ["forecast: nothing is left to ask"]
