@@ -98,12 +98,12 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
 
 def flipped(first: OpenBenchmark, second: OpenBenchmark, question_id: str) -> list[tuple[int, Verdict, Verdict]]:
     """Samples of the question whose verdicts differ: (index, the first run's, the second's)."""
-    found = []
+    flips = []
     for index in first.grades.get(question_id, {}):
         ours, theirs = (run.verdict(Key(question_id, index)) for run in (first, second))
         if ours is not None and theirs is not None and ours != theirs:
-            found.append((index, ours, theirs))
-    return sorted(found)
+            flips.append((index, ours, theirs))
+    return sorted(flips)
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:

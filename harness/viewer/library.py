@@ -55,8 +55,8 @@ class Remembered:
     def read(self, path: Path, how: Callable[[], T], otherwise: T) -> T:
         """`how()`, called again when the file at `path` has changed; `otherwise` where it is missing or damaged."""
         stamp = Stamp.of(path)
-        known = self._kept.get(path)
-        if known is None or known[0] != stamp:
+        entry = self._kept.get(path)
+        if entry is None or entry[0] != stamp:
             self.problems.pop(path, None)
             value: object = otherwise
             if stamp != Stamp():
@@ -64,8 +64,8 @@ class Remembered:
                     value = how()
                 except HarnessError as error:
                     self.problems[path] = str(error)
-            known = self._kept[path] = (stamp, value)
-        return known[1]  # type: ignore[return-value]
+            entry = self._kept[path] = (stamp, value)
+        return entry[1]  # type: ignore[return-value]
 
     def stamps(self) -> tuple[Stamp, ...]:
         """The states of all files read so far, as they were when they were read."""
@@ -166,8 +166,8 @@ class OpenBenchmark:
 
     def all_grades(self, *, overridden: bool) -> list[Grade]:
         """The grades of the planned questions, with what a person said in its place if `overridden`."""
-        found = [grade for samples in self.grades.values() for grade in samples.values()]
-        return [*override_file.apply(found, self.overrides)] if overridden else found
+        grades = [grade for samples in self.grades.values() for grade in samples.values()]
+        return [*override_file.apply(grades, self.overrides)] if overridden else grades
 
     def tallies(self, *, overridden: bool) -> Sequence[QuestionTally]:
         """The questions with the grades that a score covers; empty without a question."""
@@ -177,15 +177,15 @@ class OpenBenchmark:
         return tally(list(self.questions.values()), grades, self.record.plan.samples).questions
 
     def _read_questions(self) -> dict[str, Question]:
-        asked = {question.question_id: question for question in question_file.read(self.folder)}
-        chosen = self.record.plan.question_ids
-        return asked if chosen is None else {name: asked[name] for name in chosen if name in asked}
+        stored = {question.question_id: question for question in question_file.read(self.folder)}
+        planned = self.record.plan.question_ids
+        return stored if planned is None else {name: stored[name] for name in planned if name in stored}
 
     def _read_grades(self) -> dict[str, dict[int, Grade]]:
-        found: dict[str, dict[int, Grade]] = {}
+        grades: dict[str, dict[int, Grade]] = {}
         for grade in grade_file.read(self.folder):
-            found.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
-        return found
+            grades.setdefault(grade.question_id, {}).setdefault(grade.sample_index, grade)
+        return grades
 
     def _refresh_offsets(self) -> None:
         self.offsets.refresh()

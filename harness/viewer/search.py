@@ -103,13 +103,13 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
 
 def _in_questions(benchmark: OpenBenchmark, sought: str, folded: bool) -> tuple[Hit, ...]:
     """The questions whose text, id or reference answers hold the text."""
-    found = []
+    hits = []
     for question in benchmark.questions.values():
         for text in (text_of(question), question.question_id, *question.references):
-            if (at := find(text, sought, folded)) >= 0:
-                found.append(_around(text, at, len(sought), question.question_id, None, "question"))
+            if (begin := find(text, sought, folded)) >= 0:
+                hits.append(_around(text, begin, len(sought), question.question_id, None, "question"))
                 break
-    return tuple(found)
+    return tuple(hits)
 
 
 def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) -> Hit | None:
@@ -120,19 +120,19 @@ def _in_sample(benchmark: OpenBenchmark, key: Key, sought: str, folded: bool) ->
         return None
     parts: tuple[tuple[Part, str | None], ...] = (("text", sample.text), ("reasoning", sample.reasoning))
     for part, text in parts:
-        if text is not None and (at := find(text, sought, folded)) >= 0:
-            return _around(text, at, len(sought), key.question_id, key.sample_index, part)
+        if text is not None and (begin := find(text, sought, folded)) >= 0:
+            return _around(text, begin, len(sought), key.question_id, key.sample_index, part)
     return None
 
 
-def _around(text: str, at: int, length: int, question_id: str, sample_index: int | None, part: Part) -> Hit:
+def _around(text: str, begin: int, length: int, question_id: str, sample_index: int | None, part: Part) -> Hit:
     return Hit(
         question_id=question_id,
         sample_index=sample_index,
         part=part,
-        before=text[max(0, at - CONTEXT_CHARS) : at],
-        match=text[at : at + length],
-        after=text[at + length : at + length + CONTEXT_CHARS],
+        before=text[max(0, begin - CONTEXT_CHARS) : begin],
+        match=text[begin : begin + length],
+        after=text[begin + length : begin + length + CONTEXT_CHARS],
     )
 
 
@@ -143,7 +143,7 @@ def _as_stored(text: str) -> list[bytes]:
 
 def _first(haystack: bytes, needles: list[bytes], start: int) -> int:
     """The first place of any needle, -1 without one."""
-    return min((at for needle in needles if (at := haystack.find(needle, start)) >= 0), default=-1)
+    return min((begin for needle in needles if (begin := haystack.find(needle, start)) >= 0), default=-1)
 
 
 def find(text: str, sought: str, folded: bool) -> int:
