@@ -93,15 +93,18 @@ def _solution(question: str, number: int, percent: int, kinds: bool) -> tuple[st
     return rf"Case {number}: so it is \boxed{{\frac{{{2 * int(stated)}}}{{2}}}}", None, "stop"
 
 
-def judging(request: Request) -> Iterator[Step]:
-    """A judge that finds right what says the words 'comes after'; it lists one model, `judge`."""
-    if request.method == "GET":
-        listed = {"data": [{"id": "judge", "object": "model"}]}
-        yield http(200, listed) if request.path == "/v1/models" else http(404, {})
-        return
-    shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
-    word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
-    yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
+def judging(engine: str = "plain") -> Answer:
+    """A judge that finds right what says the words 'comes after'."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "GET":
+            yield page(engine, request)
+            return
+        shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
+        word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
+        yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
+
+    return answer
 
 
 def _reply(body: dict[str, Any], text: str, reasoning: str | None, finish: str) -> Iterator[Step]:

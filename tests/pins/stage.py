@@ -1,9 +1,14 @@
-"""Where a scene plays: a folder, servers that record, the two doors, and the transcript that is compared."""
+"""Where a scene plays: a folder, servers that record, the two doors, and the transcript that is compared.
+
+Nothing below the front door is imported here, so that the code of another checkout can play the same scenes.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -17,7 +22,6 @@ from typing import Any
 
 import msgspec
 
-from harness.core.options import Options
 from tests.faults.server import Answer, FaultServer
 from tests.pins import golden
 from tests.pins.volatile import Volatile
@@ -65,7 +69,7 @@ class Stage:
         """
         printed = run_command(words)
         if silent:
-            self.steps.append({"command": shlex.join(words), "exit code": printed.code})
+            self._record({"command": shlex.join(words), "exit code": printed.code})
             return printed
         step: dict[str, Any] = {
             "command": shlex.join(words),
@@ -74,7 +78,7 @@ class Stage:
         }
         if printed.code == 2 or show_errors:
             step["err"] = refusal(printed.err)
-        self.steps.append(step)
+        self._record(step)
         return printed
 
     def python(self, name: str, *arguments: Any, **keywords: Any) -> Any:
@@ -84,18 +88,20 @@ class Stage:
         step: dict[str, Any] = {"function": name, "arguments": plain(arguments), "keywords": plain(keywords)}
         try:
             value = getattr(harness, name)(*arguments, **keywords)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
         except harness.HarnessError as error:
             value = error
             step["refusal"] = [type(error).__name__, *refusal(str(error))]
         else:
             step["value"] = plain(value)
-        self.steps.append(step)
+        self._record(step)
         return value
 
     def file(self, path: str, *, ordered_by: Sequence[str] = ()) -> Any:
         """Record a file's content; of a file of JSON lines, sorted by these keys (replies arrive in any order)."""
         content = self.content(path, ordered_by=ordered_by)
-        self.steps.append({"file": path, "content": content})
+        self._record({"file": path, "content": content})
         return content
 
     def content(self, path: str, *, ordered_by: Sequence[str] = ()) -> Any:
@@ -114,13 +120,13 @@ class Stage:
 
     def note(self, name: str, value: Any) -> None:
         """Record a value that the scene made of what was printed."""
-        self.steps.append({"note": name, "value": value})
+        self._record({"note": name, "value": value})
 
     def tree(self, path: str) -> None:
         """Record the names of all files below a folder."""
         top = self.folder / path
         names = sorted(str(file.relative_to(top)) for file in top.rglob("*") if file.is_file())
-        self.steps.append({"files in": path, "names": names})
+        self._record({"files in": path, "names": names})
 
     # ---- servers
 
@@ -142,7 +148,7 @@ class Stage:
         headers = [pair for pair in headers if pair[0] not in ("content-length", "host", "user-agent")]
         step = {"requests to": self._ports[server.port], "pages": pages, "headers": headers, "posted": posted}
         if record:
-            self.steps.append(step)
+            self._record(step)
         return posted
 
     # ---- what is compared
@@ -151,11 +157,9 @@ class Stage:
         """The value with names in the place of what differs between two runs of a scene."""
         return Volatile(self.folder, self._ports, live=bool(self._ports)).value(value)
 
-    def transcript(self) -> list[Any]:
-        """All steps, settled."""
-        settled = self.settled(self.steps)
-        assert isinstance(settled, list)
-        return settled
+    def _record(self, step: dict[str, Any]) -> None:
+        """Add a step. What came before the first server holds no measured value."""
+        self.steps.append(self.settled(step))
 
     def alike(self, one: Any, other: Any) -> None:
         """Both doors gave the same: compared without a golden file."""
@@ -240,6 +244,8 @@ def plain(value: Any) -> Any:
     if callable(getattr(value, "samples", None)):  # a run
         said = {"warnings": value.warnings, "reached": value.reached, "missed": value.missed}
         return {"repr": repr(value), "complete": value.complete, **said, "columns": list(value.records()[0])}
+    if hasattr(value, "forecast") and hasattr(value, "records"):  # a pilot, whose forecast is made of measured seconds
+        return {"run": plain(value.run), "columns": list(value.records()[0])}
     if callable(getattr(value, "records", None)):
         return {"repr": repr(value), "records": plain(value.records())}
     if isinstance(value, Mapping):
@@ -250,8 +256,10 @@ def plain(value: Any) -> Any:
 
 
 def _plain_object(value: Any) -> Any:
-    if isinstance(value, Options):
-        return plain(value.given)
+    if isinstance(given := getattr(value, "given", None), Mapping):  # options
+        return plain(given)
+    if callable(getattr(value, "model_dump", None)):  # options of the code before
+        return value.model_dump(mode="json", exclude_unset=True)
     if callable(getattr(value, "tolist", None)):  # an array
         return value.tolist()
     if isinstance(value, Path):
@@ -303,7 +311,7 @@ def play(scene: Scene, folder: Path) -> list[Any]:
     stage = Stage(folder)
     with alone(folder), contextlib.closing(stage):
         scene(stage)
-        return stage.transcript()
+        return stage.steps
 
 
 def write_sums(folder: Path, n: int, name: str = "sums") -> Path:

@@ -19,14 +19,18 @@ from tests.pins.stage import Scene, Stage, name_of, plain, without
 
 
 def both_doors(
-    stage: Stage, source: str, words: list[str], keywords: dict[str, Any], of_file: dict[str, str]
+    stage: Stage,
+    source: str,
+    words: list[str],
+    keywords: dict[str, Any],
+    of_file: dict[str, str],
 ) -> FaultServer:
     """The same judging by the command and, in another folder, by Python."""
     import harness
 
-    judge = stage.server("judge", judging)
+    judge = stage.server("judge", judging())
     more = [word for name, value in of_file.items() for word in (f"--{name.replace('_', '-')}", value)]
-    words = ["score", source, "--judge", "judge", "--judge-base-url", judge.base_url, *words, *more, "--workers", "1"]
+    words = ["score", source, "--judge", "pinned", "--judge-base-url", judge.base_url, *words, *more, "--workers", "1"]
     printed = stage.command(*words, "--json")
     assert printed.code == 0, printed.err
     posted = stage.requests(judge)
@@ -37,7 +41,7 @@ def both_doors(
         (copy / source).write_bytes((stage.folder / source).read_bytes())
     else:
         stored.copy(source, copy)
-    model = harness.Judge(model="judge", base_url=[judge.base_url], **keywords)
+    model = harness.Judge(model="pinned", base_url=[judge.base_url], **keywords)
     scores = stage.python("score", f"by-python/{source}", judge=model, workers=1, **of_file)
     stage.alike(without(printed.json, "run"), [plain(score) for score in scores])
     stage.alike(posted, stage.requests(judge, since, record=False))
@@ -51,7 +55,7 @@ def what_the_rules_left(stage: Stage) -> None:
     stage.file("first/sums/grades.jsonl")
     stage.tree("first")
     since = len(judge.requests)
-    stage.command("score", "first", "--judge", "judge", "--judge-base-url", judge.base_url, "--workers", "1")
+    stage.command("score", "first", "--judge", "pinned", "--judge-base-url", judge.base_url, "--workers", "1")
     assert not judge.requests[since:]  # its replies are stored: nothing is asked twice
 
 
@@ -74,10 +78,25 @@ def called_wrong(stage: Stage) -> None:
     both_doors(stage, "second", ["--judge-scope", "wrong"], {"scope": "wrong"}, {})
 
 
+def each_engine(stage: Stage) -> None:
+    """A judge that an engine serves, which fills the fields that a request leaves open."""
+    for engine in ("vllm", "sglang", "llama.cpp"):
+        copy = stage.folder / engine
+        copy.mkdir()
+        run = f"{engine}/{stored.copy('first', copy, scored=True)}"
+        judge = stage.server(engine, judging(engine))
+        stage.command("score", run, "--judge", "pinned", "--judge-base-url", judge.base_url, "--workers", "1", "--json")
+        stage.requests(judge)
+
+
 def a_file_of_outputs(stage: Stage) -> None:
     """Outputs of another tool are judged as a run's samples are."""
     rows = [
-        {"question": "why?", "answer": "it comes after what was", "gen": [r"\boxed{\text{it comes after all}}", "no"]},
+        {
+            "question": "why?",
+            "answer": PROSE,
+            "gen": [r"\boxed{\text{what comes after light}}", r"\boxed{\text{they burn sugar}}"],
+        },
         {"question": "2+2", "answer": "4", "gen": [r"\boxed{4}", r"\boxed{5}"]},
     ]
     (stage.folder / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -85,7 +104,13 @@ def a_file_of_outputs(stage: Stage) -> None:
     stage.tree(".")
 
 
-SCENES: tuple[Scene, ...] = (what_the_rules_left, all_with_votes, called_wrong, a_file_of_outputs)
+PROSE = "the process by which green plants turn light into sugar"
+"""A reference that no rule can compare with anything but itself."""
+
+
+SCENES: tuple[Scene, ...] = (
+    what_the_rules_left, all_with_votes, called_wrong, each_engine, a_file_of_outputs
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=name_of)

@@ -67,7 +67,6 @@ def refusals(stage: Stage) -> None:
     server = stage.server("server", word_model("vllm"))
     stage.command("probe", server.base_url, "--checks", "temprature 1")
     stage.command("probe", server.base_url, "--model", "nobody")
-    stage.command("probe", server.base_url, "--matrix")
     stage.command("probe", server.base_url, "--reference", "nowhere")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.faults.server import Request
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, name_of, write_sums
 
@@ -92,6 +95,98 @@ def completions(stage: Stage) -> None:
     both_doors(stage, words, keywords)
 
 
+PROVIDERS = (
+    "anthropic", "azure", "dashscope", "deepseek", "fireworks", "gemini", "generic", "groq", "mistral", "openai",
+    "openrouter", "siliconflow", "together", "volcengine",
+)  # fmt: skip
+
+
+WITHOUT_SEEDS = ("anthropic",)
+
+
+def providers(stage: Stage) -> None:
+    """How each hosted provider is spoken to, with a key that is sent and stored nowhere."""
+    write_sums(stage.folder, 1)
+    os.environ["PINNED_KEY"] = "sk-pinned-0123456789"
+    for provider in PROVIDERS:
+        server = stage.server(provider, solving(60))
+        words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--provider", provider, "--model", "pinned"]
+        words += ["--base-url", server.base_url, "--api-key-env", "PINNED_KEY", "--json"]
+        if provider in WITHOUT_SEEDS:
+            words += ["--seed", "none"]
+        stage.command(*words, "--out", provider)
+        stage.command(*words, "--out", f"{provider}-thinks", "--thinking", "on")
+        stage.requests(server)
+        manifest = (stage.folder / provider / "manifest.json").read_text("utf-8")
+        assert "sk-pinned" not in manifest
+        stage.note("spelt by", json.loads(manifest)["benchmarks"]["sums"]["settings"]["spelt_by"])
+    stage.command("run", "demo", "--provider", "nobody")  # names all there are: a new one belongs in PROVIDERS
+
+
+def transports(stage: Stage) -> None:
+    """The body does not depend on how it travels."""
+    write_sums(stage.folder, 2)
+    server = stage.server("server", solving(60, "vllm"))
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", server.base_url, "--top-k", "20"]
+    posted = []
+    for transport in ("fast", "aiohttp", "sdk"):
+        since = len(server.requests)
+        stage.command(*words, "--transport", transport, "--out", transport, "--json")
+        posted.append(sorted(fields(request) for request in server.requests[since:] if request.method == "POST"))
+    stage.alike(posted[0], posted[1])
+    stage.alike(posted[0], posted[2])
+
+
+def fields(request: Request) -> str:
+    """The body's fields in an order of their own: the openai package has one of its own."""
+    return json.dumps(request.json, sort_keys=True)
+
+
+def from_the_environment(stage: Stage) -> None:
+    """Defaults by environment names and by a file of them, and a sweep's file of one cell."""
+    write_sums(stage.folder, 2)
+    server = stage.server("server", solving(60))
+    os.environ |= {"HARNESS_RUN_TEMPERATURE": "0.3", "HARNESS_RUN_TOP_K": "7", "OPENAI_BASE_URL": server.base_url}
+    (stage.folder / "mine.env").write_text("HARNESS_RUN_MAX_TOKENS=99\nHARNESS_RUN_LIMIT='1'\n", "utf-8")
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--out", "run", "--json", "--env-file", "mine.env"]
+    stage.command(*words)
+    stage.requests(server)
+    stage.file("run/manifest.json")
+    for name in ("HARNESS_RUN_TEMPERATURE", "HARNESS_RUN_TOP_K", "HARNESS_RUN_MAX_TOKENS", "HARNESS_RUN_LIMIT"):
+        os.environ.pop(name, None)
+    cell = {
+        "models": ["pinned"],
+        "run": {"id_key": "id", "temperature": 0.4, "base_url": server.base_url},
+        "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+    }
+    (stage.folder / "run.yaml").write_text(json.dumps(cell), "utf-8")
+    since = len(server.requests)
+    stage.command("run", "run.yaml", "--out", "cell", "--top-p", "0.8", "--json")
+    stage.requests(server, since)
+    stage.file("cell/pinned+sums/manifest.json")
+
+
+def other_ways(stage: Stage) -> None:
+    """A pilot, a coroutine, a shard, requests in a file, and replies of another tool that are taken over."""
+    write_sums(stage.folder, 4)
+    server = stage.server("server", solving(60))
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", server.base_url, "--no-canary"]
+    stage.command(*words, "--samples", "8", "--pilot", "--out", "pilot")
+    stage.requests(server)
+    keywords: dict[str, Any] = {"data": "sums.jsonl", "id_key": "id", "base_url": server.base_url, "canary": False}
+    stage.python("pilot", samples=8, out="piloted", **keywords)
+    since = len(server.requests)
+    stage.command(*words, "--shard", "2/2", "--out", "shard", "--json")
+    stage.requests(server, since)
+    stage.file("shard/manifest.json")
+    stage.python("run_async", out="async", shard="1/2", **keywords)
+    rows = [{"question": "What is 0 + 2?", "answer": "2", "response": r"\boxed{2}"}]
+    (stage.folder / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    since = len(server.requests)
+    stage.command(*words, "--continue-from", "theirs.jsonl", "--out", "continued", "--json")
+    stage.requests(server, since)
+
+
 def resumed(stage: Stage) -> None:
     """More samples extend a run; another temperature is refused with what differs, by both doors."""
     write_sums(stage.folder, 2)
@@ -133,6 +228,10 @@ def refusals(stage: Stage) -> None:
 
 
 SCENES: tuple[Scene, ...] = (
+    providers,
+    transports,
+    from_the_environment,
+    other_ways,
     defaults, a_card, every_sampling_value, a_preset, sglang, llama_cpp, completions, resumed, dry, refusals
 )  # fmt: skip
 

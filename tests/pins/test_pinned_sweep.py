@@ -52,7 +52,7 @@ def manifest_paths(stage: Stage, out: str) -> list[str]:
 
 def judged(stage: Stage) -> None:
     """A suite's file with options above it, and a judge."""
-    server, judge = stage.server("server", solving(60, kinds=True)), stage.server("judge", judging)
+    server, judge = stage.server("server", solving(60, kinds=True)), stage.server("judge", judging())
     file = write_sweep(
         stage, "suite.yaml", suite={"title": "sums", "aggregate": "mean"}, models=["pinned"],
         benchmarks=[{"data": "sums.jsonl", "samples": 1}],
@@ -63,7 +63,7 @@ def judged(stage: Stage) -> None:
         "--temperature",
         "0.2",
         "--judge",
-        "judge",
+        "pinned",
         "--judge-base-url",
         judge.base_url,
     ]

@@ -17,7 +17,7 @@ from typing import Any
 
 TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
-    (re.compile(r"\b\d+ (s|min|h|days?) ago"), "<n> ago"),
+    (re.compile(r"\b(\d+ (s|min|h|days?) )+ago"), "<n> ago"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(rf"\b{re.escape(socket.gethostname())}\b"), "<host>"),
     (re.compile(re.escape(platform.platform())), "<system>"),

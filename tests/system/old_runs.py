@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.faults.server import FaultServer, Request, completion, http, models
-from tests.system.command import harness
 
 FOLDERS = Path(__file__).with_name("run_folders")
 MODEL = "test-model"
@@ -108,6 +107,8 @@ def words(name: str, url: str, run: str) -> list[str]:
 
 def make(version: str) -> None:
     """Write the folders of the installed version."""
+    from tests.system.command import harness
+
     for name in COMMANDS:
         with tempfile.TemporaryDirectory() as place, FaultServer(half) as server:
             folder = Path(place)
