@@ -274,7 +274,7 @@ def whole(going_on: Continuation, reply: Reply) -> Reply:
     if is_open(begun) and THINK_END not in (more or "") and reply.finish_reason != "length":
         raise WrittenAnew(f"it ends inside its reasoning, without {THINK_END}")
     new = stated.completion_tokens
-    return replace(
+    return msgspec.structs.replace(
         reply,
         text=text,
         reasoning=reasoning,

@@ -6,12 +6,13 @@ bytes never change the outcome.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
 from harness.client.protocol.event_templates import END_OF_FRAME, Templates
-from harness.client.protocol.http1 import ResponseReader, chunk_size
+from harness.client.protocol.http1 import ResponseReader
 from harness.client.protocol.sse import ReplyParser
 
 BATCH_BYTES = 32 * 1024
@@ -24,6 +25,9 @@ _OTHER_FRAMES = 4
 """Frames in a row that fit no template, after which the rest is parsed the general way, and learnt from."""
 
 _LAST_CHUNK = b"0\r\n\r\n"
+
+_FRAME = re.compile(rb"([0-9a-fA-F]{1,8})\r\ndata: (\{[^\n]*+|\[DONE\])\n\n\r\n")
+"""A chunk that holds one event on one line: its size, and the event's data."""
 
 
 class BatchReader:
@@ -62,28 +66,42 @@ class BatchReader:
 
     def _take_frames(self, raw: bytes, ends: list[int], stamps: Sequence[float], at: int, whole: int) -> int:
         """Read chunks from `at` on for as long as each holds one event; returns where the first other one begins."""
-        http, parser = self.http, self.parser
+        parser = self.parser
+        if not (self.http.at_chunk_border and parser.at_event_border):
+            return at
         others = 0  # frames in a row that fit no template
-        while http.at_chunk_border and parser.at_event_border:
+        events: list[bytes] = []  # read, and not yet fed
+        times: list[float] = []
+        done = False
+        while not done:
             if others < _OTHER_FRAMES and whole - at >= MIN_BATCH_BYTES:
                 template = self._templates.find(raw, at)
                 batch = template.batch(raw, at) if template is not None else None
                 if template is not None and batch is not None:
-                    times = _times_of_events(raw, ends, stamps, at, batch.end, batch.tail, len(batch.texts))
+                    if events:
+                        parser.feed_events(events, times)
+                        events, times = [], []
+                    stamped = _times_of_events(raw, ends, stamps, at, batch.end, batch.tail, len(batch.texts))
                     parser.feed_tokens(
-                        batch.texts, times, reasoning=template.reasoning, n_bytes=batch.end - at, ids=batch.ids
+                        batch.texts, stamped, reasoning=template.reasoning, n_bytes=batch.end - at, ids=batch.ids
                     )
                     at, others = batch.end, 0
                     continue
                 others += 1
                 if others == _OTHER_FRAMES:
                     self._templates.learn(raw[at:whole])
-            data = raw.find(b"\r\ndata: {", at, at + 20)
-            end = raw.find(END_OF_FRAME, data, whole)
-            if data < 0 or end < 0 or chunk_size(raw[at:data]) != end - data or raw.find(b"\n", data + 2, end) >= 0:
+            frame = _FRAME.match(raw, at, whole)
+            if frame is None:
                 break
-            parser.feed_event(raw[data + 8 : end], stamps[bisect_right(ends, end + 1)])
-            at = end + len(END_OF_FRAME)
+            size, data = frame.groups()
+            if int(size, 16) != len(data) + 8:
+                break
+            at = frame.end()
+            events.append(data)
+            times.append(stamps[bisect_right(ends, at - 3)])  # of the read that held the end of the blank line
+            done = data == b"[DONE]"
+        if events:
+            parser.feed_events(events, times)
         return at
 
     def _feed(self, raw: bytes, ends: list[int], stamps: Sequence[float], at: int, end: int) -> None:

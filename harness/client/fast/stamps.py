@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from array import array
 from collections.abc import Sequence
 
 SO_TIMESTAMPNS = 35
 """Linux: a message brings a `struct timespec` of its receipt, by CLOCK_REALTIME."""
+
+
+_TIMESPEC = struct.Struct("qq")
 
 
 def stamp_now() -> bytes:
@@ -43,6 +47,11 @@ class ClockOffset:
         now = time.monotonic()
         if now > self._measured + 1.0:
             self._measure()
+        if len(stamps) == 1:
+            second, nanosecond = _TIMESPEC.unpack(stamps[0])
+            at = second - self._seconds + (nanosecond - self._nanoseconds) * 1e-9
+            if since - 1.0 <= at <= now + 0.001:
+                return (at,)
         parts = array("q", b"".join(stamps))
         seconds, offset = self._seconds, self._nanoseconds
         times = [s - seconds + (ns - offset) * 1e-9 for s, ns in zip(parts[::2], parts[1::2], strict=True)]

@@ -26,6 +26,9 @@ _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\Z")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*\Z")
 
 
+_LAST_CHUNK = b"0\r\n\r\n"
+"""The end of nearly every chunked body."""
+
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -104,6 +107,9 @@ class ResponseReader:
             self._surplus |= bool(data)
             return b""
         if self._framing == "chunked":
+            if data == _LAST_CHUNK and not self._left and not self._buffer:
+                self.ended = True
+                return b""
             return self._read_chunks(data)
         if self._framing == "close":
             return data

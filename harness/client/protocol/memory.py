@@ -11,6 +11,9 @@ MAX_REPLIES_BYTES = 256 * 1024 * 1024
 LONG_REPLY_BYTES = 4 * 1024 * 1024
 """Bytes from which a reply is long: an answer of 128k tokens and its stamps take a third of that."""
 
+REPORT_BYTES = 16 * 1024
+"""Bytes that come for one reply between two reports of it; a reply that stays below them is never counted."""
+
 _LOOK_BYTES = 1024 * 1024
 """Bytes of all replies together after which their memory is added up anew."""
 
@@ -25,7 +28,7 @@ class Holder(Protocol):
 
 
 class Memory:
-    """The replies of one transport. Told of every byte that comes; a reply that is gone counts no more."""
+    """The replies of one transport. Each reports every `REPORT_BYTES`; a reply that is gone counts no more."""
 
     def __init__(self, limit: int = MAX_REPLIES_BYTES) -> None:
         self._limit = limit
@@ -33,12 +36,9 @@ class Memory:
         self._since = 0
         self._full = False
 
-    def add(self, holder: Holder) -> None:
-        """A reply begins."""
-        self._holders.add(holder)
-
     def is_too_much(self, holder: Holder, n_bytes: int) -> bool:
-        """`n_bytes` came for `holder`: whether it must be given up."""
+        """`n_bytes` came for `holder` since its last report: whether it must be given up."""
+        self._holders.add(holder)
         self._since += n_bytes
         if self._since >= _LOOK_BYTES:
             self._since = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from harness.core.records import Timing, Usage
 
@@ -32,8 +33,7 @@ AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """Notes on what came after a reply was complete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A completion that the server finished: it carries a finish reason. text, reasoning: as sent, None = null."""
 
     text: str | None
@@ -47,7 +47,7 @@ class Reply:
     n_logprobs: int = 0
     n_odd_logprobs: int = 0
     """Tokens with a log-probability, and those whose own is null, as servers write what is no number."""
-    likeliest: Mapping[str, float] = field(default_factory=dict)
+    likeliest: Mapping[str, float] = {}
     """Token → log-probability in the place of the last one, as plain completions state it (`top_logprobs`)."""
     notes: tuple[str, ...] = ()
     """Oddities worth a line in the log, e.g. "no [DONE]"."""

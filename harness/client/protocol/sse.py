@@ -20,7 +20,7 @@ import msgspec
 from harness.client.address.redact import shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.failures import failed_event
-from harness.client.protocol.memory import LONG_REPLY_BYTES, Memory
+from harness.client.protocol.memory import LONG_REPLY_BYTES, REPORT_BYTES, Memory
 from harness.client.protocol.plain_event import decode_plain_event
 from harness.client.protocol.reply import LATE_BODY, LATE_BYTES, FailureKind, Reply, RequestFailed
 from harness.client.protocol.written import SoFar, Written
@@ -79,6 +79,7 @@ class ReplyParser:
         "_held_bytes",
         "_max_bytes",
         "_memory",
+        "_reported",
         "_snippet",
         "_started_utc",
         "_state",
@@ -119,8 +120,7 @@ class ReplyParser:
         self._events = 0
         self._snippet = b""
         self._memory = memory
-        if memory is not None:
-            memory.add(self)
+        self._reported = 0  # bytes that the memory was told of
 
     @property
     def held_bytes(self) -> int:
@@ -185,20 +185,38 @@ class ReplyParser:
             self._held_bytes += len(data)
         if over > 0 and not self.done:
             raise self._runaway()
-        self._look_at_memory(len(data))
+        if self._bytes - self._reported >= REPORT_BYTES:
+            self._report()
 
-    def feed_event(self, data: bytes, at: float) -> None:
-        """As `feed` of an event that is `data`, a JSON object on one line. The parser stands at an event's border."""
+    def feed_events(self, events: Sequence[bytes], stamps: Sequence[float]) -> None:
+        """As `feed` of whole events, each `data: …` on one line, with the time each came.
+
+        events: the JSON object of each; the last one may be `[DONE]`. The parser stands at an event's border.
+        """
         if self._over():
             return
-        if self._bytes + len(data) + 8 > self._max_bytes:
-            self.feed(b"data: %b\n\n" % data, at)
-            return
         self._state = "events"
-        self._bytes += len(data) + 8
-        self._at = max(at, self._at)
-        self._dispatch(data)
-        self._look_at_memory(len(data))
+        add = self._completion.add_plain
+        for data, at in zip(events, stamps, strict=True):
+            n_bytes = self._bytes + len(data) + 8
+            if n_bytes > self._max_bytes:
+                self.feed(b"data: %b\n\n" % data, at)
+                return
+            self._bytes = n_bytes
+            if at > self._at:
+                self._at = at
+            if data == b"[DONE]":
+                self._state = "done"
+                return
+            try:
+                plain = decode_plain_event(data)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self._dispatch_odd(data)
+            else:
+                self._events += 1
+                add(plain, self._at)
+        if self._bytes - self._reported >= REPORT_BYTES:
+            self._report()
 
     def so_far(self) -> SoFar | None:
         """What has come until now; None of a reply so long that it is hardly an answer, and is not copied again."""
@@ -229,7 +247,8 @@ class ReplyParser:
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
             raise self._runaway()
-        self._look_at_memory(n_bytes)
+        if self._bytes - self._reported >= REPORT_BYTES:
+            self._report()
 
     def finish(self, at: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
@@ -259,8 +278,9 @@ class ReplyParser:
             request_id=self.request_id,
         )
 
-    def _look_at_memory(self, n_bytes: int) -> None:
-        """`n_bytes` were read. Raises `RequestFailed` where memory is short and this reply is long."""
+    def _report(self) -> None:
+        """Report to the memory what was read. Raises `RequestFailed` where memory is short and this reply is long."""
+        n_bytes, self._reported = self._bytes - self._reported, self._bytes
         if self._memory is not None and not self.done and self._memory.is_too_much(self, n_bytes):
             held = self.held_bytes // 1_000_000
             raise self._fail(
@@ -379,6 +399,10 @@ class ReplyParser:
                 self._events += 1
                 self._completion.add_plain(plain, self._at)
                 return
+        self._dispatch_odd(data)
+
+    def _dispatch_odd(self, data: bytes) -> None:
+        """An event that is none of the usual ones, or none at all."""
         try:
             value = _decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -83,7 +82,7 @@ def read_result(
         parser.feed(body, seconds)
         reply = parser.finish(seconds)
         timing = msgspec.structs.replace(reply.timing, first_token=None, last_token=None, events=0)
-        return Result(one.custom_id, replace(reply, timing=timing), None)
+        return Result(one.custom_id, msgspec.structs.replace(reply, timing=timing), None)
     except RequestFailed as failure:
         return Result(one.custom_id, None, failure)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
@@ -84,7 +85,7 @@ class OneByOne:
         finally:
             del self._arriving[task]
         if note := self._unlike.pop(task, ""):
-            reply = replace(reply, notes=(*reply.notes, note))
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
         return self._requests.record(request, ask, reply, seams), reply
 
     def arrived(self) -> Mapping[Task, int]:
