@@ -72,7 +72,7 @@ class BatchReader:
         others = 0  # frames in a row that fit no template
         events: list[bytes] = []  # read, and not yet fed
         times: list[float] = []
-        done = False
+        done, match = False, _FRAME.match
         while not done:
             if others < _OTHER_FRAMES and whole - at >= MIN_BATCH_BYTES:
                 template = self._templates.find(raw, at)
@@ -90,7 +90,7 @@ class BatchReader:
                 others += 1
                 if others == _OTHER_FRAMES:
                     self._templates.learn(raw[at:whole])
-            frame = _FRAME.match(raw, at, whole)
+            frame = match(raw, at, whole)
             if frame is None:
                 break
             size, data = frame.groups()
@@ -98,7 +98,8 @@ class BatchReader:
                 break
             at = frame.end()
             events.append(data)
-            times.append(stamps[bisect_right(ends, at - 3)])  # of the read that held the end of the blank line
+            # The read that held the end of the blank line.
+            times.append(stamps[bisect_right(ends, at - 3)] if len(ends) > 1 else stamps[0])
             done = data == b"[DONE]"
         if events:
             parser.feed_events(events, times)
@@ -141,8 +142,10 @@ def _times_of_events(
     first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
     if first == last:
         return [stamps[first]] * n_events
-    if last - first == n_events - 1 and all(raw.startswith(END_OF_FRAME, cut - 4) for cut in ends[first:last]):
-        return stamps[first : last + 1]  # each read brought whole events, so each brought one
+    if last - first == n_events - 1:
+        tails = [raw[end_of_read - 4 : end_of_read] for end_of_read in ends[first:last]]
+        if tails.count(END_OF_FRAME) == len(tails):
+            return stamps[first : last + 1]  # each read brought whole events, so each brought one
     for mark in (tail, b"\n\n"):  # a long mark is found faster; but the tails of a batch may differ
         times: list[float] = []
         at = start

@@ -1,7 +1,7 @@
 """One socket of the fast transport, and the request that it carries.
 
-A read is put aside with its receive stamp; a batch of them is parsed at 32 KiB, after a second, or at the reply's
-end (see `batches`).
+A read is put aside with its receive stamp; a batch of them is parsed at 32 KiB, after a second where 8 KiB have come,
+after four seconds in any case, and at the reply's end (see `batches`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
-from harness.client.fast.batches import BATCH_BYTES, MIN_BATCH_BYTES, BatchReader
+from harness.client.fast.batches import BATCH_BYTES, BatchReader
 from harness.client.fast.connecting import Peer
 from harness.client.fast.event_loop import StreamLoop
 from harness.client.fast.stamps import SO_TIMESTAMPNS, ClockOffset, stamp_now
@@ -30,7 +30,10 @@ from harness.client.protocol.written import SoFar
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 BATCH_S = 1.0
-"""Seconds after which reads are parsed that are worth a batch by then, or look like the end."""
+"""Seconds after which reads are parsed if they come to `RIPE_BYTES`, or look like the end."""
+
+RIPE_BYTES = 8 * 1024
+"""Bytes that are worth a batch: some thirty events. With less, what a batch costs by itself shows in each token."""
 
 SLOW_BATCH_S = 4.0
 """Seconds after which reads are parsed in any case."""
@@ -330,9 +333,10 @@ class Connection:
         self.look_at = now + self._step
         due = self._deadlines.due(parser)
         # Deadlines count tokens, and only parsed events are tokens: so parse when one seems to have passed.
-        if self._pieces and (now >= due or self._ripe(now)) and self._parse(all_of_it=True):
-            return
-        due = self._deadlines.due(parser)
+        if self._pieces and (now >= due or self._ripe(now)):
+            if self._parse(all_of_it=True):
+                return
+            due = self._deadlines.due(parser)
         if self._error_due is not None:
             if now >= self._error_due:
                 self._over(self._refusal())
@@ -347,7 +351,7 @@ class Connection:
         age = now - self._batch_at
         if age < BATCH_S:
             return False
-        return age >= SLOW_BATCH_S or self._size >= MIN_BATCH_BYTES or b"[DONE]" in self._pieces[-1]
+        return age >= SLOW_BATCH_S or self._size >= RIPE_BYTES or b"[DONE]" in self._pieces[-1]
 
     def _finish(self, cut: str) -> bool:
         return self._conclude(partial(self._parser.finish, time.monotonic(), cut))

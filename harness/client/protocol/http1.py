@@ -101,10 +101,10 @@ class ResponseReader:
         self.started = True
         if not self._framing:
             data = self._read_head(data)
-            if not self._framing:
-                return b""
+        if not data:
+            return b""
         if self.ended:
-            self._surplus |= bool(data)
+            self._surplus = True
             return b""
         if self._framing == "chunked":
             if data == _LAST_CHUNK and not self._left and not self._buffer:

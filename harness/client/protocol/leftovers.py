@@ -85,7 +85,9 @@ class Leftovers:
 
 def prompt_of(body: bytes) -> int:
     """A hash of the prompt in the body of a request, by which equal prompts are known."""
-    at = max(body.find(b',"messages":'), body.find(b',"prompt":'))
+    at = body.find(b',"messages":')  # either is the last field of a body
+    if at < 0:
+        at = body.find(b',"prompt":')
     return hash(body[max(at, 0) :])
 
 

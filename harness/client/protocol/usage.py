@@ -18,16 +18,14 @@ def usage_of(stated: dict[str, Any] | None, *, has_text: bool, has_reasoning: bo
     """
     if stated is None:
         return Usage()
-    prompt_details = _details(stated, "prompt_tokens_details")
-    completion_details = _details(stated, "completion_tokens_details")
     prompt = _count(stated.get("prompt_tokens")) or None
     completion = _count(stated.get("completion_tokens"))
     if completion == 0 and has_text:
         completion = None
-    reasoning = _count(completion_details.get("reasoning_tokens", stated.get("reasoning_tokens")))
+    reasoning = _detail(stated, "completion_tokens_details", "reasoning_tokens", "reasoning_tokens")
     if reasoning is not None and (completion is None or reasoning > completion or (reasoning == 0 and has_reasoning)):
         reasoning = None
-    cached = _count(prompt_details.get("cached_tokens", stated.get("prompt_cache_hit_tokens")))
+    cached = _detail(stated, "prompt_tokens_details", "cached_tokens", "prompt_cache_hit_tokens")
     return Usage(prompt_tokens=prompt, completion_tokens=completion, reasoning_tokens=reasoning, cached_tokens=cached)
 
 
@@ -35,6 +33,7 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_STATED_TOKENS else None
 
 
-def _details(stated: dict[str, Any], name: str) -> dict[str, Any]:
-    details = stated.get(name)
-    return details if type(details) is dict else {}
+def _detail(stated: dict[str, Any], details: str, name: str, beside: str) -> int | None:
+    """The count `name` among the `details`; where they do not hold it, the one that stands `beside` them."""
+    inner = stated.get(details)
+    return _count(inner[name] if type(inner) is dict and name in inner else stated.get(beside))
