@@ -78,6 +78,28 @@ def test_a_reply_that_came_before_the_request_was_sent(make: Callable[[], Transp
 
 
 @pytest.mark.parametrize("make", ALL)
+def test_a_reply_that_came_while_the_loop_was_busy_is_none_to_the_next_request(make: Callable[[], Transport]) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        yield reply(word_of(request))
+        yield Pause(0.02)
+        yield reply("of nobody", "another")
+
+    async def main(url: str) -> list[str | None]:
+        transport = make()
+        got = []
+        for word in OWN[:4]:
+            body = json.dumps({"model": "m", "messages": word}).encode()
+            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+            got.append(done.text)
+            time.sleep(0.1)  # nothing is read meanwhile
+        await transport.close()
+        return got
+
+    with FaultServer(answer) as server:
+        assert asyncio.run(main(server.base_url)) == OWN[:4]
+
+
+@pytest.mark.parametrize("make", ALL)
 def test_a_second_reply_in_the_same_bytes(make: Callable[[], Transport]) -> None:
     assert texts(make, lambda request: [reply(word_of(request)) * 2]) == OWN
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import select
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -188,13 +189,22 @@ class _Request(aiohttp.ClientRequest):
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """See `aiohttp.ClientRequest`."""
-        if conn.protocol is not None and conn.protocol.should_close:
+        if conn.protocol is not None and (conn.protocol.should_close or _unread(conn.protocol)):
             conn.close()
             _CARRIER.get().reused = True
             raise aiohttp.ServerDisconnectedError("something came before the request was sent")
         if conn.protocol is not None:
             _CARRIER.get().set_out(conn.protocol)
         return await super().send(conn)
+
+
+def _unread(protocol: ResponseHandler) -> bool:
+    """Whether a kept connection holds bytes, or its end, that the loop was too busy to read."""
+    if protocol not in _MARKS or protocol.transport is None:
+        return False
+    poll = select.poll()
+    poll.register(protocol.transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Callable[[], float]) -> str:
