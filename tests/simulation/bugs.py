@@ -59,7 +59,7 @@ FOUND = {
         Bug(Lanes, "failed", "lane.in_flight == 1", "(lane.pace.limit == 1)"),
     ),
     "the patience ended while a probe's reply was under way": (
-        15213,
+        83321,
         Bug(Lanes, "gave_up", "lane.try_owed or lane.in_flight", "lane.try_owed"),
     ),
     "a request that failed while the user cancelled its sample ended the session": (
