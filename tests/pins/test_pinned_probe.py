@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.pins.stage import Scene, Stage, name_of
+from tests.pins.stage import Scene, Stage, name_of, write_sums
 from tests.pins.word_model import word_model
 
 SEED = ("--seed", "3", "--json")
@@ -62,6 +62,23 @@ def beside_a_file(stage: Stage) -> None:
     stage.tree(".")
 
 
+def without_usage(stage: Stage) -> None:
+    """A server that counts no tokens: how much of a prompt it got is seen by its log-probabilities."""
+    server = stage.server("server", word_model("vllm", usage=False))
+    stage.command("probe", server.base_url, "--checks", "context,usage,length", *SEED)
+    stage.requests(server)
+
+
+def beside_a_run(stage: Stage) -> None:
+    """A run that is probed first, and the same server beside that run's fingerprint."""
+    write_sums(stage.folder, 1)
+    server = stage.server("server", word_model("vllm"))
+    words = ["run", "--data", "sums.jsonl", "--id-key", "id", "--base-url", server.base_url, "--max-tokens", "8"]
+    stage.command(*words, "--out", "run", "--probe", "--json")
+    stage.command("probe", server.base_url, "--reference", "run", "--checks", "greedy replies", *SEED)
+    # What a run's probe draws differs from time to time; what is compared with the run does not.
+
+
 def refusals(stage: Stage) -> None:
     """What cannot be probed."""
     server = stage.server("server", word_model("vllm"))
@@ -70,7 +87,17 @@ def refusals(stage: Stage) -> None:
     stage.command("probe", server.base_url, "--reference", "nowhere")
 
 
-SCENES: tuple[Scene, ...] = (vllm, sglang, llama_cpp, a_plain_server, beside_a_reference, beside_a_file, refusals)
+SCENES: tuple[Scene, ...] = (
+    vllm,
+    sglang,
+    llama_cpp,
+    a_plain_server,
+    beside_a_reference,
+    beside_a_file,
+    without_usage,
+    beside_a_run,
+    refusals,
+)
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=name_of)

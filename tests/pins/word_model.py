@@ -31,8 +31,8 @@ LINE_TO_REPEAT = "Repeat this line exactly, and write nothing else: "
 Body = dict[str, Any]
 
 
-def word_model(engine: str, weights: str = "a") -> Answer:
-    """The model behind an engine's pages. weights: another name is another model."""
+def word_model(engine: str, weights: str = "a", *, usage: bool = True) -> Answer:
+    """The model behind an engine's pages. weights: another name is another model. usage: it counts its tokens."""
     lock, times = threading.Lock(), Counter[bytes]()
 
     def answer(request: Request) -> Iterator[Step]:
@@ -50,7 +50,10 @@ def word_model(engine: str, weights: str = "a") -> Answer:
         except ValueError:
             yield http(400, {"error": {"message": "no JSON"}})
             return
-        yield from _sent(body, *_reply(weights, body, number, chat="/chat/" in request.path))
+        status, reply = _reply(weights, body, number, chat="/chat/" in request.path)
+        if not usage:
+            reply.pop("usage", None)
+        yield from _sent(body, status, reply)
 
     return answer
 
@@ -176,6 +179,7 @@ def _sent(body: Body, status: int, reply: Mapping[str, Any]) -> Iterator[Step]:
     for one in deltas:
         yield chunk(event({**frame, "choices": [{"index": 0, **one}]}))
     yield chunk(event({**frame, "choices": [{"index": 0, **last, "finish_reason": choice["finish_reason"]}]}))
-    yield chunk(event({**frame, "choices": [], "usage": reply["usage"]}))
+    if "usage" in reply:
+        yield chunk(event({**frame, "choices": [], "usage": reply["usage"]}))
     yield chunk(b"data: [DONE]\n\n")
     yield END
