@@ -31,8 +31,6 @@ from harness.core.records import AnswerKind, GradeRules
 from harness.core.wording import option
 from harness.exports import Take, Written
 from harness.exports import export as export_run
-from harness.extensions.on_ray.grading import grade_on
-from harness.extensions.on_ray.sampling import run_on
 from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.grading.processes import pool
@@ -88,6 +86,8 @@ def run(
         if shards is not None:
             raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
         return _run(chosen, Collecting(on_progress, shown=progress))
+    from harness.extensions.on_ray.sampling import run_on  # an extension: loaded where it is asked for
+
     watcher = Collecting()
     return _ended(run_on(on, chosen, shards, watcher), watcher)
 
@@ -179,13 +179,19 @@ def score(
     trackers = scoring.trackers_named(chosen.track)
     path = _path(source)
     scoring.check([path], chosen)
-    spread = None if chosen.on is None else partial(grade_on, chosen.on)
+    spread = None if chosen.on is None else _on_cluster(chosen.on)
     scored = scoring.score(path, chosen, judge, Watcher(), spread=spread)
     for tracker in trackers.values():
         scoring.tell(scored, tracker)
     opinions = {} if chosen.also is None else second_opinions(scored.source, chosen.also, chosen.also_python)
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
+
+
+def _on_cluster(on: str) -> scoring.Spread:
+    from harness.extensions.on_ray.grading import grade_on  # an extension: loaded where it is asked for
+
+    return partial(grade_on, on)
 
 
 def merge(
