@@ -1,0 +1,248 @@
+"""How much of the product a reader has to walk through, as one table: `python -m tools.entered [CHECKOUT ...]`.
+
+Files entered are those of `harness/` and `server_launchers/` in which at least one function's frame begins, in any
+thread of the main process. Importing a file does not count, nor does what is called while files are imported.
+`harness run` is watched from argv to the moment when the first request for a completion reaches the server, and
+`harness score` from argv to its end, which is its table. Children that grade are not watched. The server answers sums,
+on this machine; each checkout is run by this interpreter.
+
+Lengths are those of `def` statements without decorators. An engine's name counts as a literal where a string is that
+name and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import http.server
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+HERE = Path(__file__).resolve()
+PACKAGES = ("harness", "server_launchers")
+ENGINES_ROOM = "server_launchers/engines/"
+ENGINES = frozenset(
+    {
+        *("vllm", "sglang", "vllm_ascend", "llama_cpp", "tensorrt_llm", "transformers", "sglang_router"),
+        *("vllm-ascend", "llama.cpp", "llamacpp", "tensorrt-llm"),
+    }
+)
+SAMPLES = ("--samples", "1", "--limit", "2", "--no-progress")
+TIMEOUT_SECONDS = 120
+
+
+# ---- what is written
+
+
+def sources(checkout: Path) -> Iterator[tuple[str, ast.Module, int]]:
+    """(path, tree, lines) of every file of the product."""
+    for package in PACKAGES:
+        for path in sorted((checkout / package).rglob("*.py")):
+            text = path.read_text("utf-8")
+            yield str(path.relative_to(checkout)), ast.parse(text), len(text.splitlines())
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
+    """(lines, parameters, name) of every function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            n = (
+                len(given.posonlyargs)
+                + len(given.args)
+                + len(given.kwonlyargs)
+                + bool(given.vararg)
+                + bool(given.kwarg)
+            )
+            yield (node.end_lineno or node.lineno) - node.lineno + 1, n, node.name
+
+
+def names_engines(tree: ast.Module) -> bool:
+    """Whether a string of the file, docstrings aside, is an engine's name."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return any(node.value in ENGINES and id(node) not in texts for node in strings)
+
+
+def written(checkout: Path) -> dict[str, Any]:
+    """The measures that need no run."""
+    files = list(sources(checkout))
+    every = [(lines, n, name, path) for path, tree, _ in files for lines, n, name in functions(tree)]
+    longest, widest = max(every), max(every, key=lambda one: one[1])
+    engines = [path for path, tree, _ in files if not path.startswith(ENGINES_ROOM) and names_engines(tree)]
+    return {
+        "files of the product": len(files),
+        "lines of the product": sum(lines for _, _, lines in files),
+        "functions over 60 lines": sum(one[0] > 60 for one in every),
+        "functions over 70 lines": sum(one[0] > 70 for one in every),
+        "longest function": f"{longest[0]} ({longest[2]})",
+        "most parameters": f"{widest[1]} ({widest[2]})",
+        "files with an engine's name as a literal": len(engines),
+    }
+
+
+# ---- what is entered
+
+
+class Watch:
+    """Notes the files of a checkout whose functions are entered, in all threads."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.files: set[str] = set()
+        self._folders = tuple(f"{checkout / package}{os.sep}" for package in PACKAGES)
+        self._seen: set[CodeType] = set()
+
+    def start(self) -> None:
+        """From now on, in this thread and those that begin later."""
+        threading.setprofile(self._entered)
+        sys.setprofile(self._entered)
+
+    def _entered(self, frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if event != "call" or code in self._seen:
+            return
+        if not (code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(self._folders)):
+            self._seen.add(code)  # a module, the body of a class, or somebody else's
+        elif not imports(frame):
+            self._seen.add(code)
+            self.files.add(code.co_filename)
+
+
+def imports(frame: FrameType) -> bool:
+    """Whether the frame was entered because a file is being imported."""
+    back = frame.f_back
+    while back is not None and not back.f_code.co_filename.startswith("<frozen importlib"):
+        back = back.f_back
+    return back is not None
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Lists one model and solves sums; remembers which files had been entered when it was first asked for one."""
+
+    daemon_threads = True
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.watch = watch
+        self.at_first_request: set[str] | None = None
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        listed = {"data": [{"id": "sums", "object": "model"}]} if self.path.endswith("/models") else None
+        self._send(200 if listed else 404, json.dumps(listed or {}), "application/json")
+
+    def do_POST(self) -> None:
+        if self.server.at_first_request is None:
+            self.server.at_first_request = set(self.server.watch.files)
+        self.rfile.read(int(self.headers["Content-Length"]))
+        events: list[dict[str, Any]] = [
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": r"so \boxed{2}"}}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+            {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}},
+        ]
+        stream = "".join(f"data: {json.dumps({'model': 'sums', **event})}\n\n" for event in events)
+        self._send(200, f"{stream}data: [DONE]\n\n", "text/event-stream")
+
+    def _send(self, status: int, body: str, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+
+def watched(checkout: Path, verb: str) -> None:
+    """In a process of its own: `harness run` or `harness score` under watch; prints the entered files as JSON."""
+    sys.path.insert(0, str(checkout))
+    watch = Watch(checkout)
+    server = Server(watch)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    run = ["harness", "run", "demo", "--base-url", url, "--out", "run", *SAMPLES]
+    out, sys.stdout = sys.stdout, sys.stderr
+    sys.argv = run if verb == "run" else ["harness", "score", "run", "--workers", "1"]
+    watch.start()
+    try:
+        from harness.__main__ import main
+
+        main()
+    except SystemExit as end:
+        sys.setprofile(None)
+        if end.code:
+            raise
+    entered = server.at_first_request if verb == "run" else watch.files
+    assert entered is not None, "no request came"
+    out.write(json.dumps(sorted(str(Path(file).relative_to(checkout)) for file in entered)))
+
+
+def entered(checkout: Path) -> Mapping[str, list[str]]:
+    """Verb → files entered, each verb in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        left_out = ("OPENAI_", "HARNESS_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+        environment |= {"PYTHONPATH": str(checkout), "HARNESS_STATE": f"{folder}/state"}
+        files = {}
+        for verb in ("run", "score"):
+            words = [sys.executable, str(HERE), "--watched", verb, str(checkout)]
+            done = subprocess.run(
+                words, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+            )
+            if done.returncode:
+                raise SystemExit(f"{checkout}: harness {verb} ended with {done.returncode}:\n{done.stderr}")
+            files[verb] = json.loads(done.stdout)
+    return files
+
+
+# ---- the table
+
+
+def measures(checkout: Path, listed: bool) -> dict[str, Any]:
+    """Name of a measure → its value. listed: print the entered files, too."""
+    files = entered(checkout)
+    if listed:
+        for verb, paths in files.items():
+            sys.stdout.write("\n  ".join([f"{checkout}: {verb}", *paths]) + "\n")
+    return {
+        "files entered by run to its first request": len(files["run"]),
+        "files entered by score to its table": len(files["score"]),
+        **written(checkout),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkouts", nargs="*", type=Path, help="default: this one")
+    parser.add_argument("--files", action="store_true", help="list the entered files, too")
+    parser.add_argument("--watched", choices=("run", "score"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    checkouts = [path.resolve() for path in options.checkouts] or [HERE.parent.parent]
+    if options.watched:
+        watched(checkouts[0], options.watched)
+        return
+    columns = [measures(checkout, options.files) for checkout in checkouts]
+    width = max(map(len, columns[0]))
+    rows = [("", [checkout.name[-18:] for checkout in checkouts])]
+    rows += [(name, [str(column[name]) for column in columns]) for name in columns[0]]
+    for name, values in rows:
+        sys.stdout.write(f"{name:{width}} " + " ".join(f"{value:>18}" for value in values) + "\n")
+
+
+if __name__ == "__main__":
+    main()
