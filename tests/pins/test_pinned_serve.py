@@ -8,7 +8,17 @@ import pytest
 
 from tests.pins.stage import Scene, Stage, name_of
 
-ENGINES = ("vllm", "sglang", "vllm_ascend", "tensorrt_llm", "transformers", "llama_cpp", "sglang_router")
+VERSIONS = {
+    "vllm": "0.33.0",
+    "sglang": "0.5.23",
+    "vllm_ascend": "0.18.0",
+    "tensorrt_llm": "1.2.0",
+    "transformers": "5.23.0",
+    "llama_cpp": "",
+    "sglang_router": "0.3.2",
+}
+"""Engine → the version that it is started as: what happens to be installed changes no pin, and takes no look."""
+
 OPTIONS = (
     (),
     ("--tp", "2"),
@@ -23,9 +33,12 @@ OPTIONS = (
 
 def every_engine(stage: Stage) -> None:
     """Each group of options to each engine: a command line, or the sentence of a refusal."""
-    for engine in ENGINES:
+    for engine, version in VERSIONS.items():
+        stated = ("--engine-version", version) if version else ()
         for words in OPTIONS:
-            stage.command("serve", engine, "org/model", "--dry-run", *words, show_errors=True)
+            stage.command("serve", engine, "org/model", "--dry-run", *stated, *words, show_errors=True)
+    stage.command("serve", "vllm", "org/model", "--dry-run", "--engine-version", "0.7.3", "--deterministic")
+    stage.command("serve", "sglang", "org/model", "--dry-run", "--engine-version", "0.4.9", "--deterministic")
 
 
 def others(stage: Stage) -> None:
