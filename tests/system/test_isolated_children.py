@@ -62,12 +62,13 @@ SPEAK_OF_PYTHON = {
 """Files that may name the interpreter, and why."""
 
 ENGINES = {
-    "server_launchers/engines/environments.py": "asks an engine's environment for a version, from /",
+    "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
     "server_launchers/engines/sglang.py": "starts SGLang in an empty folder, its key off the command line",
     "server_launchers/engines/tensorrt_llm.py": "starts TensorRT-LLM in an empty folder",
     "server_launchers/engines/transformers.py": "starts transformers in an empty folder",
     "server_launchers/engines/vllm.py": "starts vLLM in an empty folder",
     "server_launchers/engines/routers.py": "starts a router in an empty folder",
+    "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",
     "server_launchers/keeping/supervisor.py": "asks a router's environment for it, from /",
 }
 """Files that may start another interpreter by `-m` or `-c`, and where."""
