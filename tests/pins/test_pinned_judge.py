@@ -40,7 +40,7 @@ def both_doors(
     if of_file:
         (copy / source).write_bytes((stage.folder / source).read_bytes())
     else:
-        stored.copy(source, copy)
+        stored.copy(source, copy, scored=True)
     model = harness.Judge(model="pinned", base_url=[judge.base_url], **keywords)
     scores = stage.python("score", f"by-python/{source}", judge=model, workers=1, **of_file)
     stage.alike(without(printed.json, "run"), [plain(score) for score in scores])
@@ -50,7 +50,7 @@ def both_doors(
 
 def what_the_rules_left(stage: Stage) -> None:
     """The default: only what the rules left undecided is shown."""
-    stored.copy("first", stage.folder)
+    stored.copy("first", stage.folder, scored=True)
     judge = both_doors(stage, "first", [], {}, {})
     stage.file("first/sums/grades.jsonl")
     stage.tree("first")
@@ -61,7 +61,7 @@ def what_the_rules_left(stage: Stage) -> None:
 
 def all_with_votes(stage: Stage) -> None:
     """Every option of the judge."""
-    stored.copy("first", stage.folder)
+    stored.copy("first", stage.folder, scored=True)
     words = ["--judge-scope", "all", "--judge-votes", "3", "--judge-override", "--judge-prompt", "limo"]
     words += ["--judge-temperature", "0.5", "--judge-max-tokens", "99", "--judge-concurrency", "2"]
     keywords = {
@@ -74,7 +74,7 @@ def all_with_votes(stage: Stage) -> None:
 
 def called_wrong(stage: Stage) -> None:
     """What the rules called wrong is shown as well."""
-    stored.copy("second", stage.folder)
+    stored.copy("second", stage.folder, scored=True)
     both_doors(stage, "second", ["--judge-scope", "wrong"], {"scope": "wrong"}, {})
 
 

@@ -15,17 +15,17 @@ PROSE = "the process by which green plants turn light into sugar"
 
 
 def both_doors(stage: Stage, source: str, words: list[str], keywords: dict[str, Any]) -> None:
-    """The same scoring by the command and, from nothing again, by Python: equal records."""
+    """The same scoring by the command and by Python, which takes the grades that are there: equal records."""
     printed = stage.command("score", source, "--workers", "1", "--json", *words)
     assert printed.code == 0, printed.err
-    scores = stage.python("score", source, workers=1, fresh=True, **keywords)
+    scores = stage.python("score", source, workers=1, **keywords)
     stage.alike(without(printed.json, "run"), [plain(score) for score in scores])
 
 
 def a_run_folder(stage: Stage) -> None:
     """Grades, scores and what is printed of a stored run."""
     stored.copy("first", stage.folder)
-    both_doors(stage, "first", [], {})
+    both_doors(stage, "first", [], {"fresh": True})
     stage.file("first/sums/grades.jsonl")
     stage.file("first/sums/scores.json")
     stage.command("score", "first", "--workers", "1")
