@@ -366,8 +366,20 @@ def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any
         raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
 
 
+_IN_WORDS = (
+    (r"^Input should be (?=(greater|less) )", "expected a number "),
+    (
+        r"^(?:List|Tuple) should have (at (?:least|most) \d+) items? after validation, not (\d+)",
+        r"expected \1, found \2",
+    ),
+    (r"^String should have (at least \d+ characters?)", r"expected \1"),
+    (r"Input should be", "expected"),
+)
+"""What pydantic says, and what a person reads after the value."""
+
+
 def expected(complaint: str) -> str:
     """Pydantic's complaint about one value, as it reads after the value."""
-    return re.sub(r"^Input should be (?=(greater|less) )", "expected a number ", complaint).replace(
-        "Input should be", "expected"
-    )
+    for theirs, ours in _IN_WORDS:
+        complaint = re.sub(theirs, ours, complaint)
+    return complaint

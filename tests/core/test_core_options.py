@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
+from harness.asking.options import RunOptions
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, SEED, Option, Options, options_of
 
@@ -65,8 +66,8 @@ def test_a_value_that_fits_is_brought_to_its_type(given: dict[str, Any], name: s
         ({"step": "4"}, "step='4': expected a valid integer"),
         ({"margin": float("nan")}, "margin=nan: expected a finite number"),
         ({"margin": 1e13}, "margin=10000000000000.0: expected a number less than or equal to 1000000000000"),
-        ({"names": ""}, "names='': String should have at least 1 character"),
-        ({"names": ["a", "b", "c"]}, "List should have at most 2 items"),
+        ({"names": ""}, "names='': expected at least 1 character"),
+        ({"names": ["a", "b", "c"]}, "expected at most 2, found 3"),
         ({"how": "c"}, "how='c': expected 'a' or 'b'"),
         ({"stp": 3}, "unknown key 'stp'. Did you mean step?"),
         ({"file": "nowhere"}, "file='nowhere': there is no such file"),
@@ -101,3 +102,16 @@ def test_a_class_has_the_options_of_its_bases_first() -> None:
     assert options_of(Place).keys() == {"out", "key"}
     assert options_of(Racing)["how"].choices == ("a", "b")
     assert options_of(Racing)["ids"].accepts == "Texts | None"
+
+
+def test_a_bound_is_refused_in_the_words_of_a_person() -> None:
+    refused = {"stop": [str(n) for n in range(17)], "prefill": "", "temperature": -1.0, "samples": 0}
+    sentences = {}
+    for name, value in refused.items():
+        with pytest.raises(UsageError) as error:
+            RunOptions.of(benchmarks="demo", **{name: value})
+        sentences[name] = error.value.sentence
+    assert "expected at most 16, found 17" in sentences["stop"]
+    assert "expected at least 1 character" in sentences["prefill"]
+    assert "expected a number greater than or equal to 0" in sentences["temperature"]
+    assert not any("should" in sentence or "validation" in sentence for sentence in sentences.values())
