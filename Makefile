@@ -15,10 +15,9 @@ test-ray: SEEDS = 20
 HOURS ?= 4
 # Transports of `make test-hostile`.
 TRANSPORTS ?= fast aiohttp sdk
-# Processes of the test suite. Half of their time they wait for servers, clocks and children, so there are more than a small
-# machine has cores; each may start an embedded server of its own (0.6 GB).
-JOBS ?= 4
-PARALLEL = -n $(JOBS) --dist loadfile
+# Processes of the test suite: one a core, at most four, since each may start an embedded server of its own.
+JOBS ?= auto
+PARALLEL = -n $(JOBS) --maxprocesses 4 --dist loadfile
 # Tests of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets asking benchmarks foreign runs client grading scoring showing)
 # Budget of `make simulate`: repetitions a cell.
