@@ -172,11 +172,11 @@ def _show_opinions(label: str, scored: Scored, options: ScoreOptions, *, stderr:
     from harness.verbs.second_opinions import second_opinions
 
     assert options.also is not None
-    for benchmark, found in second_opinions(scored.source, options.also, options.also_python).items():
-        ours, theirs = 100 * found.accuracy_ours, 100 * found.accuracy_theirs
+    for benchmark, agreement in second_opinions(scored.source, options.also, options.also_python).items():
+        ours, theirs = 100 * agreement.accuracy_ours, 100 * agreement.accuracy_theirs
         place = f"{label}, {benchmark}" if label else benchmark
         click.echo(f"{visible(place)}: rules {ours:.1f} %, {options.also} {theirs:.1f} %", err=stderr)
-        lines = (*matrix_lines(found, options.also), *disagreement_lines(found, options.also, _RULES_COUNT))
+        lines = (*matrix_lines(agreement, options.also), *disagreement_lines(agreement, options.also, _RULES_COUNT))
         for line in lines:
             click.echo(line, err=stderr)
 

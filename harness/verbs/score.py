@@ -83,20 +83,18 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
     return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 
-def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> list[Path]:
-    """The sources that are files of outputs.
+def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
+    """Raise `UsageError` for options that go with the other kind of source.
 
-    follow: whether the scoring goes on while a run does. Raises `UsageError` for options that go with the other kind of
-    source.
+    follow: whether the scoring goes on while a run does.
     """
-    files = [source for source in sources if are_outputs(source, options)]
-    if files:
+    file = next((source for source in sources if are_outputs(source, options)), None)
+    if file is not None:
         for name, value in (("follow", follow), ("track", options.track), ("on", options.on)):
             if value:
-                raise UsageError(f"{option(name)} goes with a run folder; {files[0]} is a file")
+                raise UsageError(f"{option(name)} goes with a run folder; {file} is a file")
     elif options.of_outputs:
         raise UsageError(f"{option(options.of_outputs[0])} goes with a file of outputs; {sources[0]} is a run folder")
-    return files
 
 
 def score(
