@@ -1,30 +1,32 @@
-"""Every bound on reading an answer, with its unit. What exceeds one is refused, never truncated silently."""
+"""Every bound on reading an answer, with its unit. An answer beyond a bound is refused, never cut in silence."""
 
 from __future__ import annotations
 
 # --- boxes ---
 MAX_BOX_CHARS = 2_000_000
-"""Longest content of a box that is looked for, in characters; a longer one counts as unclosed."""
+"""Longest content of a box, in characters; a box with a longer one counts as unclosed."""
 
 MAX_BRACES = 200_000
-"""Braces and backslashes looked at in one response while closing braces are sought."""
+"""Braces and backslashes that the search for closing braces may look at in one response."""
 
 MAX_OPEN_BOXES = 64
-"""Unclosed boxes walked past, from the end, before giving up."""
+"""The search gives up after this many unclosed boxes, counted from the end."""
 
 MAX_BOX_SEARCHES = 4_096
-"""Occurrences of the letters "box" looked at, from the end."""
+"""The search looks at this many occurrences of the letters "box", counted from the end."""
 
 # --- the grammar ---
 MAX_ANSWER_CHARS = 4_000
 """Longest answer that is parsed, in characters; a longer one is only compared as text."""
 
 MAX_TOKENS = 2_000
+"""Most tokens of an answer; an answer with more is unreadable."""
+
 MAX_DEPTH = 100
-"""Nesting of brackets, fractions and functions."""
+"""Deepest nesting of brackets, fractions and functions; an answer nested deeper is unreadable."""
 
 MAX_LITERAL_DIGITS = 1_000
-"""Digits of one number as written."""
+"""Most digits of one number as written; an answer with a longer number is unreadable."""
 
 MAX_DECIMAL_EXPONENT = 400
-"""Largest power of ten of a number in e-notation that is expanded exactly."""
+"""Largest exponent in e-notation, of either sign; 1e401 is unreadable."""

@@ -1,4 +1,10 @@
-r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of a text in linear time."""
+r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of a text in linear time.
+
+A text is scanned from its end by `str.rfind` for the letters "box", so that the last box of ten megabytes costs one
+look. From each hit the command before the letters and the closing brace behind them are sought; the braces of all hits
+share one budget, so that a text of unclosed boxes cannot make the search quadratic. Positions are characters of the
+whole text; `lo` and `hi` bound the part that is searched.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +14,24 @@ from typing import NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS, MAX_BOX_CHARS, MAX_BOX_SEARCHES, MAX_BRACES, MAX_OPEN_BOXES
 
-_STOP = re.compile(r"[{}\\]")
-_BARE = re.compile(r"\\[A-Za-z]+|(?![A-Za-z]{2})[^\s\\$.,;:(){}\[\]]+")
-_OPENED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
-_ANNOUNCED = re.compile(r"(?i)\banswer\b|答案")
-_OPENED_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
-_CLOSED_BEHIND = re.compile(r"[}\s]*")
-_OPEN_END = re.compile(r"\$|\\\)|\\\]|\n")
+_BRACE_OR_BACKSLASH = re.compile(r"[{}\\]")
+_UNBRACED_CONTENT = re.compile(r"\\[A-Za-z]+|(?![A-Za-z]{2})[^\s\\$.,;:(){}\[\]]+")
+r"""The content of `\boxed 5` and `\boxed\pi`; two letters are a word, as in "the \boxed command"."""
+
+_OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_ANNOUNCEMENT = re.compile(r"(?i)\banswer\b|答案")
+_ANNOUNCEMENT_CHARS = 80
+"""A box is the announced answer if "answer" stands at most this many characters before it."""
+
+_OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
+_CLOSING_BRACES = re.compile(r"[}\s]*")
+_END_OF_FORMULA = re.compile(r"\$|\\\)|\\\]|\n")
+_MAX_MISSING_BRACES = 3
+"""Closing braces that are added to the content of an open box; a content that lacks more is no answer."""
 
 
 class Box(NamedTuple):
-    """A box: its content, where the content stands (start, end), and where the whole command begins and ends."""
+    """A box: its content, and in characters of the text the ends of the content and of the whole command."""
 
     content: str
     start: int
@@ -30,55 +43,66 @@ class Box(NamedTuple):
 def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Box]:
     """Complete boxes of text[lo:hi], the last first. Unclosed ones are passed over, at most `MAX_OPEN_BOXES`."""
     hi = len(text) if hi is None else hi
-    at = hi
+    letters = hi
     unclosed = 0
-    budget = [MAX_BRACES]
+    budget = [MAX_BRACES]  # a list, so that the searches for closing braces share it
     for _ in range(MAX_BOX_SEARCHES):
-        at = text.rfind("box", lo, at)
-        if at < 0:
+        letters = text.rfind("box", lo, letters)
+        if letters < 0:
             return
-        found = _box_at(text, at, lo, hi, budget)
-        if found is not None:
-            yield found
-        elif _command_start(text, at, lo) >= 0:
+        box = _box_at(text, letters, lo, hi, budget)
+        if box is not None:
+            yield box
+        elif _command_start(text, letters, lo) >= 0:
             unclosed += 1
             if unclosed > MAX_OPEN_BOXES or budget[0] <= 0:
                 return
 
 
 def bare(source: str) -> str:
-    """The content of the box when a reference is a boxed or long text, else the text itself."""
+    """The content of the boxes of `source`, a reference or an answer; without a box `source` itself.
+
+    Different contents of several boxes are joined by commas, in the order of the text.
+    """
     if "boxed" in source or "fbox" in source:
         contents = [box.content for box in boxes_from_end(source)]
         if contents:
-            # Several boxes of a reference are one list; of a response the extraction has already chosen.
+            # Only a reference still has several boxes: extraction has left an answer one.
             return ", ".join(reversed(contents)) if len(contents) > 1 and len(set(contents)) > 1 else contents[0]
     return source
 
 
 def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
-    """Does the last complete box of text[lo:hi] say nothing, since boxes around it or the answer's own box behind it
-    are opened and never closed? One that is opened behind it for nothing takes nothing back."""
-    if (opened := _OPENED.search(text, box.outer_end, hi)) is not None:
-        announced = _ANNOUNCED.search(text, max(box.outer_end, opened.start() - 80), opened.start()) is not None
-        return announced or bool(text[opened.end() : min(hi, opened.end() + MAX_ANSWER_CHARS)].strip())
-    around, before = 0, box.outer_start
-    while around < MAX_OPEN_BOXES and (opened := _OPENED_BEFORE.search(text, max(lo, before - 16), before)) is not None:
-        around, before = around + 1, opened.start()
-    closed = _CLOSED_BEHIND.match(text, box.outer_end, hi)
-    return around - (closed.group().count("}") if closed else 0) > 1
+    r"""Is `box`, the last complete one of text[lo:hi], not the answer, because another box is opened and never closed?
+
+    True if a box behind it is opened, with content or as the announced answer: that one was to be the answer. True too
+    if two or more boxes directly around it stay open, `\boxed{\boxed{\boxed{5}`. An empty opening behind it
+    (`\boxed{` and nothing more) changes nothing.
+    """
+    if (opening := _OPENING.search(text, box.outer_end, hi)) is not None:
+        nearby = max(box.outer_end, opening.start() - _ANNOUNCEMENT_CHARS)
+        announced = _ANNOUNCEMENT.search(text, nearby, opening.start()) is not None
+        return announced or bool(text[opening.end() : min(hi, opening.end() + MAX_ANSWER_CHARS)].strip())
+    n_openings, start = 0, box.outer_start
+    while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
+        n_openings, start = n_openings + 1, opening.start()
+    closing = _CLOSING_BRACES.match(text, box.outer_end, hi)
+    return n_openings - (closing.group().count("}") if closing else 0) > 1
 
 
 def open_box(text: str, lo: int, hi: int) -> Box | None:
-    """The only box when its closing brace is missing: its content up to the end of the formula or line."""
-    at = text.rfind("box", lo, hi)
-    if at < 0:
+    """The only box of text[lo:hi] if its closing brace is missing: its content up to the end of the formula or line.
+
+    None if there is no such box, a second one, no content, or a content that lacks more than 3 closing braces.
+    """
+    letters = text.rfind("box", lo, hi)
+    if letters < 0:
         return None
-    outer = _command_start(text, at, lo)
-    brace = text.find("{", at, min(hi, at + 8))
+    outer = _command_start(text, letters, lo)
+    brace = text.find("{", letters, min(hi, letters + 8))
     if outer < 0 or brace < 0 or has_box(text, lo, outer):
         return None
-    stop = _OPEN_END.search(text, brace + 1, hi)
+    stop = _END_OF_FORMULA.search(text, brace + 1, hi)
     end = stop.start() if stop else hi
     content = text[brace + 1 : end].strip()
     if not content or len(content) > MAX_ANSWER_CHARS:
@@ -86,30 +110,34 @@ def open_box(text: str, lo: int, hi: int) -> Box | None:
     if content.endswith("\\}") and "\\{" not in content:
         return Box(content[:-2], brace + 1, end - 2, outer, end)  # a stray backslash escaped the closing brace
     missing = content.count("{") - content.count("\\{") - content.count("}") + content.count("\\}")
-    return Box(content + "}" * max(missing, 0), brace + 1, end, outer, end) if missing < 4 else None
+    if missing > _MAX_MISSING_BRACES:
+        return None
+    return Box(content + "}" * max(missing, 0), brace + 1, end, outer, end)
 
 
 def has_box(text: str, lo: int, hi: int) -> bool:
-    """A box command stands in the text, complete or not."""
-    at = text.rfind("boxed", lo, hi)
-    return (at > lo and text[at - 1] == "\\") or text.rfind("\\fbox", lo, hi) >= 0
+    """Whether a box command stands in text[lo:hi], complete or not."""
+    letters = text.rfind("boxed", lo, hi)
+    return (letters > lo and text[letters - 1] == "\\") or text.rfind("\\fbox", lo, hi) >= 0
 
 
-def _command_start(text: str, at: int, lo: int) -> int:
-    if text.startswith("boxed", at) and at > lo and text[at - 1] == "\\":
-        return at - 1
+def _command_start(text: str, letters: int, lo: int) -> int:
+    """Where the command begins whose letters "box" stand at `letters`; -1 if they belong to no box command."""
+    if text.startswith("boxed", letters) and letters > lo and text[letters - 1] == "\\":
+        return letters - 1
     for prefix in ("\\f", "\\frame"):
-        start = at - len(prefix)
+        start = letters - len(prefix)
         if start >= lo and text.startswith(prefix, start):
             return start
     return -1
 
 
-def _box_at(text: str, at: int, lo: int, hi: int, budget: list[int]) -> Box | None:
-    outer = _command_start(text, at, lo)
+def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box | None:
+    """The complete box whose letters "box" stand at `letters`, or None."""
+    outer = _command_start(text, letters, lo)
     if outer < 0:
         return None
-    start = at + (5 if text.startswith("boxed", at) else 3)
+    start = letters + (5 if text.startswith("boxed", letters) else 3)
     while start < hi and text[start] in " \t\n\r":
         start += 1
     if start >= hi:
@@ -117,25 +145,26 @@ def _box_at(text: str, at: int, lo: int, hi: int, budget: list[int]) -> Box | No
     if text[start] == "{":
         end = _closing_brace(text, start, min(hi, start + MAX_BOX_CHARS), budget)
         return None if end < 0 else Box(text[start + 1 : end], start + 1, end, outer, end + 1)
-    bare = _BARE.match(text, start, hi)
-    return Box(bare.group(), start, bare.end(), outer, bare.end()) if bare else None
+    content = _UNBRACED_CONTENT.match(text, start, hi)
+    return Box(content.group(), start, content.end(), outer, content.end()) if content else None
 
 
 def _closing_brace(text: str, opening: int, hi: int, budget: list[int]) -> int:
+    """Where the brace at `opening` is closed; -1 if that is not before `hi` or the budget of braces is spent."""
     depth = 0
-    at = opening
-    while (found := _STOP.search(text, at, hi)) is not None:
-        at = found.end()
+    position = opening
+    while (stop := _BRACE_OR_BACKSLASH.search(text, position, hi)) is not None:
+        position = stop.end()
         budget[0] -= 1
         if budget[0] < 0:
             return -1
-        mark = found.group()
+        mark = stop.group()
         if mark == "\\":
-            at += 1  # an escaped brace is no bracket
+            position += 1  # the sign behind a backslash: `\{` opens nothing
         elif mark == "{":
             depth += 1
         else:
             depth -= 1
             if depth == 0:
-                return found.start()
+                return stop.start()
     return -1

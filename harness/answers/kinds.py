@@ -1,5 +1,4 @@
-"""The kind of an answer when no card states it: the one place that tells it, for a card's `auto`, a file of outputs
-and `harness grade` alike."""
+"""The kind of a reference that no card states: one rule for `auto` of a card, a file of outputs and `harness grade`."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from harness.answers.words import is_words
 from harness.core.records import AnswerKind
 
 _INTEGER = re.compile(r"\s*[-+]?\d+\s*")
-_CHOICE_CHARS = 12
-"""A letter with a longer text behind it is an answer in words that happens to begin so."""
+_MAX_CHOICE_CHARS = 12
+"""A reference of this length or more is words, also when it begins like an option: "A) true B) false"."""
 
 
 def kind_of(reference: str) -> AnswerKind:
-    """What `reference` is compared as, told by its form."""
+    """The kind as which `reference` is compared, by its form: integer, choice, text, multiple, number or expression."""
     reference = bare(reference)
     if _INTEGER.fullmatch(reference):
         return "integer"
-    if len(reference) < _CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
+    if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
         return "choice"
     try:
         node = parse(reference)

@@ -1,4 +1,4 @@
-"""Atoms: numbers, letters, words, and everything between brackets."""
+"""The rules for atoms: numbers, letters, words, and everything between brackets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from harness.answers.grammar.cursor import HEDGES
 from harness.answers.grammar.latex_commands import Commands
 from harness.answers.grammar.literals import Unreadable, places_of
-from harness.answers.grammar.tokens import Token
+from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import E, I, Node, num, sym
 
 _COPULAS = (":", " is", " are", " equals", " was", "为", "是")
@@ -15,9 +15,10 @@ _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)
 
 
 class Atoms(Commands):
-    """The rules for the smallest wholes of an answer."""
+    """The rules for the smallest parts of an answer that are nodes."""
 
     def atom(self) -> Node:
+        """The node that begins at the next token. Raises `Unreadable` if none can begin there."""
         token = self.take()
         if token.kind == "num":
             if self.peek().kind == "sym" and self.is_digit_run():
@@ -35,13 +36,14 @@ class Atoms(Commands):
             return self.environment(token.text)
         if token.kind == "op":
             if token.text == "_":
-                self.at -= 1
+                self.position -= 1
                 if (node := self.prescript()) is not None:
                     return node
             return self.bracketed(token.text)
         raise Unreadable(f"unexpected {token.text!r}")
 
-    def words(self, token: Token) -> Node:
+    def words(self, token: MathToken) -> Node:
+        """Words: a currency before its amount, words that only introduce a value ("about 5"), else text."""
         text = token.text
         if len(text) == 1 and text.isascii():
             return self.symbol(token)
@@ -58,19 +60,20 @@ class Atoms(Commands):
         return Node("text", (text,))
 
     def is_digit_run(self) -> bool:
-        """`1A3_{16}`: letters and digits that end in a base."""
-        place = self.at
-        while place < len(self.tokens):
-            token = self.tokens[place]
+        """Whether single capitals and digits without spaces end in an index, as `1A3_{16}` does."""
+        index = self.position
+        while index < len(self.tokens):
+            token = self.tokens[index]
             if token.spaced or token.kind not in ("num", "sym") or len(token.text) > 12:
                 break
             if token.kind == "sym" and not (len(token.text) == 1 and token.text.isupper()):
                 return False
-            place += 1
-        after = self.tokens[place : place + 1]
+            index += 1
+        after = self.tokens[index : index + 1]
         return bool(after) and after[0].kind == "op" and after[0].text == "_"
 
-    def long_digits(self, first: Token) -> Node:
+    def long_digits(self, first: MathToken) -> Node:
+        """A number in a base above ten, whose digits are several tokens."""
         digits = first.text
         while self.peek().kind in ("num", "sym"):
             digits += self.take().text
@@ -80,7 +83,8 @@ class Atoms(Commands):
             raise Unreadable("a base")
         return Node("base", (digits, int(base.args[0])))
 
-    def symbol(self, token: Token) -> Node:
+    def symbol(self, token: MathToken) -> Node:
+        """A letter: i and e, digits of a base, combinations, a function with its argument, or a variable."""
         name = token.text
         if name == "i" and not self.is_op("_"):
             return I
@@ -91,21 +95,21 @@ class Atoms(Commands):
         if name in ("C", "A", "P") and (node := self.combinations(name)) is not None:
             return node
         if self.is_op("(") and not self.peek().spaced and self.applied(name):
-            self.at += 1
+            self.position += 1
             arguments = self.answer()
             self.expect(")")
             return Node("apply", (name, arguments))
         return sym(name)
 
     def applied(self, name: str) -> bool:
-        """`f(x)` applies a function; so does any letter before a bracket that holds one number, as in `I(0)`."""
+        """Whether `name(` applies a function: f, g, h do, and any letter but x, y, z before a single number, `I(0)`."""
         if name in ("f", "g", "h"):
             return not (self.peek(1).kind == "sym" and self.peek(1).text == name)
         return self.peek(1).kind == "num" and self.peek(2).text == ")" and name not in ("x", "y", "z")
 
     def combinations(self, name: str) -> Node | None:
-        r"""`C_{10}^{3}`, `C(10,3)`: combinations; `A`, `P`: arrangements."""
-        start = self.at
+        r"""`C_{10}^{3}` and `C(10,3)` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements; else None."""
+        start = self.position
         node: Node | None = None
         if self.accept("_"):
             below = self.argument(whole_number=True)
@@ -116,25 +120,26 @@ class Atoms(Commands):
         elif name == "C" and self.is_op("(") and self.peek(2).text == "," and self.peek(4).text == ")":
             upper, lower = self.peek(1).value, self.peek(3).value
             if upper is not None and lower is not None:
-                self.at += 5
+                self.position += 5
                 node = Node("fn", ("binom", num(upper), num(lower)))
         if node is None:
-            self.at = start
+            self.position = start
         return node
 
     def prescript(self) -> Node | None:
-        """`{}_{10}C_4`, `_5P_2`: the upper number stands in front."""
-        start = self.at
-        self.at += 1
+        """`{}_{10}C_4` and `_5P_2`, whose upper number stands in front; None, and nothing passed, for anything else."""
+        start = self.position
+        self.position += 1
         above = num(self.take().value or 0) if self.peek().kind == "num" else self.argument(whole_number=True)
         letter = self.take()
         if letter.kind == "sym" and letter.text in "CPA" and (self.accept("_") or self.accept("^")):
             below = self.argument(whole_number=True)
             return Node("fn", ("binom" if letter.text == "C" else "arrangements", above, below))
-        self.at = start
+        self.position = start
         return None
 
     def bracketed(self, sign: str) -> Node:
+        """What begins with the bracket or sign `sign`, which has been passed."""
         if sign in ("(", "["):
             return self.round_or_square(sign)
         if sign == "{":
@@ -159,13 +164,14 @@ class Atoms(Commands):
         raise Unreadable(f"unexpected {sign!r}")
 
     def round_or_square(self, sign: str) -> Node:
+        """Round and square brackets: a grouped expression, a tuple, an interval, a list, or rows of a matrix."""
         self.deeper()
-        bars, self.bars = self.bars, 0
-        alone, self.rows = self.rows and self.peek(-2).text in ("[", ","), sign == "["
+        bars, self.bars = self.bars, 0  # inside brackets a bar opens again
+        is_row, self.rows = self.rows and self.peek(-2).text in ("[", ","), sign == "["
         if self.accept(")", "]"):
             raise Unreadable("empty brackets")
         node = self.answer()
-        self.bars, self.rows = bars, alone
+        self.bars, self.rows = bars, is_row
         trailing = self.peek(-1).text == ","
         closer = self.take().text
         if closer not in (")", "]"):
@@ -174,8 +180,8 @@ class Atoms(Commands):
         if node.op != "list":
             if trailing:
                 return Node("tuple", (node,))
-            if alone and (sign, closer) == ("[", "]") and self.is_op(",", "]"):
-                return Node("bracket", (node,))  # a row of one
+            if is_row and (sign, closer) == ("[", "]") and self.is_op(",", "]"):
+                return Node("bracket", (node,))  # a row with one entry: [[1], [2]]
             return node.args[0] if node.op == "bracket" and len(node.args) == 1 else node
         items = node.args
         if sign == "(" and closer == ")":
@@ -189,7 +195,7 @@ class Atoms(Commands):
         raise Unreadable("brackets of two kinds")
 
     def group(self) -> Node:
-        """Braces of LaTeX. With commas inside they were meant as a set."""
+        """LaTeX's braces, their opening one passed: a group; with commas or a condition inside, meant as a set."""
         self.deeper()
         if self.accept("}"):
             if self.is_op("_", "^") and (node := self.prescript()) is not None:
@@ -197,7 +203,7 @@ class Atoms(Commands):
                 return node
             return self.atom() if self.starts_atom() else Node("empty", ())
         if self.is_op("°") and self.peek(1).text == "}":
-            self.at += 2
+            self.position += 2
             self.depth -= 1
             return Node("degree sign", ())
         if self.is_op("'"):
@@ -225,13 +231,14 @@ class Atoms(Commands):
         return Node("set", node.args) if node.op == "list" else node
 
     def braces(self) -> Node:
+        r"""`\{…\}`, its opening passed: a set of items, or by a condition behind a bar or colon."""
         self.deeper()
-        bars, self.bars = self.bars, 1
+        bars, self.bars = self.bars, 1  # the bar of {x | x > 0} opens no absolute value
         if self.accept("rset"):
             self.bars = bars
             self.depth -= 1
             return Node("set", ())
-        start = self.at
+        start = self.position
         node = self.answer()
         if self.is_op("|"):
             node = self.condition(node, "rset")
@@ -244,7 +251,7 @@ class Atoms(Commands):
                 raise Unreadable("a set by a condition")
             node = Node("builder", (first.args[0], Node("list", (first.args[1], *node.args[1:]))))
             self.expect("rset")
-        elif node.op == "rel" and any(token.text == ":" for token in self.tokens[start : self.at]):
+        elif node.op == "rel" and any(token.text == ":" for token in self.tokens[start : self.position]):
             node = self.builder_of_colon(node)
             self.expect("rset")
         else:
@@ -255,6 +262,7 @@ class Atoms(Commands):
         return node
 
     def builder_of_colon(self, node: Node) -> Node:
+        """`{x : x > 0}`, whose inside was read as a ratio in a relation."""
         operands, signs = node.args
         first = operands[0]
         if first.op == "ratio" and len(first.args) == 2:
@@ -264,6 +272,7 @@ class Atoms(Commands):
         return Node("set", (node,))
 
     def condition(self, variable: Node, closer: str) -> Node:
+        """The condition of a set behind its bar, up to the bracket `closer`."""
         self.expect("|")
         condition = self.answer()
         self.expect(closer)

@@ -1,7 +1,7 @@
 r"""Characters: the Unicode that people write mathematics with, turned into the LaTeX that the grammar reads.
 
-Only known code points change. General compatibility normalisation is not used: it would turn `②` into `2` and
-expand one character into eighteen.
+Only the code points of one table change. Compatibility normalisation of all of Unicode (NFKC) is not used: it turns
+`②` into `2` and expands a single character into up to eighteen.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u2
 
 
 def _table() -> dict[int, str]:
+    """What stands for each code point that changes, as `str.translate` takes it."""
     table: dict[int, str] = {}
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
@@ -76,14 +77,14 @@ _TABLE = _table()
 
 
 def plain_latex(text: str) -> str:
-    """`text` with every known character written as ASCII LaTeX; unknown ones stay and are refused by the grammar."""
+    """`text` with every character of the table as ASCII LaTeX; others stay, and the grammar refuses them."""
     if text.isascii():
         return text
+    latex = text.translate(_TABLE)
     # Neighbouring super- and subscripts are one exponent: x¹² is x^{12}.
-    return (
-        text.translate(_TABLE).replace("}^{", "").replace("}_{", "") if _has_scripts(text) else text.translate(_TABLE)
-    )
+    return latex.replace("}^{", "").replace("}_{", "") if _has_only_unicode_scripts(text) else latex
 
 
-def _has_scripts(text: str) -> bool:
+def _has_only_unicode_scripts(text: str) -> bool:
+    """Whether every brace of the translated text comes from a super- or subscript character."""
     return any(mark in _SUPERSCRIPTS or mark in _SUBSCRIPTS for mark in text) and "{" not in text

@@ -1,4 +1,9 @@
-"""Reading tokens one by one, with a bound on depth: what every part of the grammar stands on."""
+"""Reading tokens one by one, with a bound on depth: the base class of the grammar's rules.
+
+The rules stand in four modules because of their number, and call one another in both directions (brackets hold whole
+answers). So the classes form one chain, Cursor ← Commands ← Atoms ← Powers ← _AnswerParser, and the rules that a lower
+class calls in a higher one are declared here.
+"""
 
 from __future__ import annotations
 
@@ -6,62 +11,73 @@ import re
 
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.literals import Unreadable
-from harness.answers.grammar.tokens import Token
+from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import Node, names
 
-_END = Token("end", "")
+_END = MathToken("end", "")
 _QUALIFIER = re.compile(r"(?i)(?:for|where|if|when|with|such|as|given|provided|on|over)\b|其中|为任意|当")
 HEDGES = names("approximately about exactly approx roughly around nearly is are only 约 大约 约为 等于 共 共有")
 OPENING = ("(", "[", "{", "lset")
 CLOSING = (")", "]", "}", "rset")
 
 
-def qualifies(token: Token) -> bool:
-    """Words that begin a condition or a remark behind the answer: "for all x", not "forty"."""
+def qualifies(token: MathToken) -> bool:
+    """Whether words begin a condition or a remark behind the answer: "for all x", not "forty"."""
     return token.kind == "text" and _QUALIFIER.match(token.text) is not None
 
 
 class Cursor:
-    """A place in the tokens. The rules that refer to each other across modules are declared here."""
+    """The tokens of an answer, the position in them, and what the rules around the position have opened.
 
-    def __init__(self, tokens: list[Token]) -> None:
+    position: index of the next token. depth: rules inside one another, at most `MAX_DEPTH`. bars: open `|…|`, within
+    which a bar closes and never opens. rows: a square bracket is open, whose items may be rows of a matrix. integrals:
+    open integrals, in which a d before a letter ends a product.
+    """
+
+    def __init__(self, tokens: list[MathToken]) -> None:
         self.tokens = tokens
-        self.at = 0
+        self.position = 0
         self.depth = 0
         self.bars = 0
         self.rows = False
         self.integrals = 0
 
-    def peek(self, ahead: int = 0) -> Token:
-        place = self.at + ahead
-        return self.tokens[place] if place < len(self.tokens) else _END
+    def peek(self, ahead: int = 0) -> MathToken:
+        """The token `ahead` of the next one, which stays; behind the last one a token of kind "end"."""
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else _END
 
-    def take(self) -> Token:
+    def take(self) -> MathToken:
+        """The next token, passed."""
         token = self.peek()
-        self.at += 1
+        self.position += 1
         return token
 
     def is_op(self, *signs: str) -> bool:
+        """Whether one of `signs` comes next."""
         token = self.peek()
         return token.kind == "op" and token.text in signs
 
     def accept(self, *signs: str) -> bool:
+        """Pass one of `signs` if it comes next; whether it did."""
         if self.is_op(*signs):
-            self.at += 1
+            self.position += 1
             return True
         return False
 
     def expect(self, sign: str) -> None:
+        """Pass `sign`. Raises `Unreadable` if something else comes next."""
         if not self.accept(sign):
             raise Unreadable(f"{sign!r} expected, {self.peek().text!r} found")
 
     def deeper(self) -> None:
+        """Count one more open rule; the rule subtracts it at its end. Raises `Unreadable` beyond `MAX_DEPTH`."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unreadable("nested too deeply")
 
     def starts_atom(self) -> bool:
-        """A factor may follow without a sign between."""
+        """Whether the next token begins a factor, so that it multiplies what stands before it without a sign."""
         token = self.peek()
         if token.kind in ("num", "sym", "cmd", "begin"):
             return True
@@ -74,44 +90,45 @@ class Cursor:
         return False
 
     def closing_bar(self) -> bool:
-        """Another bar stands close by."""
-        return any(token.kind == "op" and token.text == "|" for token in self.tokens[self.at + 1 : self.at + 40])
+        """Whether another bar follows within 40 tokens."""
+        near = self.tokens[self.position + 1 : self.position + 40]
+        return any(token.kind == "op" and token.text == "|" for token in near)
 
     def answer(self) -> Node:
-        """Everything between two brackets."""
+        """Everything up to the closing bracket or the end: items between commas. In `parse`."""
         raise NotImplementedError
 
     def setwise(self) -> Node:
-        """A side of a relation."""
+        """A side of a relation: sums joined by ∪, ∩ and ∖. In `parse`."""
         raise NotImplementedError
 
     def product(self) -> Node:
-        """A term of a sum."""
+        """A term of a sum. In `parse`."""
         raise NotImplementedError
 
     def signed_power(self) -> Node:
-        """A factor with its sign."""
+        """A factor with its sign. In `parse`."""
         raise NotImplementedError
 
     def power(self) -> Node:
-        """A factor with what stands behind it."""
+        """A factor with its exponents, indices, units and marks. In `powers`."""
         raise NotImplementedError
 
     def postfix(self, node: Node) -> Node:
-        """What stands behind a factor."""
+        """`node` with the exponents, indices, units and marks that follow. In `powers`."""
         raise NotImplementedError
 
     def atom(self) -> Node:
-        """The smallest whole."""
+        """A number, a letter, words, a command, or something in brackets. In `atoms`."""
         raise NotImplementedError
 
     def group(self) -> Node:
-        """The inside of braces, and the closing one."""
+        """The inside of LaTeX's braces, with the closing one. In `atoms`."""
         raise NotImplementedError
 
 
 def times(left: Node, right: Node) -> Node:
-    """A product, kept flat."""
+    """The product of two nodes; a product on the left takes `right` as one more factor."""
     if left.op == "mul":
         return Node("mul", (*left.args, right))
     return Node("mul", (left, right))

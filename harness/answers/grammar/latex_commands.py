@@ -1,4 +1,4 @@
-"""Commands of LaTeX and functions of plain notation: fractions, roots, logarithms, sums, matrices."""
+"""The rules for what begins with a name: fractions, roots, functions, sums, matrices; in LaTeX and plain notation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from harness.answers.grammar.cursor import Cursor, times
 from harness.answers.grammar.literals import Unreadable
-from harness.answers.grammar.tokens import Token
+from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import INFINITY, PI, I, Node, names, neg, num, sym
 
 _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
@@ -18,36 +18,40 @@ class Commands(Cursor):
     """The rules for what begins with a name."""
 
     def argument(self, whole_number: bool = False) -> Node:
-        """A group in braces, or one sign; of a number without braces the first digit, unless `whole_number`."""
+        r"""The argument of a command: a group in braces, or the next sign.
+
+        Of a number without braces LaTeX takes the first digit (`\frac12` is 1/2); whole_number: all of it (`x^10`).
+        """
         self.deeper()
         token = self.peek()
         if token.kind == "op" and token.text == "{":
-            self.at += 1
+            self.position += 1
             node = self.group()
         elif token.kind == "op" and token.text == "-":
-            self.at += 1
+            self.position += 1
             node = neg(self.argument(whole_number))
         elif token.kind == "op" and token.text == "+":
-            self.at += 1
+            self.position += 1
             node = self.argument(whole_number)
         elif token.kind == "op" and token.text == "*":
-            self.at += 1
-            node = sym("*")
+            self.position += 1
+            node = sym("*")  # the set ℤ^*
         elif token.kind == "num" and not whole_number and len(token.text) > 1 and token.text.isdigit():
-            self.tokens[self.at] = Token("num", token.text[1:], Fraction(int(token.text[1:])), False)
+            self.tokens[self.position] = MathToken("num", token.text[1:], Fraction(int(token.text[1:])), False)
             node = num(int(token.text[0]))
         elif token.kind == "text":
-            self.at += 1
+            self.position += 1
             node = Node("text", (token.text,)) if len(token.text) > 1 else sym(token.text)
         else:
             node = self.atom()
             while whole_number and self.is_op("!"):
-                self.at += 1
+                self.position += 1
                 node = Node("fn", ("factorial", node))
         self.depth -= 1
         return node
 
     def command(self, name: str) -> Node:
+        """What the command `name`, which has been passed, makes of its arguments."""
         if name == "frac":
             return self.fraction()
         if name in ("sqrt", "cbrt"):
@@ -59,7 +63,7 @@ class Commands(Cursor):
         if name == "nan":
             return Node("const", ("nan",))
         if name.startswith("directed "):
-            first, last = name[-2], name[-1]  # from one point to the other: BA is the opposite of AB
+            first, last = name[-2], name[-1]  # the vector from point A to point B; BA is the opposite of AB
             return sym(name) if first <= last else neg(sym(f"directed {last}{first}"))
         if name == "binom":
             if self.is_op("("):
@@ -85,20 +89,22 @@ class Commands(Cursor):
         return self.function(name)
 
     def fraction(self) -> Node:
+        r"""`\frac{a}{b}`, or `frac(a, b)` of plain notation."""
         if self.is_op("("):
             call = self.call("frac")
             if len(call.args) == 3:
                 return Node("div", call.args[1:3])
-            raise Unreadable("a fraction")
+            raise Unreadable("a fraction without two parts")
         top, bottom = self.argument(), self.argument()
         if any(part.op in ("empty", "list", "set") for part in (top, bottom)):
             raise Unreadable("a fraction without a part")
         return Node("div", (top, bottom))
 
     def root(self, name: str) -> Node:
+        r"""`\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is no number is a power."""
         degree = num(3 if name == "cbrt" else 2)
         if name == "sqrt" and self.is_op("["):
-            self.at += 1
+            self.position += 1
             degree = self.setwise()
             self.expect("]")
         radicand = self.argument(whole_number=True)
@@ -107,12 +113,14 @@ class Commands(Cursor):
         return Node("root", (degree, radicand))
 
     def call(self, name: str) -> Node:
+        """The function `name` with its arguments in round brackets."""
         self.expect("(")
         arguments = self.answer()
         self.expect(")")
         return Node("fn", (name, *(arguments.args if arguments.op == "list" else (arguments,))))
 
     def function(self, name: str) -> Node:
+        r"""The function `name` with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`."""
         base: Node | None = None
         exponent: Node | None = None
         while self.is_op("_", "^"):
@@ -138,7 +146,7 @@ class Commands(Cursor):
             elif name not in ("max", "min"):
                 raise Unreadable(f"a subscript of {name}")
         if name == "cis" and len(call.args) == 2:
-            angle = call.args[1]
+            angle = call.args[1]  # cis t is cos t + i sin t
             call = Node("add", (Node("fn", ("cos", angle)), times(I, Node("fn", ("sin", angle)))))
         if exponent is not None:
             if exponent.op == "neg" or (exponent.op == "num" and exponent.args[0] == -1):
@@ -148,6 +156,7 @@ class Commands(Cursor):
         return call
 
     def log_base(self) -> Node:
+        r"""The base of a logarithm. Without braces it is one digit, `\log_28` is log₂ 8, if no argument follows it."""
         token = self.peek()
         alone = token.kind == "num" and len(token.text) > 1
         after = self.peek(1)
@@ -161,7 +170,7 @@ class Commands(Cursor):
         return self.argument(whole_number=True)
 
     def bare_argument(self) -> Node:
-        r"""What a function without brackets applies to: the factors up to a sign or the next function."""
+        """The argument of a function without brackets: the factors up to a sign or the next function."""
         if self.accept("-"):
             return neg(self.bare_argument())
         factors = [self.power()]
@@ -180,11 +189,12 @@ class Commands(Cursor):
         for factor in factors[1:]:
             node = times(node, factor)
         if self.is_op("/") and self.peek(1).kind == "num" and len(factors) == 1:
-            self.at += 1
+            self.position += 1
             node = Node("div", (node, self.power()))
         return node
 
     def big_operator(self, name: str) -> Node:
+        """A sum, product, limit or integral with its limits and its body, which is one term."""
         below: Node | None = None
         above: Node | None = None
         while self.is_op("_", "^"):
@@ -208,13 +218,14 @@ class Commands(Cursor):
 
     # --- matrices ---
     def environment(self, name: str) -> Node:
+        """The rows of an environment: a matrix, cases, or lines, which are a list."""
         self.deeper()
         bars, self.bars = self.bars, 0
         rows: list[tuple[Node, ...]] = []
         row: list[Node] = []
         while True:
             if self.peek().kind == "end":
-                if self.at >= len(self.tokens):
+                if self.position >= len(self.tokens):
                     raise Unreadable("an open environment")
                 if self.take().text != name:
                     raise Unreadable("environments that cross")
@@ -227,7 +238,7 @@ class Commands(Cursor):
                 continue
             else:
                 if name == "cases" and row and self.peek().kind == "text" and self.peek().text.lower() in _CONDITIONAL:
-                    self.at += 1
+                    self.position += 1
                 row.append(self.answer())
         if row:
             rows.append(tuple(row))
@@ -249,4 +260,5 @@ class Commands(Cursor):
 
 
 def _label(node: Node) -> str:
+    """An index as part of a name: the S of max_S."""
     return str(node.args[0]) if node.args and isinstance(node.args[0], str) else node.op

@@ -1,4 +1,4 @@
-"""Literals of numbers: digits as written to an exact value, within bounds, or `Unreadable`."""
+"""Literals of numbers: from the digits as written to their exact value, within the bounds, or `Unreadable`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _POINT = "."
 
 
 class Unreadable(ValueError):
-    """The answer is not of the grammar, or exceeds one of its bounds."""
+    """The grammar cannot read the answer, or the answer exceeds a bound; the message names the obstacle."""
 
 
 def number_value(digits: str) -> Fraction:
@@ -28,7 +28,7 @@ def number_value(digits: str) -> Fraction:
 
 
 def places_of(digits: str) -> int:
-    """Digits after the decimal point as written, less the exponent; -1 without a point."""
+    """Decimal places of a literal as written, less its exponent (`1.5e3` has -2); -1 for an integer or a fraction."""
     mantissa, _, exponent = digits.lower().partition("e")
     if digits == "repeating":
         return -1
@@ -38,6 +38,7 @@ def places_of(digits: str) -> int:
 
 
 def repeating(whole: str, fixed: str, block: str) -> Fraction:
+    """The value of `whole.fixed` with `block` repeated without end. Raises `Unreadable` beyond the bounds."""
     if len(whole) + len(fixed) + len(block) > MAX_LITERAL_DIGITS:
         raise Unreadable("too many digits")
     head = Fraction(int((whole or "0") + fixed), 10 ** len(fixed))
@@ -45,12 +46,15 @@ def repeating(whole: str, fixed: str, block: str) -> Fraction:
 
 
 def repeated_block(digits: str) -> tuple[str, str] | None:
-    """(fixed, block) when the digits end in a block that is plainly repeating: `333`, `1666`, `142857142857`."""
+    """(digits before, block) of digits that end in a repeated block: `333`, `1666`, `142857142857`; else None.
+
+    A single digit must stand three times or more, a longer block (up to 20 digits) twice.
+    """
     for size in range(1, min(len(digits) // 2, 20) + 1):
         block = digits[-size:]
-        times = 1
-        while digits.endswith(block * (times + 1)):
-            times += 1
-        if times >= (3 if size == 1 else 2):
-            return digits[: len(digits) - size * times], block
+        count = 1
+        while digits.endswith(block * (count + 1)):
+            count += 1
+        if count >= (3 if size == 1 else 2):
+            return digits[: len(digits) - size * count], block
     return None

@@ -1,4 +1,4 @@
-r"""The grammar: tokens of an answer to a tree, by recursive descent, bounded in depth and length.
+r"""The grammar: from the tokens of an answer to its tree, by recursive descent, bounded in depth and length.
 
 answer    = item { ("," | ";" | "and" | "or") item }
 item      = [label ":"] chain
@@ -7,6 +7,14 @@ setwise   = sum { ("∪" | "∩" | "∖") sum }
 sum       = ["+" | "-" | "±"] product { ("+" | "-" | "±") product }
 product   = power { ["*" | "/" | "mod"] power }            side by side is a product
 power     = atom { "^" … | "_" … | "!" | "°" | "%" | "'" | unit }
+atom      = number | letter | words | command | bracket
+
+Mathematical notation is ambiguous; what the rules decide beyond this grammar:
+
+- commas without brackets are a list, "and" joins conditions, "or" joins statements of which any holds (`answer`);
+- `3\frac12` and `7 3/11` are mixed numbers, `3 \cdot \frac12` is a product (`juxtaposed`, `spaced_mixed`);
+- a unit, percent or degree sign belongs to the whole product before it, not to its last factor;
+- a condition behind the answer ("for all x") is dropped, unless it leads to a second value (`skip_qualifier`).
 
 Long: the rules of one grammar call one another.
 """
@@ -22,18 +30,22 @@ from harness.answers.grammar.cursor import CLOSING, OPENING, qualifies, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
 from harness.answers.grammar.source import plain_source
-from harness.answers.grammar.tokens import Token, tokenize
+from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import SETS, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import smaller_unit
 
 _OTHERWISE = re.compile(r"(?i)\b(?:else|otherwise|elif)\b|否则")
-"""Words that make `1 if n > 0 else 0` two values and no one."""
+"""Words before a second value: `1 if n > 0 else 0` is two answers, not one."""
 
-_SIGNS = {"∧": "and", "∨": "or"}
+_CONNECTIVES = {"∧": "and", "∨": "or"}
+"""Signs of logic with the word that each stands for between items."""
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
-    """The tree of an answer. Raises `Unreadable` when it is no mathematics of this grammar or breaks a bound."""
+    """The tree of an answer. list_commas: a plain comma separates items, `1,234` is two numbers.
+
+    Raises `Unreadable` if the grammar cannot read the answer or the answer exceeds a bound.
+    """
     return _parse(source, list_commas)
 
 
@@ -49,9 +61,9 @@ def _parse(source: str, list_commas: bool) -> Node:
     if not tokens:
         raise Unreadable("empty")
     tokens = _in_rows(tokens)
-    parser = _Parser(tokens)
+    parser = _AnswerParser(tokens)
     node = parser.answer()
-    if parser.at < len(tokens):
+    if parser.position < len(tokens):
         raise Unreadable(f"unexpected {parser.peek().text!r}")
     return node
 
@@ -59,36 +71,36 @@ def _parse(source: str, list_commas: bool) -> Node:
 _ALIGNED = names("aligned align gathered split eqnarray alignedat")
 
 
-def _in_rows(tokens: list[Token]) -> list[Token]:
-    r"""Lines outside of an environment as items, `\left\{` before one without its closing brace as cases."""
+def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
+    r"""`tokens` with lines outside of an environment as items, and an array behind a lone `\left\{` as cases."""
     if not any(token.text in ("row", "&") for token in tokens):
         return tokens
-    begins = [at for at, token in enumerate(tokens) if token.kind == "begin"]
+    begins = [begin for begin, token in enumerate(tokens) if token.kind == "begin"]
     if not begins:
-        return [Token("op", ",", None, token.spaced) if token.text == "row" else token for token in tokens]
+        return [MathToken("op", ",", None, token.spaced) if token.text == "row" else token for token in tokens]
     if len(begins) > 1:
         return tokens
-    at, name = begins[0], tokens[begins[0]].text
-    opened = at > 0 and tokens[at - 1].text == "lset" and not any(token.text == "rset" for token in tokens)
+    begin, name = begins[0], tokens[begins[0]].text
+    opened = begin > 0 and tokens[begin - 1].text == "lset" and not any(token.text == "rset" for token in tokens)
     if name in _ALIGNED:
         tokens = [token for token in tokens if token.text != "&"]
     if not opened:
         return tokens
     named = "cases" if name == "array" else name
     tokens = [token._replace(text=named) if token.kind in ("begin", "end") else token for token in tokens]
-    return tokens[: at - 1] + tokens[at:]
+    return tokens[: begin - 1] + tokens[begin:]
 
 
-class _Parser(Powers):
+class _AnswerParser(Powers):
     """The rules from a whole answer down to a factor."""
 
     def answer(self) -> Node:
-        """Items between commas; inequalities joined by "and" hold together."""
-        start = self.at
+        """Items between commas, "and" and "or": a list, conditions that hold together, or alternatives."""
+        start = self.position
         node = self.items()
         pair = node.args if node.op == "list" and len(node.args) == 2 else None
         if pair is not None and self.connectives(start) == {"and"} and (whole := _compound(*pair)) is not None:
-            return whole  # 1 hour and 20 minutes
+            return whole  # "1 hour and 20 minutes" is one quantity
         if node.op != "list":
             return node
         if (formula := self.formula_of_logic(node, start)) is not None:
@@ -98,8 +110,8 @@ class _Parser(Powers):
         return Node("either", node.args) if self.is_alternative(node, start) else node
 
     def formula_of_logic(self, node: Node, start: int) -> Node | None:
-        r"""`p \lor q` is one proposition; `x < 1 \lor x > 3` and `1 \lor 3` are several answers: None."""
-        signs = tuple(token.text for token in self.tokens[start : self.at] if token.text in _SIGNS)
+        r"""The proposition `p \lor q` as one relation; None for `x < 1 \lor x > 3` and `1 \lor 3`, which are items."""
+        signs = tuple(token.text for token in self.tokens[start : self.position] if token.text in _CONNECTIVES)
         if not signs or not any(item.op not in ("rel", "member") and symbols(item) for item in node.args):
             return None
         if len(signs) != len(node.args) - 1:
@@ -107,30 +119,35 @@ class _Parser(Powers):
         return Node("rel", (node.args, signs))
 
     def are_together(self, node: Node, start: int) -> bool:
-        """Inequalities that all hold: joined by "and", or by commas where they are of different names."""
-        said = self.connectives(start)
-        return said == {"and"} or (not said and not _of_one_name(node.args))
+        """Whether inequalities all hold: joined by "and", or by commas if they have no letter in common."""
+        connectives = self.connectives(start)
+        return connectives == {"and"} or (not connectives and not _of_one_name(node.args))
 
     def is_alternative(self, node: Node, start: int) -> bool:
-        """`a = 0 or b = 0`: statements of which one holds. Several values of one name are a list."""
-        if self.connectives(start) != {"or"} or any(token.text in ",;" for token in self.tokens[start : self.at]):
+        """Whether statements joined by "or" are alternatives: `a = 0 or b = 0`. Values of one name are a list."""
+        if self.connectives(start) != {"or"} or any(token.text in ",;" for token in self.tokens[start : self.position]):
             return False
         if all(_is_equation(item) for item in node.args):
             return len({name for item in node.args for name in _names(item)}) > 1
         return all(_is_equation(item) or _is_inequality(item) for item in node.args) and not _of_one_name(node.args)
 
     def connectives(self, start: int) -> set[str]:
-        """The words "and" and "or" read since `start`; signs count as the words that they stand for."""
-        return {_SIGNS.get(token.text, token.text) for token in self.tokens[start : self.at] if token.kind == "sep"}
+        """The words "and" and "or" since token `start`; ∧ and ∨ count as the words that they stand for."""
+        return {
+            _CONNECTIVES.get(token.text, token.text)
+            for token in self.tokens[start : self.position]
+            if token.kind == "sep"
+        }
 
     def items(self) -> Node:
+        """Items between commas as a list; a single item as it is. Semicolons part groups: `1, 2; 3, 4`."""
         groups: list[Node] = []
         items: list[Node] = []
         while True:
             while self.peek().kind == "sep" or self.is_op(",", ";"):
-                self.at += 1
+                self.position += 1
             if (
-                self.at >= len(self.tokens)
+                self.position >= len(self.tokens)
                 or self.is_op(")", "]", "}", "rset", "row", "&")
                 or self.peek().kind == "end"
             ):
@@ -152,10 +169,10 @@ class _Parser(Powers):
         return items[0] if len(items) == 1 else Node("list", tuple(items))
 
     def item(self) -> Node:
-        """One answer, without its label in words and the qualification behind it."""
+        """One item: a chain with the label in words before it; a ratio; without the condition behind it."""
         self.deeper()
         if self.peek().kind == "rel" and self.peek().text in "=≈∼":
-            self.at += 1  # "= 5", "≈ 5"
+            self.position += 1  # "= 5" is 5
         label = self.take() if self.is_named() else None
         node = self.chain()
         if label is not None and node.op != "rel":
@@ -172,7 +189,7 @@ class _Parser(Powers):
         return node
 
     def is_named(self) -> bool:
-        r"""`\text{boys: } 5`: words that end in a colon name the value behind them."""
+        r"""Whether words that end in a colon name the value behind them: `\text{boys: } 5`."""
         token, after = self.peek(), self.peek(1)
         name = token.text.rstrip(" :")
         return (
@@ -180,43 +197,48 @@ class _Parser(Powers):
         )
 
     def skip_qualifier(self) -> None:
+        """Pass a condition in words up to the next item. Raises `Unreadable` if it leads to a second value."""
         token = self.peek()
         if qualifies(token):
             if self.is_one_of_several():
                 raise Unreadable("a choice between two values")
             brackets = 0
-            while self.at < len(self.tokens):
+            while self.position < len(self.tokens):
                 if brackets == 0:
-                    if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.at + 1)):
+                    if self.is_op(",", ";") and (self.peek(1).kind == "sep" or self.labelled(self.position + 1)):
                         return
-                    if self.peek().kind == "sep" and self.labelled(self.at + 1):
+                    if self.peek().kind == "sep" and self.labelled(self.position + 1):
                         return
                     if self.is_op(*CLOSING, "row", "&") or self.peek().kind == "end":
                         return
                 brackets += self.is_op(*OPENING) - self.is_op(*CLOSING)
-                self.at += 1
+                self.position += 1
 
     def is_one_of_several(self) -> bool:
-        """`5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`, `5 with 3 left over`: the condition leads to another value."""
+        """Whether a condition leads to a second value: `5 if n > 0, 8 if n < 0`, `1 if n > 0 else 0`."""
         if self.peek().text.strip().lower() == "with" and self.peek(1).kind == "num":
             return True
         comma = None
-        for place, token in enumerate(self.tokens[self.at + 1 :]):
+        for index, token in enumerate(self.tokens[self.position + 1 :]):
             if token.kind == "text" and _OTHERWISE.search(token.text):
                 return True
             if token.kind == "sep" or token.text in (",", ";"):
-                comma = place
+                comma = index
             elif (
-                comma is not None and place > comma + 1 and qualifies(token) and not self.labelled(self.at + comma + 2)
+                comma is not None
+                and index > comma + 1
+                and qualifies(token)
+                and not self.labelled(self.position + comma + 2)
             ):
                 return True
         return False
 
-    def labelled(self, place: int) -> bool:
-        """A new "f(x) = …" begins at `place`, close by."""
-        return any(token.kind == "rel" and token.text == "=" for token in self.tokens[place : place + 6])
+    def labelled(self, index: int) -> bool:
+        """Whether an equals sign follows within six tokens of `index`: a new "f(x) = …" begins."""
+        return any(token.kind == "rel" and token.text == "=" for token in self.tokens[index : index + 6])
 
     def colon(self, parts: list[Node]) -> Node:
+        """What parts between colons are: a name with its value, a time of day, or a ratio, perhaps in an equation."""
         if parts[0].op == "text" or (parts[0].op == "sym" and len(parts) == 2 and parts[1].op in ("rel",)):
             return Node("rel", ((parts[0], parts[-1]), ("=",)))
         last = parts[-1]
@@ -236,12 +258,13 @@ class _Parser(Powers):
 
     # --- relations and sets ---
     def chain(self) -> Node:
+        """Sides between relations, `a = b < c`; without a relation the only side."""
         operands = [self.classwise("")]
         signs: list[str] = []
         while self.peek().kind == "rel":
             sign = self.take().text
             signs.append(sign)
-            if self.at >= len(self.tokens):
+            if self.position >= len(self.tokens):
                 raise Unreadable("a relation without a right side")
             operands.append(self.ratio_or_setwise() if sign in "=≈" else self.classwise(sign))
         if not signs:
@@ -251,11 +274,14 @@ class _Parser(Powers):
         return Node("rel", (tuple(operands), tuple(signs)))
 
     def classwise(self, sign: str) -> Node:
-        r"""A side with its modulus: `5 (mod 7)`, `5 \pmod 7`; `5 \mod 7` behind ≡ or with nothing to compute."""
+        r"""A side with its modulus: `5 (mod 7)`, `5 \pmod 7`. `5 \mod 7` is the remainder unless ≡ stands before it.
+
+        sign: the relation before this side, "" for the first one.
+        """
         node = self.setwise()
         bracketed = self.is_op("(") and self.peek(1).kind == "op" and self.peek(1).text in ("mod", "pmod")
         if bracketed or self.is_op("pmod"):
-            self.at += 1 + bracketed
+            self.position += 1 + bracketed
             modulus = self.signed_power()
             if bracketed:
                 self.expect(")")
@@ -268,6 +294,7 @@ class _Parser(Powers):
         return node
 
     def ratio_or_setwise(self) -> Node:
+        """A side behind an equals sign: `a : b` or an ordinary side."""
         node = self.classwise("=")
         if self.is_op(":") and self.depth < 6:
             parts = [node]
@@ -277,6 +304,7 @@ class _Parser(Powers):
         return node
 
     def setwise(self) -> Node:
+        """A side: sums joined by ∪, ∩ and ∖."""
         node = self.sum()
         while True:
             if self.accept("∪") or self.written_union():
@@ -290,7 +318,7 @@ class _Parser(Powers):
                 return node
 
     def written_union(self) -> bool:
-        """The letter U between two intervals."""
+        """Whether the letter U stands between two intervals, for ∪; if so, it is passed."""
         token, before, after = self.peek(), self.peek(-1), self.peek(1)
         if (
             token.kind == "sym"
@@ -298,12 +326,13 @@ class _Parser(Powers):
             and before.text in (")", "]", "rset")
             and after.text in ("(", "[", "lset")
         ):
-            self.at += 1
+            self.position += 1
             return True
         return False
 
     # --- sums and products ---
     def sum(self) -> Node:
+        """Terms with their signs; a minus beside a set takes the set away."""
         self.deeper()
         terms: list[Node] = []
         if self.accept("-"):
@@ -338,21 +367,22 @@ class _Parser(Powers):
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def product(self) -> Node:
+        """Factors with or without a sign between; quotients and remainders bind as products do, from the left."""
         node = self.signed_power()
         while True:
             token = self.peek()
             if token.kind == "op" and token.text == "*":
-                self.at += 1
+                self.position += 1
                 node = _multiplied(node, self.signed_power())
             elif token.kind == "op" and token.text == "/":
-                self.at += 1
+                self.position += 1
                 right = self.signed_power()
                 if right.op in ("pct", "quantity") and node.op == "num":
                     node = Node(right.op, (Node("div", (node, right.args[0])), *right.args[1:]))  # 1/2 %, 1/2 hour
                 else:
                     node = Node("div", (node, right))
             elif token.kind == "op" and token.text == "mod":
-                self.at += 1
+                self.position += 1
                 node = Node("fn", ("mod", node, self.signed_power()))
             elif token.kind == "op" and token.text == "(" and self.peek(1).text in ("mod", "pmod"):
                 return node
@@ -370,14 +400,15 @@ class _Parser(Powers):
                 return node
 
     def integer_condition(self) -> bool:
-        """Skip "(k ∈ Z)"."""
+        """Whether "(k ∈ Z)" follows; if so, it is passed."""
         if self.peek(1).kind == "sym" and self.peek(2).text == "∈":
-            while self.at < len(self.tokens) and not self.accept(")"):
-                self.at += 1
+            while self.position < len(self.tokens) and not self.accept(")"):
+                self.position += 1
             return True
         return False
 
     def signed_power(self) -> Node:
+        """A factor with its sign, also behind another sign: the -3 of `2 * -3`."""
         if self.accept("-"):
             return _opposite(self.signed_power_of())
         if self.accept("+"):
@@ -388,26 +419,30 @@ class _Parser(Powers):
         return self.power()
 
     def signed_power_of(self) -> Node:
+        """A factor with its sign, one level deeper."""
         self.deeper()
         node = self.signed_power()
         self.depth -= 1
         return node
 
     def spaced_mixed(self, whole: Node) -> Node:
-        """`7 3/11`: an integer, a space, a proper fraction."""
+        """The mixed number `7 3/11`: an integer, a space, a proper fraction. Raises `Unreadable` for other numbers."""
         top = self.take()
         if (
             whole.op == "num" and whole.args[1] == -1 and top.spaced and top.value is not None
             and self.is_op("/") and self.peek(1).kind == "num" and not self.peek().spaced
         ):  # fmt: skip
-            self.at += 1
+            self.position += 1
             bottom = self.take()
             if bottom.value and top.value < bottom.value and top.value.denominator == bottom.value.denominator == 1:
                 return num(whole.args[0] + top.value / bottom.value)
         raise Unreadable("two numbers side by side")
 
     def juxtaposed(self, left: Node, right: Node, *, mixed: bool) -> Node:
-        """A product; an integer literal before a proper fraction is a mixed number. A unit belongs to the whole."""
+        r"""Two factors side by side: a product, a compound quantity, or a mixed number; a unit belongs to the whole.
+
+        mixed: the factor on the right is written as `\frac` directly behind a number.
+        """
         if (together := _compound(left, right)) is not None:
             return together
         if right.op == "quantity" or (right.op in ("pct", "deg") and (mixed or right.op == "deg")):
@@ -425,7 +460,7 @@ class _Parser(Powers):
 
 
 def _multiplied(left: Node, right: Node) -> Node:
-    """A product whose last factor has a unit has it as a whole: the 5 km of `5 × 10^3 m`."""
+    """The product of two factors; a unit of the last one belongs to the whole: the metres of `5 × 10^3 m`."""
     signed = ("quantity", "pct", "deg")
     if right.op in signed and left.op not in signed:
         return Node(right.op, (times(left, right.args[0]), *right.args[1:]))
@@ -433,37 +468,37 @@ def _multiplied(left: Node, right: Node) -> Node:
 
 
 def _compound(left: Node, right: Node) -> Node | None:
-    """`1 hour 20 minutes`, `5 ft 3 in`, `30° 15′` as one quantity; None when the two are no such pair."""
+    """`1 hour 20 minutes`, `5 ft 3 in`, `30° 15′` as one quantity in the smaller unit; None for any other pair."""
     if left.op == right.op == "quantity":
         ratio = smaller_unit(left.args[1], right.args[1])
         if ratio is not None:
             return Node("quantity", (Node("add", (times(num(ratio), left.args[0]), right.args[0])), right.args[1]))
     if left.op == "deg" and right.op == "fn" and right.args[0] == "prime":
-        inner, parts = right.args[1], num(60)
+        inner, parts = right.args[1], num(60)  # minutes of arc
         if inner.op == "fn" and inner.args[0] == "prime":
-            inner, parts = inner.args[1], num(3600)
+            inner, parts = inner.args[1], num(3600)  # seconds of arc
         return Node("deg", (Node("add", (left.args[0], Node("div", (inner, parts)))),))
     return None
 
 
 def _ends_in_power(node: Node) -> bool:
-    """`2^6 3^5` is a product, `6 5` is none."""
+    """Whether the last factor is a power: then a number may follow, `2^6 3^5`; `6 5` is no product."""
     return (node.args[-1] if node.op == "mul" else node).op == "pow"
 
 
 def _opposite(node: Node) -> Node:
-    """The opposite of a quantity is a quantity."""
+    """-node; the sign goes inside a unit, percent or degree sign."""
     return Node(node.op, (neg(node.args[0]), *node.args[1:])) if node.op in ("quantity", "pct", "deg") else neg(node)
 
 
 def _names(statement: Node) -> set[str]:
-    """Letters of an equation or inequality, or of what is a member of a set."""
+    """The letters of an equation or inequality; of a membership those on its left side."""
     sides = statement.args[:1] if statement.op == "member" else statement.args[0]
     return {name for side in sides for name in symbols(side)}
 
 
 def _of_one_name(statements: Sequence[Node]) -> bool:
-    """They say something of one letter, which each of them has."""
+    """Whether some letter stands in each of the statements."""
     return bool(set.intersection(*map(_names, statements)))
 
 

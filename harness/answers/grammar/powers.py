@@ -1,4 +1,4 @@
-r"""Powers, and everything else that stands behind an atom: indices, units, degrees, percent, factorials, primes."""
+"""The rules for what stands behind an atom: exponents, indices, units, degrees, percent, factorials, primes."""
 
 from __future__ import annotations
 
@@ -8,68 +8,72 @@ from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.tree import Node, num, sym
 from harness.answers.grammar.units import scaled
 
-_NUMERALS = {
-    name: place
-    for place, name in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
+_BASES = {
+    name: base for base, name in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 2)
 }
-
+"""Bases by their names, as in `101_{\\text{two}}`."""
 
 _TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
+"""Exponents that transpose a matrix or vector."""
 
 
 class Powers(Atoms):
     """The rules for a factor with what stands behind it."""
 
     def power(self) -> Node:
+        """An atom with what stands behind it."""
         self.deeper()
         node = self.postfix(self.atom())
         self.depth -= 1
         return node
 
     def postfix(self, node: Node) -> Node:
+        """`node` with all that stands behind it."""
         while True:
             token = self.peek()
             if token.kind == "text" and not qualifies(token) and node.op != "text":
                 node = self.unit(node)
             elif token.kind == "text" and node.op == "text":
-                self.at += 1
+                self.position += 1
                 node = Node("text", (f"{node.args[0]} {token.text}",))
             elif token.kind != "op":
                 return node
             elif token.text == "^":
-                self.at += 1
+                self.position += 1
                 node = self.raised(node)
             elif token.text == "_":
-                self.at += 1
+                self.position += 1
                 node = self.subscripted(node)
             elif token.text == "!":
-                self.at += 1
+                self.position += 1
                 double = self.accept("!")
                 node = Node("fn", ("double factorial" if double else "factorial", node))
             elif token.text == "°":
-                self.at += 1
+                self.position += 1
                 node = self.degrees(node)
             elif token.text == "%":
-                self.at += 1
+                self.position += 1
                 node = Node("pct", (node,))
             elif token.text == "'":
-                self.at += 1
+                self.position += 1
                 node = sym(f"{node.args[0]}'") if node.op == "sym" else Node("fn", ("prime", node))
             else:
                 return node
 
     def degrees(self, node: Node) -> Node:
-        """Degrees of an angle, or of a temperature where C or F follows."""
+        """`node` in degrees of an angle, or of a temperature if C or F follows."""
         token = self.peek()
         if token.kind in ("sym", "text") and token.text in ("C", "F") and not self.starts_function():
-            self.at += 1
+            self.position += 1
             return Node("quantity", (node, "celsius" if token.text == "C" else "fahrenheit"))
         return Node("deg", (node,))
 
     def starts_function(self) -> bool:
+        """Whether the letter that comes next has a bracket, index or exponent: then it is no unit of temperature."""
         return self.peek(1).kind == "op" and self.peek(1).text in ("(", "_", "^")
 
     def unit(self, node: Node) -> Node:
+        """`node` with the words behind it: a unit with its exponent, a numeral of scale, a.m. or p.m., percent."""
         words = [self.take().text]
         while True:
             if self.accept("^"):
@@ -103,6 +107,7 @@ class Powers(Atoms):
         return Node("quantity", (node, joined.strip()))
 
     def raised(self, base: Node) -> Node:
+        """`base` with what stands behind `^`: an exponent, a degree sign, primes, a transpose, an ordinal's ending."""
         if self.accept("°"):
             return self.degrees(base)
         if self.is_op("'"):
@@ -112,7 +117,7 @@ class Powers(Atoms):
             return sym(f"{base.args[0]}" + "'" * primes) if base.op == "sym" else Node("fn", ("prime", base))
         exponent = self.argument(whole_number=True)
         if self.is_op("^") and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
-            self.at += 1
+            self.position += 1
             exponent = self.raised(exponent)
         if exponent.op == "empty":
             return base
@@ -131,10 +136,11 @@ class Powers(Atoms):
         return Node("pow", (base, exponent))
 
     def subscripted(self, base: Node) -> Node:
-        start = self.at
+        """`base` with what stands behind `_`: the base of a number, or the index of a name."""
+        start = self.position
         index = self.argument(whole_number=True)
-        if index.op == "text" and index.args[0].lower() in _NUMERALS:
-            index = num(_NUMERALS[index.args[0].lower()])
+        if index.op == "text" and index.args[0].lower() in _BASES:
+            index = num(_BASES[index.args[0].lower()])
         if base.op == "text" and base.args[0].isalnum() and base.args[0].isupper() and index.op == "num":
             return Node("base", (base.args[0], int(index.args[0])))
         if self.tokens[start - 2].text == ")" and index.op == "num" and (digits := self.digits_in_brackets(start - 3)):
@@ -144,7 +150,7 @@ class Powers(Atoms):
             if index.op == "num" and index.args[0].denominator == 1 and before.kind == "num":
                 return Node("base", (before.text, int(index.args[0])))
             raise Unreadable("a subscript of a number that is no base")
-        label = "".join(token.text for token in self.tokens[start : self.at] if token.text not in ("{", "}"))
+        label = "".join(token.text for token in self.tokens[start : self.position] if token.text not in ("{", "}"))
         if base.op == "sym":
             return sym(f"{base.args[0]}_{label}")
         if base.op == "pow" and base.args[0].op == "sym":
@@ -153,17 +159,17 @@ class Powers(Atoms):
             return Node("text", (f"{base.args[0]}_{label}",))
         raise Unreadable("a subscript")
 
-    def digits_in_brackets(self, at: int) -> str:
-        """The digits and letters of `(2A)_{16}`, which end at token `at`; empty when the brackets hold others."""
+    def digits_in_brackets(self, last: int) -> str:
+        """The digits and letters of `(2A)_{16}`, the last of them at token `last`; "" if the brackets hold others."""
         digits = ""
-        while at >= 0 and self.tokens[at].kind in ("num", "sym", "text"):
-            digits = self.tokens[at].text + digits
-            at -= 1
-        return digits if at >= 0 and self.tokens[at].text == "(" and digits.isalnum() else ""
+        while last >= 0 and self.tokens[last].kind in ("num", "sym", "text"):
+            digits = self.tokens[last].text + digits
+            last -= 1
+        return digits if last >= 0 and self.tokens[last].text == "(" and digits.isalnum() else ""
 
 
 def _transposed(node: Node) -> Node:
-    """Rows for columns; a vector in brackets stays the tuple that it is."""
+    """The transposed matrix; a vector in brackets stays the tuple that it is."""
     if node.op != "matrix":
         return Node("tuple", node.args)
     return Node("matrix", tuple(zip(*node.args, strict=True)))

@@ -1,4 +1,4 @@
-r"""An answer's characters before they are read: escapes of HTML and JSON undone, intervals of all schools alike."""
+r"""The characters of an answer before tokens are made: escapes of HTML and JSON undone, `]0, 1[` as `(0, 1)`."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from harness.answers.grammar.characters import plain_latex
 from harness.answers.grammar.vocabulary import is_command
 
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
-_DOUBLED = re.compile(r"\\\\([A-Za-z]+)")
-_ONLY_DOUBLED = re.compile(r"(?:[^\\]|\\\\)*")
+_DOUBLED_COMMAND = re.compile(r"\\\\([A-Za-z]+)")
+_ONLY_DOUBLED_BACKSLASHES = re.compile(r"(?:[^\\]|\\\\)*")
 _OUTWARD = re.compile(r"\s*(?:\\left\s*)?([\[\]])([^\[\]()]*[,;][^\[\]()]*?)(?:\\right\s*)?([\[\]])\s*")
-"""An interval whose open ends are brackets turned outwards: `]0, 1[`."""
+"""Two ends between square brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
 
 _SET_SIGN = re.compile(r"(\\cup(?![a-zA-Z])|\\cap(?![a-zA-Z])|[∪∩])")
 _DURATION = re.compile(r"\s*(\d+)\s*h\s*(\d+)\s*m(?:in)?\s*")
-"""Hours and minutes whose letters would be read as variables: `2 h 30 min`."""
+"""Hours and minutes: `2 h 30 min`. The grammar would read their letters as variables."""
 
 _MICRO = re.compile(
     r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
     r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
     r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
 )
-"""The prefix of a unit, which alone would be the letter mu."""
+"""The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
 
 _OHMS = re.compile(r"\\(?:text|mathrm)\s*\{[\s~]*([kM]?)[\s~]*\}\s*\\Omega(?![A-Za-z])")
-"""The sign of a unit behind its prefix; alone `2 \\Omega` is a product."""
+"""The sign of the unit ohm behind its prefix. Without a prefix `2 \\Omega` is a product."""
 
 
 def plain_source(source: str) -> str:
-    """`source` as plain LaTeX, without what a transport or another school of notation has put into it."""
+    """`source` as plain LaTeX: escapes undone, intervals, units and Unicode as the grammar reads them."""
     if "&" in source:
         source = _ENTITY.sub(lambda entity: html.unescape(entity.group()), source)
     if "\\\\" in source:
@@ -47,19 +47,20 @@ def plain_source(source: str) -> str:
 
 
 def _undoubled(source: str) -> str:
-    r"""`\\frac` of a text that was escaped for JSON is `\frac`; a line break of a matrix stays."""
-    if _ONLY_DOUBLED.fullmatch(source) and any(is_command(name) for name in _DOUBLED.findall(source)):
+    r"""`source` with single backslashes if it was escaped for JSON (`\\frac`); a line break of a matrix stays."""
+    if _ONLY_DOUBLED_BACKSLASHES.fullmatch(source) and any(map(is_command, _DOUBLED_COMMAND.findall(source))):
         return source.replace("\\\\", "\\")
     return source
 
 
 def _inward(source: str) -> str:
-    pieces = _SET_SIGN.split(source)
-    outward = [_OUTWARD.fullmatch(piece) for piece in pieces[::2]]
-    if all(match is None or match.group(1, 3) == ("[", "]") for match in outward):
+    """`source` with round brackets for the open ends that are written as brackets turned outwards."""
+    pieces = _SET_SIGN.split(source)  # intervals, and between them the signs ∪ and ∩
+    intervals = [_OUTWARD.fullmatch(piece) for piece in pieces[::2]]
+    if all(match is None or match.group(1, 3) == ("[", "]") for match in intervals):
         return source
-    for place, match in enumerate(outward):
+    for index, match in enumerate(intervals):
         if match is not None:
             opening, closing = "[" if match[1] == "[" else "(", "]" if match[3] == "]" else ")"
-            pieces[2 * place] = f"{opening}{match[2]}{closing}"
+            pieces[2 * index] = f"{opening}{match[2]}{closing}"
     return "".join(pieces)

@@ -1,7 +1,21 @@
 r"""Tokens of an answer: LaTeX and plain notation alike, one pass, no pattern that can backtrack far.
 
-Decided here, because it depends on the characters: what is one number (thousands separators, e-notation, repeating
-decimals), which letters are a function's name, a word or a product of variables, what is only layout.
+What depends on characters is decided here, so that the grammar sees only tokens:
+
+    kind    text                            from
+    num     the digits, or "repeating"      1,234 · 1\,234 · 0.\overline{3} · 1.2e5; `value` is exact
+    sym     the letter's name               x, \alpha; `ab` gives a and b
+    cmd     a function or other command     sin, \sin, \frac, \pi, \sum
+    text    words, a unit, a currency       \text{cm}, apples, \$; digits of a base: 1F
+    sep     and, or, ∧, ∨                   joins items
+    rel     the sign of `vocabulary`        =, <, \le, \in
+    op      a sign, a bracket, ","          + ^ ( lset rset row ° …; "lset" is \{
+    begin, end   the environment            \begin{cases}
+
+Letters without a command: a name of a function or constant is one; behind a number or bracket a known unit is one;
+else three or more letters are a word unless all of them are usual variables (`is_word`), and then a product.
+
+Long: one pass over the characters, whose rules share the position and the tokens so far.
 """
 
 from __future__ import annotations
@@ -30,8 +44,8 @@ from harness.answers.grammar.vocabulary import (
 Kind = Literal["num", "sym", "cmd", "text", "sep", "rel", "op", "begin", "end"]
 
 
-class Token(NamedTuple):
-    """kind, its text (a name, a sign, words), the exact value of a number, and whether a space stood before it."""
+class MathToken(NamedTuple):
+    """A token: its kind and text (see the table above), the value of a number, whether a space stood before it."""
 
     kind: Kind
     text: str
@@ -49,6 +63,7 @@ _CONTINUED = re.compile(r"(\d*)\.(\d{2,})\s?(?:\.{2,}|\\[lc]?dots(?![a-zA-Z]))")
 _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
+_BETWEEN_WORDS = re.compile(r"[ '’-]+")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
@@ -62,9 +77,9 @@ _BASED = re.compile(
     r"(?=[0-9A-Z]*[A-Z])(?=[A-Z]*\d)[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
 )
-"""Digits beyond nine, known by their base: 1AAA0_11, 2a_16."""
+"""Digits with letters among them before a base above ten: 1AAA0_11, 2a_16."""
 
-_PREFIXED = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
+_HEX_OR_BINARY = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
 
 _REMARK = re.compile(r"\([A-Za-z][A-Za-z -]+\)")
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
@@ -79,40 +94,47 @@ _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mg")
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
 
 
-def tokenize(source: str, *, list_commas: bool = False) -> list[Token]:
-    """Tokens of `source`, which is `plain_latex` already. With `list_commas` a plain comma never groups digits.
+def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
+    """The tokens of `source`, which `plain_source` returned. list_commas: a plain comma separates items, never digits.
 
-    Raises `Unreadable` on characters that no answer has, and beyond the bounds.
+    Raises `Unreadable`: a character that the grammar does not know, or a bound is exceeded.
     """
     return _Lexer(source, list_commas).run()
 
 
 class _Lexer:
+    """The characters of an answer, the position in them, and the tokens so far.
+
+    brackets: open brackets; inside one a plain comma separates items and never groups digits, as in (1,234). spaced:
+    whether a space stands before the token that is read.
+    """
+
     def __init__(self, source: str, list_commas: bool) -> None:
         self.source = source
-        self.at = 0
-        self.brackets = 1 if list_commas else 0
-        self.tokens: list[Token] = []
+        self.position = 0
+        self.brackets = 1 if list_commas else 0  # with one never closed, no plain comma groups digits
+        self.tokens: list[MathToken] = []
         self.spaced = False
 
-    def run(self) -> list[Token]:
+    def run(self) -> list[MathToken]:
+        """All tokens."""
         source, size = self.source, len(self.source)
-        while self.at < size:
+        while self.position < size:
             if len(self.tokens) > MAX_TOKENS:
                 raise Unreadable("too many signs")
-            space = _SPACE.match(source, self.at)
+            space = _SPACE.match(source, self.position)
             if space is not None:
-                self.at, self.spaced = space.end(), True
-                if self.at >= size:
+                self.position, self.spaced = space.end(), True
+                if self.position >= size:
                     break
-            mark = source[self.at]
-            if (based := _BASED.match(source, self.at)) is not None:
-                self.at = based.end()
+            mark = source[self.position]
+            if (based := _BASED.match(source, self.position)) is not None:
+                self.position = based.end()
                 self.put("text", based.group().upper())
-            elif (prefixed := _PREFIXED.match(source, self.at)) is not None:
-                self.at = prefixed.end()
+            elif (prefixed := _HEX_OR_BINARY.match(source, self.position)) is not None:
+                self.position = prefixed.end()
                 self.put("num", prefixed.group(), Fraction(int(prefixed.group(), 0)))
-            elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.at + 1)):
+            elif (mark.isdigit() and mark.isascii()) or (mark == "." and _AFTER_POINT.match(source, self.position + 1)):
                 self.number()
             elif mark == ".":
                 self.point()
@@ -120,10 +142,10 @@ class _Lexer:
                 self.command()
             elif mark.isascii() and mark.isalpha():
                 self.word()
-            elif (sign := _SIGN.match(source, self.at)) is not None:
+            elif (sign := _SIGN.match(source, self.position)) is not None:
                 self.sign(sign)
-            elif (run := _CJK.match(source, self.at)) is not None:
-                self.at = run.end()
+            elif (run := _CJK.match(source, self.position)) is not None:
+                self.position = run.end()
                 self.words(run.group())
             else:
                 raise Unreadable(f"unknown character U+{ord(mark):04X}")
@@ -131,77 +153,88 @@ class _Lexer:
         return self.tokens
 
     def put(self, kind: Kind, text: str, value: Fraction | None = None) -> None:
-        self.tokens.append(Token(kind, text, value, self.spaced))
+        """Append a token."""
+        self.tokens.append(MathToken(kind, text, value, self.spaced))
 
     # --- numbers ---
     def number(self) -> None:
-        source, at = self.source, self.at
-        match = _LATEX_GROUPED.match(source, at)
+        """A number: with grouped digits, repeating, or plain."""
+        source, start = self.source, self.position
+        match = _LATEX_GROUPED.match(source, start)
         if match is None and not self.brackets and not self.follows_listed_number():
-            match = _COMMA_GROUPED.match(source, at) or _SPACE_GROUPED.match(source, at)
+            match = _COMMA_GROUPED.match(source, start) or _SPACE_GROUPED.match(source, start)
         if match is not None:
-            self.at = match.end()
+            self.position = match.end()
             self.literal(re.sub(r"[^\d.]", "", match.group()))
             return
-        if (match := _REPEATING.match(source, at)) is not None:
-            whole, fixed, one, two, middle, closing, three = match.groups()
-            block = (one or two or three) + ((middle or "") + closing if closing else "")
-            self.at = match.end()
+        if (match := _REPEATING.match(source, start)) is not None:
+            # 0.\overline{12}, 0.\bar 3, 0.(12), and 0.\dot1 4\dot2 with dots over the first and last digit of the block
+            whole, fixed, braced, digit, middle, last, bracketed = match.groups()
+            block = (braced or digit or bracketed) + ((middle or "") + last if last else "")
+            self.position = match.end()
             self.put("num", "repeating", repeating(whole, fixed, block))
             return
-        if (match := _CONTINUED.match(source, at)) is not None and (found := repeated_block(match[2])) is not None:
-            self.at = match.end()
-            self.put("num", "repeating", repeating(match[1], *found))
+        if (match := _CONTINUED.match(source, start)) is not None and (block := repeated_block(match[2])) is not None:
+            self.position = match.end()
+            self.put("num", "repeating", repeating(match[1], *block))
             return
-        match = _NUMBER.match(source, at)
+        match = _NUMBER.match(source, start)
         if match is None:
             raise Unreadable("not a number")
-        self.at = match.end()
+        self.position = match.end()
         self.literal(match.group())
 
     def follows_listed_number(self) -> bool:
-        """A digit group behind "27," is the next item of a list, not its thousands."""
-        before = self.source[: self.at].rstrip()
-        return before.endswith(",") and before[-2:-1].isdigit() and before[-1:] == self.source[self.at - 1 : self.at]
+        """Whether "27," stands directly before: then the digits are the next item, and not its thousands."""
+        before = self.source[: self.position].rstrip()
+        return (
+            before.endswith(",")
+            and before[-2:-1].isdigit()
+            and before[-1:] == self.source[self.position - 1 : self.position]
+        )
 
     def literal(self, digits: str) -> None:
+        """A number written as `digits`, perhaps with a point and an exponent."""
         self.put("num", digits, number_value(digits))
 
     def point(self) -> None:
-        end = self.at
+        """Dots: two or more are an ellipsis; a single one may only end the answer."""
+        end = self.position
         while end < len(self.source) and self.source[end] == ".":
             end += 1
-        if end - self.at > 1:
+        if end - self.position > 1:
             self.put("op", "…")
         elif self.source[end:].strip(" $.\\)]}"):
             raise Unreadable("a full stop inside the answer")
-        self.at = end
+        self.position = end
 
     # --- commands ---
     def command(self) -> None:
-        match = _COMMAND.match(self.source, self.at)
+        """A backslash and what it commands."""
+        match = _COMMAND.match(self.source, self.position)
         if match is None:
-            self.at += 1  # a backslash at the very end
+            self.position += 1  # a backslash at the very end
             return
-        self.at = match.end()
+        self.position = match.end()
         self.named_command(match[1])
 
     def named_command(self, name: str) -> None:
-        if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.at)) is not None:
-            self.at = ends.end()
+        """The command `name`, which has been passed, with the arguments that are no mathematics."""
+        if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(self.source, self.position)) is not None:
+            self.position = ends.end()
             self.put("cmd", f"directed {ends[1]}{ends[2]}")
         elif name in IGNORED:
-            if name in ("left", "right") and self.source[self.at : self.at + 1] == ".":
-                self.at += 1
+            if name in ("left", "right") and self.source[self.position : self.position + 1] == ".":
+                self.position += 1
             elif name in ("hspace", "color", "textcolor", "phantom", "vphantom"):
                 self.braced()
         elif name in TEXTS:
             self.text(self.braced(), name)
         elif name in ("begin", "end"):
-            environment = _ENVIRONMENT.match(self.source, self.at)
+            environment = _ENVIRONMENT.match(self.source, self.position)
             if environment is None:
                 raise Unreadable("an environment without a name")
-            self.at = environment.end()
+            self.position = environment.end()
             self.put("begin" if name == "begin" else "end", environment[1].rstrip("*"))
         elif name in RELATIONS:
             self.put("rel", RELATIONS[name])
@@ -220,7 +253,7 @@ class _Lexer:
         elif name == "|":
             self.put("op", "|")
         elif name in ("(", ")", "[", "]"):
-            pass  # delimiters of a formula
+            pass  # \( and \) begin and end a formula
         elif name == "&":
             self.put("sep", "and")
         elif name in ("#", "_"):
@@ -230,12 +263,13 @@ class _Lexer:
         elif name in GREEK:
             self.put("sym", name.removeprefix("var") if name != "varrho" else "rho")
         elif (inner := fused(name)) is not None:
-            self.at -= len(name) - len(inner)
+            self.position -= len(name) - len(inner)
             self.named_command(inner)
         else:
             self.put("cmd", name)
 
     def operator(self, sign: str) -> None:
+        """A sign; brackets are counted."""
         if sign in ("∧", "∨"):
             self.put("sep", sign)
             return
@@ -246,23 +280,24 @@ class _Lexer:
         self.put("op", sign)
 
     def negated(self) -> None:
-        rest = self.source[self.at :].lstrip()
+        r"""What follows `\not`: an equals sign or ∈. Raises `Unreadable` for another relation."""
+        rest = self.source[self.position :].lstrip()
         if rest.startswith("="):
-            self.at = self.source.index("=", self.at) + 1
+            self.position = self.source.index("=", self.position) + 1
             self.put("rel", "!=")
         elif rest.startswith("\\in"):
-            self.at = self.source.index("\\in", self.at) + 3
+            self.position = self.source.index("\\in", self.position) + 3
             self.put("rel", "∉")
         else:
             raise Unreadable("a negated relation")
 
     def braced(self) -> str:
-        """The text of the group that follows, its braces removed."""
-        space = _SPACE.match(self.source, self.at)
-        start = space.end() if space else self.at
+        """The text between the braces that follow, or without braces the next character; passed."""
+        space = _SPACE.match(self.source, self.position)
+        start = space.end() if space else self.position
         if self.source[start : start + 1] != "{":
-            self.at = min(start + 1, len(self.source))
-            return self.source[start : self.at]
+            self.position = min(start + 1, len(self.source))
+            return self.source[start : self.position]
         depth, end = 0, start
         while end < len(self.source):
             mark = self.source[end]
@@ -275,12 +310,12 @@ class _Lexer:
                 if depth == 0:
                     break
             end += 1
-        self.at = end + 1
+        self.position = end + 1
         return self.source[start + 1 : end]
 
     # --- words ---
     def text(self, content: str, command: str) -> None:
-        r"""`\text{…}`: mathematics inside is read as such, words stay words."""
+        r"""The content of `\text{…}` or the like: functions and mathematics are read as such, words stay words."""
         content = content.strip("~ \t\n") if command != "text" else content
         plain = content.strip()
         if not plain:
@@ -303,90 +338,93 @@ class _Lexer:
         elif _REMARK.fullmatch(plain):
             self.put("text", plain.strip("()"))
         elif re.search(r"[\d\\$(]", plain):
-            inner = _Lexer(plain, bool(self.brackets))
+            inner = _Lexer(plain, bool(self.brackets))  # mathematics
             inner.spaced = self.spaced
             self.tokens.extend(inner.run())
         else:
             self.words(plain)
 
     def follows_number(self) -> bool:
-        """`20 min`: minutes, not a minimum."""
+        """Whether a number stands before: then `min` is minutes, not the minimum."""
         return bool(self.tokens) and self.tokens[-1].kind == "num"
 
     def words(self, content: str) -> None:
-        """Words, with "and" and "or" taken out as separators."""
-        at = 0
+        """Words; "and" and "or" among them become separators."""
+        start = 0
         for match in _CONNECTIVES.finditer(content):
-            self.phrase(content[at : match.start()])
+            self.phrase(content[start : match.start()])
             word = (match[1] or match[2]).lower()
             self.put("sep", "or" if word in ("or", "或") else "and")
-            at = match.end()
-        self.phrase(content[at:])
+            start = match.end()
+        self.phrase(content[start:])
 
     def phrase(self, content: str) -> None:
+        """Words without connectives: an operator where they compute, names with commas apart, else one text."""
         content = content.strip(" ,;\t\n")
         if content == "to":
-            self.put("op", ":")  # 3 to 2
-        elif content.lower() in _COMPUTES and _OPERAND.match(self.source, self.at):
+            self.put("op", ":")  # "3 to 2" is a ratio
+        elif content.lower() in _COMPUTES and _OPERAND.match(self.source, self.position):
             self.put("op", _COMPUTES[content.lower()])
         elif content:
-            for place, part in enumerate(_COMMA.split(content) if _NAMES.fullmatch(content) else [content]):
-                if place:
+            for index, part in enumerate(_COMMA.split(content) if _NAMES.fullmatch(content) else [content]):
+                if index:
                     self.put("op", ",")
                 self.put("text", part)
 
     def word(self) -> None:
+        """Letters without a backslash: a time of day, a name of mathematics, words, or a product of variables."""
         source = self.source
-        if (module := _MODULE.match(source, self.at)) is not None:
-            self.at = module.end()
+        if (module := _MODULE.match(source, self.position)) is not None:
+            self.position = module.end()
         previous = self.tokens[-1] if self.tokens else None
         if previous is not None and previous.kind == "num":
-            clock = _CLOCK.match(source, self.at)
+            clock = _CLOCK.match(source, self.position)
             if clock is not None:
-                self.at = clock.end()
+                self.position = clock.end()
                 self.put("text", clock[1].lower() + "m")
                 return
-        match = _WORD.match(source, self.at)
+        match = _WORD.match(source, self.position)
         if match is None:
             raise Unreadable("not a word")
         word = match.group()
         if len(word) == 1:
-            self.at = match.end()
-            if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.at):
+            self.position = match.end()
+            if word in "xX" and previous is not None and previous.kind == "num" and _TEN.match(source, self.position):
                 self.put("op", "*")  # 4.5 x 10^{33}
                 return
             self.put("sym", word)
             return
         if (word in ALIASES or word in FUNCTIONS) and not (word == "min" and self.follows_number()):
-            self.at = match.end()
+            self.position = match.end()
             self.put("cmd", ALIASES.get(word, word))
             return
         lower = word.lower()
         if word in CONSTANTS or lower in ("infinity", "nan"):
-            self.at = match.end()
+            self.position = match.end()
             self.put("cmd", CONSTANTS.get(word) or CONSTANTS[lower])
         elif lower in ("and", "or", "mod"):
-            self.at = match.end()
+            self.position = match.end()
             self.put("op" if lower == "mod" else "sep", lower)
         elif word in GREEK:
-            self.at = match.end()
+            self.position = match.end()
             self.put("sym", word.removeprefix("var"))
-        elif (fused := _FUSED.fullmatch(word)) is not None and fused[1] != "pi":
-            self.at += len(fused[1])
-            self.put("cmd", fused[1])
+        elif (run_on := _FUSED.fullmatch(word)) is not None and run_on[1] != "pi":  # sinx
+            self.position += len(run_on[1])
+            self.put("cmd", run_on[1])
         elif (
             self.is_unit(word, previous) or self.is_word(word) or self.is_plural(word, previous)
         ) and not self.is_digits(word, match.end()):
-            self.at = self.end_of_words(match.end())
-            self.words(source[match.start() : self.at])
+            self.position = self.end_of_words(match.end())
+            self.words(source[match.start() : self.position])
         else:
-            self.at = match.end()
-            for place, letter in enumerate(word):
+            self.position = match.end()
+            for index, letter in enumerate(word):
                 self.put("sym", letter)
-                if place == 0:
+                if index == 0:
                     self.spaced = False
 
-    def is_unit(self, word: str, previous: Token | None) -> bool:
+    def is_unit(self, word: str, previous: MathToken | None) -> bool:
+        """Whether `word` is the unit of the number or bracket before it."""
         return (
             previous is not None
             and (previous.kind == "num" or previous.text in (")", "}", "rset"))
@@ -394,36 +432,37 @@ class _Lexer:
         )
 
     def is_digits(self, word: str, end: int) -> bool:
-        """Letters as digits of a number with a base: the BBA of 2BBA_14."""
+        """Whether letters are digits of a number with a base: the BBA of 2BBA_14."""
         return word.isupper() and self.source.startswith("_", end)
 
     def is_word(self, word: str) -> bool:
-        """English, or a product of variables? Three letters or more that are not all usual variables are a word."""
+        """Whether letters are English and no product: three or more, not all of them usual variables; or `is`, `of`."""
         if len(word) == 2:
             return word.lower() in ("no", "is", "of", "th", "at", "by", "in", "as", "if", "to", "st", "nd", "rd")
         if len(word) <= 4 and word[0].islower() and word[-1].isupper():
-            return False  # nRT
+            return False  # nRT is a product
         return not (len(word) <= 6 and _PRODUCT_LETTERS.issuperset(word))
 
-    def is_plural(self, word: str, previous: Token | None) -> bool:
-        """`5 ways`, `12 cards`: what was counted, though its letters could be variables."""
+    def is_plural(self, word: str, previous: MathToken | None) -> bool:
+        """Whether a plural behind a number says what was counted (`5 ways`), though its letters could be variables."""
         counted = previous is not None and previous.kind == "num" and self.spaced
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
-    def end_of_words(self, at: int) -> int:
-        """Words that follow with spaces between belong to the same phrase."""
+    def end_of_words(self, end: int) -> int:
+        """Where the phrase ends whose first word ends at `end`: further words with only spaces between belong to it."""
         source = self.source
-        while (space := re.compile(r"[ '’-]+").match(source, at)) is not None:
+        while (space := _BETWEEN_WORDS.match(source, end)) is not None:
             more = _WORD.match(source, space.end())
             if more is None or more.group() in FUNCTIONS or (len(more.group()) == 1 and more.group() not in "aA"):
                 break
-            at = more.end()
-        return at
+            end = more.end()
+        return end
 
     def sign(self, match: re.Match[str]) -> None:
-        sign, self.at = match.group(), match.end()
-        if sign == "<" and self.source.startswith("=", self.at):
-            sign, self.at = "<=", self.at + 1
+        """A sign of plain notation: `<=`, `**`, `+`."""
+        sign, self.position = match.group(), match.end()
+        if sign == "<" and self.source.startswith("=", self.position):
+            sign, self.position = "<=", self.position + 1
         if sign == '"':
             return
         if sign == "**":

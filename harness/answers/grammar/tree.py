@@ -1,17 +1,24 @@
-"""The tree that an answer is read into. Nodes are immutable and hashable; only the grammar makes them.
+"""The tree that an answer is read into: nodes with a name and parts, immutable and hashable.
+
+A node says how the answer is written, not what it is worth: `1/2` is div(num 1, num 2), `0.5` is num(1/2, places 1).
+That both are one number is found by `harness.grading.compare`. The grammar makes these nodes:
 
 Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e"|"i"|"inf"|"nan")
-                 add(*terms) · mul(*factors) · div(a, b) · pow(base, exponent) · neg(a) · root(n, a)
-                 fn(name, *arguments) · deg(a) · pct(a) · quantity(a, unit) · pm(a, b) · mp(a, b) · base(digits, base)
-                 sum(variable, from, to, body) · prod(…) · lim(variable, to, body)
+                 add(*terms) · mul(*factors) · div(a, b) · pow(base, exponent) · neg(a) · root(degree, a)
+                 fn(name, *arguments): sin, abs, factorial …, and these whose arguments have a meaning by position:
+                 fn("sum"|"prod", variable, from, to, body) · fn("lim", variable, to, body) · fn("int", low, high, body)
+                 apply(name, argument): an unknown function, f(x) · base(digits, base): 204_5
+Signs behind     deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
 Text             text(words)
-Classes          congruence(value, modulus)  — "5 (mod 7)"
-Structures       list(*items) · tuple(*items) · set(*items) · bracket(*items)  — "[a, b]" is an interval or a list
-                 interval(low, high, closed_low, closed_high) · union(*sets) · inter(*sets) · minus(a, b)
-                 builder(variable, condition) · matrix(*rows: tuple) · det(matrix) · cases(*(value, condition))
-                 rel(operands…, operators…) · either(*equations) · member(a, set) · ratio(*parts)
-                 time(hours, minutes, "am"|"pm"|"")
-places: digits after the decimal point as written, -1 for a number written without one.
+Structures       list(*items): commas without brackets · tuple(*items) · set(*items)
+                 bracket(*items): "[a, b]", a closed interval or a list · interval(low, high, closed_low, closed_high)
+                 union(*sets) · inter(*sets) · minus(a, b) · builder(variable, condition) · member(a, set)
+                 matrix(*rows, each a tuple) · det(matrix) · cases(*list(value, condition))
+                 rel((operands…), (signs…)): a = b < c · either(*relations): "a = 0 or b = 0"
+                 ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7) · time((hours, minutes…), "am"|"pm")
+
+places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ in nothing else.
+`empty`, `degree sign` and `prime sign` occur only inside the grammar.
 """
 
 from __future__ import annotations
@@ -22,29 +29,29 @@ from typing import Any, NamedTuple
 
 
 class Node(NamedTuple):
-    """One node: what it is and its parts, which are nodes, names or numbers."""
+    """A node: `op` names its kind, `args` are its parts: nodes, tuples of nodes, names or numbers."""
 
     op: str
     args: tuple[Any, ...]
 
 
 def names(words: str) -> frozenset[str]:
-    """A set of names written as one line."""
+    """The words of a line as a set."""
     return frozenset(words.split())
 
 
 def num(value: int | Fraction, places: int = -1) -> Node:
-    """An exact number."""
+    """The node of a number; `places` as in the module's docstring."""
     return Node("num", (Fraction(value), places))
 
 
 def sym(name: str) -> Node:
-    """A variable."""
+    """The node of a letter: a variable, or the name of a quantity."""
     return Node("sym", (name,))
 
 
 def neg(node: Node) -> Node:
-    """The opposite; of a literal, the literal."""
+    """The node of -node; of a literal, the literal with the other sign."""
     if node.op == "num":
         return Node("num", (-node.args[0], node.args[1]))
     return Node("neg", (node,))
@@ -52,7 +59,7 @@ def neg(node: Node) -> Node:
 
 PI = Node("const", ("pi",))
 E = Node("const", ("e",))
-I = Node("const", ("i",))  # noqa: E741  the imaginary unit is called so
+I = Node("const", ("i",))  # noqa: E741  the name of the imaginary unit
 INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
@@ -60,7 +67,7 @@ STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member rat
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node of the tree, each once per place, without recursion."""
+    """Every node of the tree, `node` first; a node that occurs twice comes twice. Without recursion."""
     stack = [node]
     while stack:
         here = stack.pop()
@@ -73,12 +80,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """Names of the variables."""
+    """The names of the letters in the tree."""
     return frozenset(here.args[0] for here in walk(node) if here.op == "sym")
 
 
 def substitute(node: Node, variable: Node, value: Node) -> Node:
-    """The tree with every place of `variable` taken by `value`."""
+    """The tree with `value` wherever `variable` stood."""
     if node == variable:
         return value
     if not any(isinstance(part, Node | tuple) for part in node.args):
@@ -93,7 +100,7 @@ def _substituted(part: Any, variable: Node, value: Node) -> Any:
 
 
 def is_scalar(node: Node) -> bool:
-    """No part is a structure, except the matrix of a determinant: the tree is one number or one expression."""
+    """Whether the tree is one number or expression: no part is a structure, but for the matrix of a determinant."""
     stack = [node]
     while stack:
         here = stack.pop()
@@ -105,13 +112,17 @@ def is_scalar(node: Node) -> bool:
 
 
 def integrand(arguments: tuple[Any, ...]) -> tuple[Node, Node, str, Node] | None:
-    """(low, high, variable, body) of a definite integral: the body ends in d and a letter, or has them on top."""
+    r"""(low, high, name of the variable, integrand) of the arguments of fn("int"); None for another integral.
+
+    The body was read as a product: its last factors are d and a letter, or a fraction that has them on top,
+    `\frac{dx}{x}`.
+    """
     if len(arguments) != 3:
         return None
     low, high, body = arguments
     factors = list(body.args) if body.op == "mul" else [body]
     divisors = []
-    if factors[-1].op == "div":  # dx over something
+    if factors[-1].op == "div":
         top, bottom = factors.pop().args
         factors += top.args if top.op == "mul" else (top,)
         divisors.append(bottom)

@@ -1,7 +1,9 @@
-"""Units: what they measure and how many of the base unit they are. Exact factors only.
+"""Units: what each measures and how many base units it is, exactly; numerals of scale; words for what is counted.
 
-A unit named on one side only is dropped. Named on both sides, the two must measure the same thing, and the values
-are compared in the base unit.
+A unit is a dimension, that is a product of base dimensions with integer exponents (speed is length¹ time⁻¹), and a
+factor to the base unit of it. Two units are convertible if their dimensions are equal. Dimensions that physics would
+convert and school answers do not are kept apart: pounds from kilograms, months from seconds, gallons from litres,
+currencies from one another. `harness.grading.compare.scalars` says what follows for two answers.
 """
 
 from __future__ import annotations
@@ -15,22 +17,14 @@ from harness.answers.grammar.tree import names
 
 
 class Unit(NamedTuple):
-    """What is measured (a product of base dimensions) and the factor to the base unit."""
+    """dimension: (base dimension, exponent) pairs, sorted, no exponent 0; factor: how many base units it is."""
 
     dimension: tuple[tuple[str, int], ...]
     factor: Fraction
 
 
 _F = Fraction
-_BASE: dict[str, tuple[str, Fraction]] = {}
-
-
-def _define(dimension: str, factor: Fraction | int | str, names: str) -> None:
-    for name in names.split():
-        _BASE[name.replace("_", " ")] = (dimension, Fraction(factor))
-
-
-for _dimension, _factor, _names in (
+_UNIT_TABLE: tuple[tuple[str, str | int, str], ...] = (
     ("length", "1/1000000000", "nm nanometer nanometre"),
     ("length", "1/1000000", "um micrometer micrometre micron"),
     ("length", "1/1000", "mm millimeter millimetre 毫米"),
@@ -102,8 +96,14 @@ for _dimension, _factor, _names in (
     ("substance", 1, "mole"),
     ("energy_ev", 1, "electronvolt"),
     ("sided", 1, "unit 单位"),
-):
-    _define(_dimension, _factor, _names)
+)
+"""Units by name: what they measure, the factor to the base unit, and their names; `_` stands for a space."""
+
+_BY_NAME = {
+    name.replace("_", " "): (dimension, Fraction(factor))
+    for dimension, factor, names_of_unit in _UNIT_TABLE
+    for name in names_of_unit.split()
+}
 
 _DERIVED: dict[str, dict[str, int]] = {
     "area": {"length": 2},
@@ -121,7 +121,7 @@ _DERIVED: dict[str, dict[str, int]] = {
     "flux density": {"mass": 1, "time": -2, "current": -1},
     "concentration": {"substance": 1, "length": -3},
 }
-"""What is measured as a product of the base dimensions."""
+"""Dimensions that are a product of base dimensions, with their exponents."""
 
 _PREFIXES = {
     "G": _F(10**9), "M": _F(10**6), "k": _F(10**3), "": _F(1), "c": _F(1, 100), "m": _F(1, 10**3), "u": _F(1, 10**6),
@@ -139,11 +139,11 @@ _SYMBOLS: dict[str, tuple[str, Fraction]] = {
     )
     for prefix, size in _PREFIXES.items()
 }  # fmt: skip
-"""Symbols of the international system with their prefixes; their capitals matter."""
+"""Symbols of the international system with their prefixes; capitals count (mW and MW)."""
 
 _SPELLINGS = Counter(map(str.lower, _SYMBOLS))
 _IN_ANY_CASE = {symbol.lower(): unit for symbol, unit in _SYMBOLS.items() if _SPELLINGS[symbol.lower()] == 1}
-"""Symbols that no other one becomes when its capitals are lost."""
+"""Symbols by their lower case, without those that would then be ambiguous (mw)."""
 
 _SQUARE = re.compile(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(平方)\s*(\w+)")
 _CUBIC = re.compile(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(立方)\s*(\w+)")
@@ -153,7 +153,7 @@ _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pen
 
 
 def unit_of(words: str) -> Unit | None:
-    """The unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None when one of them is unknown."""
+    """The unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if any of them is no unit."""
     text = words.strip().rstrip(".")
     if not text or len(text) > 60 or _PURE.fullmatch(text) is None:
         return None
@@ -162,33 +162,33 @@ def unit_of(words: str) -> Unit | None:
     text = text.replace("squared", "^2").replace("cubed", "^3").replace(" per ", "/").replace("每", "/")
     dimension: dict[str, int] = {}
     factor = Fraction(1)
-    for place, part in enumerate(text.split("/")):
-        sign = -1 if place else 1
-        at = 0
-        while at < len(part):
-            match = _FACTOR.match(part, at) if part[at] not in "*·. " else None
+    for index, part in enumerate(text.split("/")):
+        sign = -1 if index else 1
+        start = 0
+        while start < len(part):
+            match = _FACTOR.match(part, start) if part[start] not in "*·. " else None
             if match is None:
-                if part[at] in "*·. ":
-                    at += 1
+                if part[start] in "*·. ":
+                    start += 1
                     continue
                 return None
-            known = _named(match[1])
-            if known is None:
+            base = _named(match[1])
+            if base is None:
                 return None
             power = sign * int(match[2] or 1)
-            measured, size = known
+            measured, size = base
             for name, times in _DERIVED.get(measured, {measured: 1}).items():
                 dimension[name] = dimension.get(name, 0) + power * times
             factor *= size**power
-            at = match.end()
+            start = match.end()
     left = tuple(sorted((name, power) for name, power in dimension.items() if power))
     return Unit(left, factor)
 
 
 def _named(word: str) -> tuple[str, Fraction] | None:
-    """A unit by its symbol or its name, in the plural too."""
+    """(what is measured, factor) of a unit by its symbol or name, singular or plural; None if there is no such unit."""
     lower = word.lower()
-    return _SYMBOLS.get(word) or _BASE.get(lower) or _BASE.get(_singular(lower)) or _IN_ANY_CASE.get(lower)
+    return _SYMBOLS.get(word) or _BY_NAME.get(lower) or _BY_NAME.get(_singular(lower)) or _IN_ANY_CASE.get(lower)
 
 
 def _singular(word: str) -> str:
@@ -198,7 +198,7 @@ def _singular(word: str) -> str:
 
 
 def noun_of(words: str) -> str:
-    """Unknown words behind a number, reduced for comparison: lower case, singular."""
+    """Words behind a number that are no known unit, for comparison: lower case, singular, without articles."""
     return " ".join(
         _singular(word) for word in re.findall(r"[a-z一-鿿]+", words.lower()) if word not in ("the", "of", "a")
     )
@@ -214,6 +214,8 @@ _SCALES: dict[str, int | Fraction] = {
     "百": 100, "千": 1_000, "万": 10**4, "亿": 10**8, "萬": 10**4, "億": 10**8,
 }  # fmt: skip
 _SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
+"""Numerals of scale: a word behind a number that multiplies it."""
+
 _CHINESE = re.compile(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
     "个個人名位种種次只隻本支枝张張条條棵颗粒辆台套件岁页頁层層间間头頭匹块塊份组組对對双雙把段根朵袋箱瓶杯碗盒天项項道题題点點架艘座"
@@ -223,7 +225,7 @@ _CLASSIFIERS = frozenset(
 
 _NOT_COUNTED = re.compile(r"[不错非或多少超约近除减加乘无没上下半成折]")
 _CONTRACTED = re.compile(r"n['’]t\b")
-_IRREGULAR = names(
+_PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
 )
@@ -233,7 +235,7 @@ _SINGULAR_IN_S = names(
     "fourths quarters fifths sixths sevenths eighths ninths tenths hundredths thousandths squares cubes perhaps always "
     "besides across"
 )
-_NEVER = names(
+_DENYING_OR_COMPUTING = names(
     "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
     "valid false true more less fewer greater than least most above below over under about approximately approx "
     "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
@@ -242,9 +244,9 @@ _NEVER = names(
 
 
 def scaled(words: str) -> tuple[Fraction, str]:
-    """(factor, what is left) of the words behind a number: "million dollars" is (1000000, "dollars"), "万" (10000, "").
+    """(factor, remaining words) of words behind a number: "million dollars" gives (1000000, "dollars").
 
-    Where all of the words are a unit, such as 千克, they are left as they are.
+    Words that are a unit as a whole, such as 千克, stay as they are.
     """
     factor = Fraction(1)
     while (match := _SCALE.match(words)) is not None and unit_of(words) is None:
@@ -254,17 +256,19 @@ def scaled(words: str) -> tuple[Fraction, str]:
 
 
 def smaller_unit(larger: str, smaller: str) -> Fraction | None:
-    """How many of the second unit the first is, when "1 hour 20 minutes" may be written with them; else None."""
-    one, other = unit_of(larger), unit_of(smaller)
-    if one is None or other is None or one.dimension != other.dimension or one.factor <= other.factor:
+    """How many of unit `smaller` one `larger` is, as in "1 hour 20 minutes"; None if they measure different things
+    or the second is not the smaller one."""
+    first, second = unit_of(larger), unit_of(smaller)
+    if first is None or second is None or first.dimension != second.dimension or first.factor <= second.factor:
         return None
-    return one.factor / other.factor
+    return first.factor / second.factor
 
 
-def is_counted(words: str, one: bool = False) -> bool:
-    """Do words behind a number say what was counted ("apples", "possible ways", "个苹果"), so that they may be dropped?
+def is_counted(words: str, singular: bool = False) -> bool:
+    """Whether words behind a number say what was counted ("apples", "possible ways", "个苹果"), so that they may go.
 
-    Not when they deny, qualify or change the number: "is wrong", "or more", "squared". `one`: a singular will do.
+    False if they deny, qualify or change the number: "is wrong", "or more", "squared". singular: the number is 1, so
+    the words may be a singular.
     """
     if _CHINESE.search(words):
         return words[0] in _CLASSIFIERS and _NOT_COUNTED.search(words) is None and len(words) <= _MAX_COUNTED_SIGNS
@@ -272,8 +276,8 @@ def is_counted(words: str, one: bool = False) -> bool:
     if not parts or changes_number(words):
         return False
     if parts == ["times"]:
-        return True  # how often
-    return (one and parts[-1] not in _SINGULAR_IN_S) or any(
+        return True  # "3 times" says how often
+    return (singular and parts[-1] not in _SINGULAR_IN_S) or any(
         _is_plural(part) or (len(part) > 1 and unit_of(part)) for part in parts
     )
 
@@ -287,24 +291,24 @@ _NUMERALS = {
 
 
 def numeral(words: str) -> int | None:
-    """The small number that `words` name, as in `5 (five)`; None when they name none."""
+    """The number from 0 to 99 that `words` name, as in `5 (five)`; None if they name none."""
     parts = [_NUMERALS.get(part) for part in words.strip().lower().replace("-", " ").split()]
     tens, ones = parts if len(parts) == 2 else (0, parts[0] if len(parts) == 1 else None)
     return None if tens is None or ones is None or (tens and (tens < 20 or ones > 9)) else tens + ones
 
 
 def changes_number(words: str) -> bool:
-    """Words behind a number deny, qualify or change it."""
+    """Whether words behind a number deny it, qualify it or compute with it: "isn't", "or more", "squared"."""
     lower = words.lower()
     denied = _CONTRACTED.search(lower) or _NOT_COUNTED.search(words)
-    return denied is not None or not _NEVER.isdisjoint(re.findall(r"[a-z]+", lower))
+    return denied is not None or not _DENYING_OR_COMPUTING.isdisjoint(re.findall(r"[a-z]+", lower))
 
 
 _MAX_COUNTED_SIGNS = 8
-"""Chinese characters of a classifier and its noun; more of them are a sentence."""
+"""Most Chinese characters of a classifier and its noun; more are a sentence."""
 
 
 def _is_plural(word: str) -> bool:
-    return word in _IRREGULAR or (
+    return word in _PLURALS_WITHOUT_S or (
         len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word not in _SINGULAR_IN_S
     )

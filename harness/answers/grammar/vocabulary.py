@@ -1,4 +1,8 @@
-"""The names of the notation: which commands and words are a function, a sign, a relation, layout or money."""
+"""The names of the notation: which commands and words are a function, a letter, a sign, a relation, layout or money.
+
+Keys are LaTeX commands without their backslash, or words and signs of plain notation. Values are what the grammar
+writes for them: `\\leqslant`, `<=` and `=<` are all the relation `<=`.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,23 @@ FUNCTIONS = names(
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
     "Eq Ne Rational frac cis"
 )
+"""Functions, by the name that the tree has for them."""
+
 ALIASES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
     "arctg": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "sqrt": "sqrt", "dbinom": "binom",
     "tbinom": "binom", "binomial": "binom", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "ceiling": "ceil",
     "sign": "sgn", "Abs": "abs", "arcosh": "arccosh", "arsinh": "arcsinh", "artanh": "arctanh", "lg": "lg",
 }  # fmt: skip
+"""Other spellings of functions, each with the name in `FUNCTIONS`."""
+
 GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma "
     "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar "
     "aleph nabla partial mho Re Im wp imath jmath top intercal"
 )
+"""Letters with a name; a tree has each as a symbol of this name."""
+
 CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
 RELATIONS = {
     "=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "=<": "<=", "=>": ">=", "!=": "!=", "<>": "!=",
@@ -29,14 +39,20 @@ RELATIONS = {
     "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
     "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
 }  # fmt: skip
+"""Signs and commands of relations, each with the sign that a tree has for it."""
+
 IGNORED = names(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
     "scriptstyle limits nolimits rm bf it boldsymbol bm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr "
     "boldmath vec overrightarrow hat widehat tilde widetilde quad qquad thinspace space enspace hspace hfill hline "
     "boxed fbox underline angle triangle nonumber therefore because mathop mathord mathrel scriptscriptstyle Bigm "
-    "checkmark phantom textcolor strut normalsize large small color vphantom ensuremath cline not"
-) - {"not"}
+    "checkmark phantom textcolor strut normalsize large small color vphantom ensuremath cline"
+)
+"""Commands of layout, which change no value; their argument, if they have one, is read as usual."""
+
 TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
+"""Commands whose argument is words, or mathematics set upright."""
+
 OPERATORS = {
     "cdot": "*", "times": "*", "ast": "*", "star": "*", "bullet": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
     "cupdot": "∪", "bigcup": "∪", "sqcup": "∪", "uplus": "∪", "cap": "∩", "bigcap": "∩", "setminus": "∖",
@@ -51,23 +67,25 @@ OPERATORS = {
     "complement": "'", "textbackslash": "∖", "newline": "row", "cr": "row", "textdegree": "°", "dag": "'",
     "percent": "%", "emptyset": "∅", "varnothing": "∅", "neg": "¬", "lnot": "¬", "forall": "∀", "exists": "∃",
 }  # fmt: skip
+"""Commands of operators, brackets and signs, each with the sign of its token."""
+
 MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
           "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
 
 
 def is_command(name: str) -> bool:
-    """A command of LaTeX that the grammar knows by this name."""
-    return any(name in known for known in _COMMANDS)
+    """Whether `name` is a LaTeX command that the grammar reads."""
+    return any(name in group for group in _COMMAND_GROUPS)
 
 
 def fused(name: str) -> str | None:
-    r"""The command that an unknown one begins with when one or two letters have run into it: `\cotx`, `\quadx`."""
+    r"""The command into which one or two letters have run: `cot` of `\cotx`; None if there is none."""
     if is_command(name):
         return None
     return next((name[:-size] for size in (1, 2) if len(name) > size + 1 and is_command(name[:-size])), None)
 
 
-_COMMANDS = (
+_COMMAND_GROUPS = (
     FUNCTIONS, ALIASES, GREEK, CONSTANTS, RELATIONS, IGNORED, TEXTS, OPERATORS,
     names("begin end frac sqrt sum prod lim int overline bar binom"),
 )  # fmt: skip

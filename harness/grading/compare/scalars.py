@@ -93,7 +93,7 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     if (
         known is None
         and named is None
-        and not is_counted(unit, one=inner == num(1))
+        and not is_counted(unit, singular=inner == num(1))
         and (bare is reference or changes_number(unit))
     ):
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
