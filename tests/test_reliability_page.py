@@ -7,12 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-N_ROWS = 90
 
 
 def test_every_row_is_there_and_says_what_shows_it() -> None:
     rows = re.findall(r"^\| (\d+) \|(.*)\|$", PAGE, re.MULTILINE)
-    assert [int(number) for number, _ in rows] == list(range(1, N_ROWS + 1))
+    assert len(rows) > 90
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
     for number, row in rows:
         assert "`test_" in row or "no test" in row, number
 

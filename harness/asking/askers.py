@@ -52,11 +52,11 @@ def with_neutral(
 def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
     """By benchmark that has samples, the neutral values that its requests hold."""
     try:
-        records = Manifest.load(folder).benchmarks if folder.manifest.exists() else {}
+        manifest = Manifest.find(folder)
     except StoreError:  # the session refuses it, and says why
         return {}
     return {
         name: dict(record.identity.get(NEUTRAL, {}))
-        for name, record in records.items()
+        for name, record in ({} if manifest is None else manifest.benchmarks).items()
         if folder.benchmark(name).has_samples()
     }

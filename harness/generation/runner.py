@@ -47,8 +47,8 @@ from harness.generation.session import Session
 from harness.generation.settings import RunSettings
 from harness.generation.signals import Signals
 from harness.runs.layout import RunFolder
-from harness.runs.lock import RunLock
 from harness.runs.log import RunLog
+from harness.runs.opening import held
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -136,18 +136,18 @@ def generate(
     """
     _check(settings, question_sets)
     folder = RunFolder(settings.out)
-    folder.refuse_foreign()
 
     def interrupted(signum: int) -> str:
         return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
 
-    with Signals(interrupted) as signals, RunLock(folder, break_lock=break_lock) as lock, RunLog(folder) as log:
+    with Signals(interrupted) as signals, held(folder, break_lock=break_lock) as run:
+        log = run.log
         session = Session(
             settings, question_sets, folder, log, clock,
             servers.environment, servers.facts, listener.on_surplus, taken_over,
         )  # fmt: skip
-        if lock.warning:
-            session.warn(lock.warning)
+        if run.warning:
+            session.warn(run.warning)
         with session:
             plan = session.plan(servers.context_of)
             if not plan.owed:

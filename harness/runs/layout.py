@@ -9,13 +9,12 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.errors import StoreError, near_names
-from harness.core.files import disk_error
+from harness.core.files import disk_error, remove_leftovers
 from harness.core.inert import safe_name, visible
 from harness.core.wording import option
 from harness.runs.safe_open import make_folder
@@ -25,9 +24,6 @@ OTHER_FILES = ("control.sock", "report.html", "report.md")
 
 SHOWN_NAMES = 5
 """Files of a foreign folder that are named."""
-
-MAX_TEMPORARY_AGE = 3600.0
-"""Seconds after which another program's unfinished temporary file counts as left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,22 +194,9 @@ class RunFolder:
         )
 
     def remove_temporaries(self) -> list[Path]:
-        """Remove what interrupted atomic writes left behind; only the holder of the run's lock may call this.
-
-        Files that only the lock's holder writes go at once. A scorer needs no lock, so its temporaries
-        go after `MAX_TEMPORARY_AGE`. Returns what was removed.
-        """
-        removed: list[Path] = []
+        """Remove what killed writers left behind in the run's folder and in those of its benchmarks, and return it."""
         folders = [self.path, *(p for p in self.path.iterdir() if p.is_dir() and not p.is_symlink())]
-        for temporary in (p for folder in folders for p in folder.glob(".*.tmp")):
-            ours = temporary.name.startswith((".manifest.json.", ".questions.jsonl.", ".log."))
-            try:
-                if ours or time.time() - temporary.lstat().st_mtime > MAX_TEMPORARY_AGE:
-                    temporary.unlink()
-                    removed.append(temporary)
-            except OSError:
-                continue  # its writer was faster
-        return removed
+        return [removed for folder in folders for removed in remove_leftovers(folder)]
 
 
 class OutputsFolder(RunFolder):

@@ -133,16 +133,20 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
+    def find(cls, folder: RunFolder) -> Manifest | None:
+        """The run's manifest; None where no run has begun, also where one was killed before its first session began.
+
+        Raises `StoreError` as `load` does, and where samples stand without a manifest: nobody guesses whose they are.
+        """
+        begun = folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples()
+        return cls.load(folder) if begun else None
+
+    @classmethod
     def start(
         cls, folder: RunFolder, *, model: str, harness_version: str, environment: dict[str, Any] | None = None
     ) -> Manifest:
-        """The run's manifest, or a new one (not yet saved) where there is no run yet.
-
-        Raises `StoreError` when samples stand there without a readable manifest: nobody guesses whose they are.
-        """
-        if folder.manifest.exists() or folder.manifest.is_symlink() or folder.has_samples():
-            return cls.load(folder)
-        return cls(
+        """The run's manifest, or a new one (not yet saved) where no run has begun. Raises `StoreError` as `find`."""
+        return cls.find(folder) or cls(
             harness_version=harness_version,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             model=model,

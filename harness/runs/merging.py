@@ -32,9 +32,9 @@ from harness.runs import provenance, questions
 from harness.runs.journal import Journal, read_samples
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
-from harness.runs.lock import RunLock
 from harness.runs.log import RunLog
 from harness.runs.manifest import SHARD, BenchmarkRecord, Difference, Manifest, Plan, differences
+from harness.runs.opening import held
 from harness.runs.provenance import MAX_SESSIONS, Provenance
 from harness.runs.safe_open import open_for_reading
 
@@ -151,14 +151,14 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     sources = [
         _Source(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
     ]
-    out.refuse_foreign()
-    with RunLock(out) as lock, RunLog(out) as log:
-        before = [_Source(out, Manifest.load(out), out.path.name)] if _holds_run(out) else []
+    with held(out) as target:
+        log = target.log
+        before = [] if target.manifest is None else [_Source(out, target.manifest, out.path.name)]
         manifest = _joined_manifest([*before, *sources], accept_server_change)
         kept = {name: _together(name, [*before, *sources]) for name in manifest.benchmarks}
         manifest = _with_digests(manifest, kept)
         manifest.save(out)
-        notes = [Sentence(lock.warning)] if lock.warning else []
+        notes = [Sentence(target.warning)] if target.warning else []
         found = []
         for name, asked in kept.items():
             questions.write(out.benchmark(name), asked)
@@ -180,10 +180,6 @@ def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
         raise UsageError("it is one of the folders that are to be joined: name another one", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
-
-
-def _holds_run(out: RunFolder) -> bool:
-    return out.manifest.exists() or out.manifest.is_symlink() or out.has_samples()
 
 
 # ---- what makes them one run

@@ -41,7 +41,7 @@ class GradedRounds:
     def _grades(self, benchmark: str) -> Sequence[Grade]:
         """By the rules, each sample graded once."""
         place = self._folder.benchmark(benchmark)
-        if not place.samples.exists():
+        if not place.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
             return ()
         judged = _judged(self._folder, benchmark)
         for graded in grade_run(self._folder, Grading(), only=benchmark):

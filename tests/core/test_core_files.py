@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.core import files
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, write_atomically
+from harness.core.files import disk_error, remove_leftovers, replacing, write_atomically
 
 CALLS = ["fsync", "replace"]
 
@@ -84,3 +85,44 @@ def test_a_umask_is_obeyed(tmp_path: Path) -> None:
         os.umask(before)
     assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "open").stat().st_mode & 0o777 == 0o644
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_write_in_the_folder(tmp_path: Path) -> None:
+    left = tmp_path / f".another.{'0' * 16}.tmp"
+    left.write_bytes(b"half")
+    not_ours = [tmp_path / name for name in (".another.0.tmp", f"another.{'0' * 16}.tmp", f".another.{'0' * 16}.tmp2")]
+    for path in not_ours:
+        path.write_bytes(b"x")
+    with replacing(tmp_path / "file") as file:
+        file.write(b"slow")
+        write_atomically(tmp_path / "file", b"quick")
+    assert (tmp_path / "file").read_bytes() == b"slow", "one that is being written is no leftover"
+    assert not left.exists()
+    assert all(path.exists() for path in not_ours)
+
+
+def test_a_leftover_that_is_no_file_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"precious")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / f".a.{'0' * 16}.tmp").symlink_to(elsewhere)
+    (folder / f".b.{'0' * 16}.tmp").mkdir()
+    os.mkfifo(folder / f".c.{'0' * 16}.tmp")
+    write_atomically(folder / "file", b"x")
+    assert elsewhere.read_bytes() == b"precious"
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_without_locks_the_age_tells_what_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(files.fcntl, "flock", none)
+    fresh, old = (tmp_path / f".file.{digit * 16}.tmp" for digit in "12")
+    for path in (fresh, old):
+        path.write_bytes(b"x")
+    os.utime(old, (0, 0))
+    assert remove_leftovers(tmp_path) == [old]
+    write_atomically(tmp_path / "file", b"x")
+    assert fresh.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
+from harness.core.files import replacing
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLock, RunLog
 from tests.runs.recorded import BENCHMARK
 
@@ -71,17 +71,18 @@ def test_names_are_kept_in_the_manifest(run: RunFolder) -> None:
 def test_what_interrupted_writes_left_is_removed_at_the_next_start(run: RunFolder) -> None:
     folder = run.benchmark(BENCHMARK)
     folder.create()
-    ours = [run.path / ".manifest.json.abc.tmp", folder.path / ".questions.jsonl.abc.tmp"]
-    fresh, old = folder.path / ".grades.jsonl.new.tmp", folder.path / ".grades.jsonl.old.tmp"
-    kept = folder.path / "grades.jsonl"
-    for path in [*ours, fresh, old, kept]:
+    left = [run.path / f".manifest.json.{'a' * 16}.tmp", folder.path / f".grades.jsonl.{'b' * 16}.tmp"]
+    for path in left:
         path.write_text("x")
-    two_hours_ago = time.time() - 7200
-    os.utime(old, (two_hours_ago, two_hours_ago))
-    with RunLock(run):
-        assert not any(path.exists() for path in [*ours, old])
-        assert fresh.exists(), "a scorer may be writing it now"
-        assert kept.exists()
+    kept = [folder.path / "grades.jsonl", folder.path / ".notes.tmp"]
+    for path in kept:
+        path.write_text("x")
+    with replacing(folder.scores) as scores:
+        scores.write(b"new")
+        with RunLock(run):
+            assert not any(path.exists() for path in left)
+            assert all(path.exists() for path in kept)
+    assert folder.scores.read_bytes() == b"new", "a scorer was writing it, and no lock was its own"
 
 
 def test_the_run_folder_itself_may_be_a_link_to_another_disk(quick_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_the_run_folder_itself_may_be_a_link_to_another_disk(quick_path: Path) -
 
 
 def test_nothing_is_removed_through_a_planted_link(run: RunFolder, tmp_path: Path) -> None:
-    precious = tmp_path / ".manifest.json.abc.tmp"
+    precious = tmp_path / f".manifest.json.{'a' * 16}.tmp"
     precious.write_text("x")
     run.create()
     (run.path / "link").symlink_to(tmp_path)

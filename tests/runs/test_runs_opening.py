@@ -1,0 +1,131 @@
+"""A start that was killed at any system call goes on: every command that begins a run, from every state that it leaves.
+
+For: harness.runs.opening.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.core.errors import StoreError
+from harness.core.records import Key
+from harness.runs import Manifest, RunFolder
+from harness.runs.merging import merge
+from harness.runs.opening import held
+from tests.budget import rounds
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer
+from tests.faults.snapshots import State, every_state, put, shape
+from tests.runs.recorded import intact_texts
+from tests.system.command import harness
+
+SAMPLED = ["--id-key", "id", "--no-canary", "--out", "out"]
+ASKED = ["--data", "sums.jsonl", *SAMPLED, "--model", "test-model", "--no-fingerprint"]
+
+Words = Callable[[Path, str], Sequence[str]]
+"""The command line, of the folder where it runs and the server's address."""
+
+
+def run(_folder: Path, url: str) -> list[str]:
+    return ["run", *ASKED, "--samples", "2", "--base-url", url]
+
+
+def shard(folder: Path, url: str) -> list[str]:
+    return [*run(folder, url), "--shard", "1/2"]
+
+
+def race(_folder: Path, url: str) -> list[str]:
+    entrants = [f"{name} base_url={url}" for name in ("cool", "hot")]
+    candidates = [word for one in entrants for word in ("--candidate", one)]
+    return ["race", *ASKED, "--samples", "2", "--step", "1", *candidates]
+
+
+def repeats(_folder: Path, url: str) -> list[str]:
+    return ["experiment", "repeats", "--real", *ASKED, "--samples", "2", "--runs", "2", "--base-url", url]
+
+
+def sweep(folder: Path, url: str) -> list[str]:
+    common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
+    content = {
+        "models": ["test-model"], "run": common, "score": {"workers": 1},
+        "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
+        "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
+    }  # fmt: skip
+    (folder / "sweep.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+    return ["sweep", "sweep.yaml", "--out", "out", "--no-progress"]
+
+
+def texts(folder: Path) -> dict[str, dict[Key, str | None]]:
+    """By journal, the text of each sample."""
+    return {str(path.relative_to(folder)): intact_texts(path.read_bytes()) for path in folder.rglob("samples.jsonl")}
+
+
+def before_the_manifest(state: State) -> bool:
+    """A journal was made, and its run has no manifest yet, or no questions."""
+    journals = [Path(name) for name in state if name.endswith("samples.jsonl")]
+    return any(
+        str(one.parents[1] / "manifest.json") not in state or str(one.parent / "questions.jsonl") not in state
+        for one in journals
+    )
+
+
+def telling(states: Sequence[State]) -> list[State]:
+    """Some states of those within a start, and some others, each of another shape; drawn anew each time."""
+    by_shape = {shape(state): state for state in reversed(states)}
+    early = [state for state in by_shape.values() if before_the_manifest(state)]
+    others = [state for state in by_shape.values() if not before_the_manifest(state)]
+    assert early, "the window between the journal and the manifest was seen"
+    return [*random.sample(early, min(len(early), rounds(2))), *random.sample(others, min(len(others), rounds(1)))]
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+@pytest.mark.parametrize("words", [run, shard, race, repeats, sweep], ids=lambda words: words.__name__)
+def test_a_start_killed_at_any_call_goes_on(words: Words, tmp_path: Path) -> None:
+    sums(tmp_path, 2)
+    out = tmp_path / "out"
+    with FaultServer(able(0.5)) as server:
+        with every_state(out) as states:
+            quiet = harness(tmp_path, *words(tmp_path, server.base_url))
+        expected = texts(out)
+        assert expected
+        assert all(expected.values())
+        for state in telling(states):
+            put(state, out)
+            again = harness(tmp_path, *words(tmp_path, server.base_url))
+            assert again.code == quiet.code, (shape(state), again.err)
+            assert texts(out) == expected, shape(state)
+            assert not list(out.rglob(".*.tmp")), shape(state)
+
+
+def test_what_a_killed_start_leaves_is_no_run_yet_and_a_run_takes_it(quick_path: Path) -> None:
+    folder = RunFolder(quick_path / "run")
+    folder.benchmark("b").path.mkdir(parents=True)
+    folder.benchmark("b").samples.touch()
+    assert Manifest.find(folder) is None
+    with held(folder) as taken:
+        assert taken.manifest is None
+        assert taken.warning == ""
+        with pytest.raises(StoreError, match="in use by"), held(folder):
+            pass
+    with pytest.raises(StoreError, match="holds no manifest"):
+        RunFolder.open(folder.path)
+
+
+def test_samples_without_a_manifest_are_refused_by_every_way_in(quick_path: Path) -> None:
+    folder = RunFolder(quick_path / "run")
+    folder.benchmark("b").path.mkdir(parents=True)
+    folder.benchmark("b").samples.write_bytes(b"x")
+    for way in (
+        Manifest.find,
+        Manifest.load,
+        lambda one: held(one).__enter__(),
+        lambda one: merge([one], RunFolder("o")),
+    ):
+        with pytest.raises(StoreError, match=r"samples but no manifest\.json"):
+            way(folder)
