@@ -16,7 +16,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -51,6 +50,7 @@ from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
 from harness.verbs.compare import compare as compare_folders
 from harness.verbs.compare import verify as verify_folder
+from harness.verbs.elsewhere import cluster
 from harness.verbs.outputs import open_scored
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from
@@ -86,10 +86,8 @@ def run(
         if shards is not None:
             raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
         return _run(chosen, Collecting(on_progress, shown=progress))
-    from harness.extensions.on_ray.sampling import run_on  # an extension: loaded where it is asked for
-
     watcher = Collecting()
-    return _ended(run_on(on, chosen, shards, watcher), watcher)
+    return _ended(cluster(on).run(on, chosen, shards, watcher), watcher)
 
 
 def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
@@ -179,19 +177,12 @@ def score(
     trackers = scoring.trackers_named(chosen.track)
     path = _path(source)
     scoring.check([path], chosen)
-    spread = None if chosen.on is None else _on_cluster(chosen.on)
-    scored = scoring.score(path, chosen, judge, Watcher(), spread=spread)
+    scored = scoring.score(path, chosen, judge, Watcher())
     for tracker in trackers.values():
         scoring.tell(scored, tracker)
     opinions = {} if chosen.also is None else second_opinions(scored.source, chosen.also, chosen.also_python)
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
-
-
-def _on_cluster(on: str) -> scoring.Spread:
-    from harness.extensions.on_ray.grading import grade_on  # an extension: loaded where it is asked for
-
-    return partial(grade_on, on)
 
 
 def merge(

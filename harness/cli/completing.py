@@ -64,6 +64,6 @@ def engines() -> Iterable[str]:
 
 def exporters() -> Iterable[str]:
     """Names of formats of `harness export`."""
-    from harness.exports import EXPORTERS
+    from harness.core import plugins
 
-    return EXPORTERS
+    return plugins.extensions("exporter")

@@ -20,15 +20,29 @@ def _prints() -> Any:
     return Exported
 
 
+class _Format(click.Option):
+    """Its help lists the formats that ship, which are imported when that help is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The formats by what they hold."""
+        from harness.exports import formats
+
+        kinds: dict[str, list[str]] = {}
+        for name, exporter in formats().items():
+            kinds.setdefault(exporter.kind, []).append(name)
+        held = (("training", "training data"), ("samples", "samples"), ("results", "results"))
+        self.help = "; ".join(f"{', '.join(kinds[kind])} ({what})" for kind, what in held if kind in kinds) + "."
+        return super().get_help_record(ctx)
+
+
 @click.command("export", cls=Command)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--to",
+    cls=_Format,
     required=True,
     metavar="FORMAT",
     shell_complete=names(completing.exporters),
-    help="sharegpt, alpaca, trl (training data); parquet, llmeval (samples); inspect, lm-eval, every-eval-ever, hf "
-    "(results).",
 )
 @click.option(
     "--out",

@@ -90,11 +90,11 @@ def command(
     if on is not None:
         if pilot:
             raise UsageError("--on goes without --pilot: take the pilot from here")
-        if not dry_run:
-            _end(_on_ray(on, options, shards), as_json=as_json)
-        from harness.extensions.on_ray.sampling import checked
+        from harness.verbs.elsewhere import cluster
 
-        options = checked(options)
+        if not dry_run:
+            _end(cluster(on).run(on, options, shards, Terminal()), as_json=as_json)
+        options = cluster(on).checked(options)
     if shards is not None and on is None:
         raise UsageError("--shards goes with --on ray; --shard I/N asks one part from here")
     watcher = Terminal(progress=progress and not quiet)
@@ -131,13 +131,6 @@ def _pilot(options: RunOptions, watcher: Terminal) -> int:
         click.echo(line)
     terminal.note("the same command without --pilot goes on from here")
     return code
-
-
-def _on_ray(on: str, options: RunOptions, shards: int | None) -> Ran:
-    from harness.cli.watching import Terminal
-    from harness.extensions.on_ray.sampling import run_on
-
-    return run_on(on, options, shards, Terminal())
 
 
 def _of_file(given: dict[str, Any]) -> RunOptions | None:

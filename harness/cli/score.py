@@ -6,7 +6,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +23,7 @@ from harness.core.options import options_of
 
 if TYPE_CHECKING:
     from harness.cli.printed.scores import RunScore
-    from harness.verbs.score import Scored, Spread
+    from harness.verbs.score import Scored
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,12 +86,11 @@ def command(
         raise UsageError("--follow goes on with one run at a time")
     sources, options = _one_by_one(sources, options)
     scoring.check(sources, options, follow=follow)
-    spread = None if options.on is None else _on_cluster(options.on)
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
         with Terminal() as watcher:
-            scored.append(scoring.score(source, options, judge, watcher, spread=spread, by_rules=by_rules))
+            scored.append(scoring.score(source, options, judge, watcher, by_rules=by_rules))
     named = list(zip(labels([one.folder for one in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
@@ -110,12 +108,6 @@ def command(
     for code in (EXIT_OWED, EXIT_UNJUDGED):
         if code in codes:
             sys.exit(code)
-
-
-def _on_cluster(on: str) -> Spread:
-    from harness.extensions.on_ray.grading import grade_on
-
-    return partial(grade_on, on)
 
 
 def _load_numpy() -> None:

@@ -181,9 +181,9 @@ def stop(name: str | None, everything: bool, on: str | None) -> None:
     from server_launchers.keeping import servers
 
     if on is not None:
-        from harness.extensions.on_ray import serving
+        from harness.verbs.elsewhere import cluster
 
-        ended = serving.stop(on, name, everything=everything)
+        ended = cluster(on).stop(on, name, everything=everything)
         click.echo(f"stopped {', '.join(map(visible, ended)) or 'nothing: no server was running'}")
         return
     known = servers.status()

@@ -14,8 +14,7 @@ from harness.cli.watching import Terminal
 from harness.core.errors import UsageError
 from harness.core.hidden import command_words, is_secret
 from harness.core.inert import visible
-from harness.extensions import on_slurm
-from harness.extensions.on_ray import serving
+from harness.verbs.elsewhere import FILE, HEAD, HOST, NODE, PORT, RANK, Replicas, cluster, scheduler
 from server_launchers import isolated
 from server_launchers.command_line import words_of
 from server_launchers.errors import SpecError
@@ -33,7 +32,7 @@ def start_elsewhere(wish: Wish) -> None:
     if wish.slurm is not None:
         _by_slurm(wish, wish.slurm)
     elif wish.on is not None:
-        _on_ray(wish, wish.on)
+        _on_cluster(wish, wish.on)
 
 
 def _check_travels(wish: Wish) -> None:
@@ -60,23 +59,25 @@ def _by_slurm(wish: Wish, members: int) -> None:
     words = words_of(wish.engine, wish.model, flags, wish.extra_flags, name)
     command = isolated.command("harness", "serve", *words)
     folder = wish.endpoints_folder
+    slurm = scheduler("slurm")
     try:
-        text = on_slurm.script(command, members, folder, wish.sbatch, nodes=nodes, head_port=head_port)
+        text = slurm.script(command, members, folder, wish.sbatch, nodes=nodes, head_port=head_port)
     except SpecError as error:
         raise UsageError(error.sentence, field=error.field) from error
     if wish.print_only:
         click.echo(text, nl=False)
         return
-    job = on_slurm.submit(text, folder)
+    job = slurm.submit(text, folder)
     terminal.note(f"job {visible(job)}: {members} servers, which register in {visible(str(folder))}")
     terminal.note(
         f"when they are ready: harness run … --endpoints {shlex.quote(str(folder))}; scancel {visible(job)} ends them"
     )
 
 
-def _on_ray(wish: Wish, on: str) -> None:
+def _on_cluster(wish: Wish, on: str) -> None:
     """Start replicas on a cluster and wait until all are ready; hold them, or leave them there."""
     flags = dict(wish.flags)
+    there = cluster(on)
     fields = {**wish.fields, "extra_flags": wish.extra_flags, "name": wish.name}
     if (flags.get("server_nodes") or 1) > 1:
         spec = servers.over_nodes(wish.engine, wish.model, "--on", **fields)
@@ -87,21 +88,21 @@ def _on_ray(wish: Wish, on: str) -> None:
         check_reached(spec)
     words = words_of(wish.engine, wish.model, flags, wish.extra_flags)
     end = words.index("--") if "--" in words else len(words)
-    own = ["--host", serving.HOST, "--register", serving.FILE, "--until-eof"]
+    own = ["--host", HOST, "--register", FILE, "--until-eof"]
     if spec.nodes > 1:
-        own += ["--node-rank", serving.RANK, "--head-address", serving.HEAD, "--node-address", serving.NODE]
-        own += [] if "--head-port" in words[:end] else ["--head-port", serving.PORT]
+        own += ["--node-rank", RANK, "--head-address", HEAD, "--node-address", NODE]
+        own += [] if "--head-port" in words[:end] else ["--head-port", PORT]
     name = spec.name or stem_of(spec)
-    replicas = serving.Replicas(
+    replicas = Replicas(
         name=name,
         words=(*words[:end], *own, *words[end:]),
         count=wish.replicas or 1,
         nodes=spec.nodes,
-        resources=serving.resources_of(spec, wish.gpus_per_replica),
+        resources=there.resources_of(spec, wish.gpus_per_replica),
         host=host,
         folder=wish.endpoints_folder,
     )
-    with serving.Served(on, replicas, Terminal(), detach=wish.detach) as served:
+    with there.serve(on, replicas, Terminal(), detach=wish.detach) as served:
         leave_at_signals()  # Ray has put its own handler there
         served.until_ready()
         terminal.note(f"all are ready: harness run … --endpoints {shlex.quote(str(wish.endpoints_folder))}")

@@ -1,23 +1,40 @@
-"""Plug-ins: objects of other installed packages, found by name through entry points.
+"""The one registry by which the core reaches what it does not import: extensions of ours, and plug-ins of others.
 
-A package names them in its metadata, as `mine = "package.module:function"` under the group `harness.graders`. What is
-installed is read when a name is none of our own, and a plug-in's module is imported when it is used: one that cannot be
-imported costs nobody else anything.
+An extension is a module below `harness/extensions/`, and its place says all: `exporters/lm_eval.py` is the exporter
+`lm-eval`, and its `EXPORTER` is the object. A new file is a new extension; without that folder the core still works.
+
+A plug-in is an object of another installed package, found through entry points: the package names it in its metadata,
+as `mine = "package.module:function"` under the group `harness.graders`.
+
+    kind                                        extensions      plug-ins
+    grader prompt source launcher provider      none            yes
+    exporter tracker                            yes             yes
+    cluster scheduler                           yes             none
+
+A name is looked for among the extensions first. Nothing is imported before it is used: an extension or a plug-in that
+cannot be imported costs nobody else anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from harness.core.errors import UsageError
+from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
+"""What another package may offer."""
+
+ExtensionKind = Literal["exporter", "tracker", "cluster", "scheduler"]
+"""What may stand below `harness/extensions/`, in a folder of the kind's plural."""
 
 KINDS: dict[Kind, str] = {
     "grader": "function of the answer and the question: is it right",
@@ -40,9 +57,19 @@ class Plugin(NamedTuple):
     package: str
 
 
-def group(kind: Kind) -> str:
-    """The group of entry points."""
-    return f"harness.{kind}s"
+@cache
+def extensions(kind: ExtensionKind) -> tuple[str, ...]:
+    """Names of the extensions of that kind, sorted; nothing is imported."""
+    modules = iter_modules([str(Path(__file__).parent.parent / "extensions" / f"{kind}s")])
+    return tuple(sorted(module.name.replace("_", "-") for module in modules))
+
+
+def extension(kind: ExtensionKind, name: str) -> Any:
+    """The extension's object; None where none has that name."""
+    if name not in extensions(kind):
+        return None
+    module = import_module(f"harness.extensions.{kind}s.{name.replace('-', '_')}")
+    return getattr(module, kind.upper())
 
 
 def names(kind: Kind) -> list[str]:
@@ -94,17 +121,24 @@ def call(kind: Kind, name: str, function: Callable[..., Any], *arguments: Any) -
 
 def function(kind: Kind, name: str) -> Callable[..., Any] | None:
     """The plug-in as a function whose failures are sentences; None where none has the name. Raises as `load` does."""
-    found = load(kind, name)
-    if found is not None and not callable(found):
-        raise refuse(kind, name, found)
-    return None if found is None else partial(call, kind, name, found)
+    offered = load(kind, name)
+    if offered is not None and not callable(offered):
+        raise refuse(kind, name, offered)
+    return None if offered is None else partial(call, kind, name, offered)
 
 
-def refuse(kind: Kind, name: str, found: object) -> UsageError:
+def refuse(kind: Kind, name: str, offered: object) -> UsageError:
     """The refusal of an object that is not what the kind asks for."""
     point = _point(kind, name)
     assert point is not None
-    return _broken(kind, point, f"it is {type(found).__name__}, expected a {KINDS[kind]}")
+    return _broken(kind, point, f"it is {type(offered).__name__}, expected a {KINDS[kind]}")
+
+
+def unknown(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
+    """The refusal of a name that no extension and no plug-in has. noun: what a user calls the kind."""
+    ours = extensions(kind)
+    known = ", ".join([*ours, *names(kind)])
+    return UsageError(f"unknown {noun}; there are {known}.{near_names(name, ours)}", field=field, value=name)
 
 
 def _broken(kind: Kind, point: EntryPoint, why: str) -> UsageError:
@@ -126,11 +160,11 @@ def _point(kind: Kind, name: str) -> EntryPoint | None:
 def _points(kind: Kind) -> Mapping[str, tuple[EntryPoint, ...]]:
     from importlib.metadata import entry_points  # not paid by who uses no plug-in
 
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for point in entry_points(group=group(kind)):
-        if point not in found.get(point.name, ()):  # a package that is on the path twice is one
-            found[point.name] = (*found.get(point.name, ()), point)
-    return found
+    points: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=f"harness.{kind}s"):
+        if point not in points.get(point.name, ()):  # a package may be on the path twice
+            points[point.name] = (*points.get(point.name, ()), point)
+    return points
 
 
 def _package(point: EntryPoint) -> str:

@@ -1,9 +1,10 @@
 """A graded run in the formats of other tools: training data, tables, and their own files of results.
 
-Enter by `export`, and `EXPORTERS` for what there is; `trackers.track` tells an experiment tracker of the scores.
+Enter by `export`, and by `formats` for what there is; `trackers.track` sends the scores to an experiment tracker.
+Formats and trackers are extensions: a file each in `harness.extensions`.
 """
 
 from harness.exports.choice import Choice, Chosen, File, Row, Take
-from harness.exports.exporting import EXPORTERS, Exporter, Written, export
+from harness.exports.exporting import Exporter, Written, export, formats
 
-__all__ = ["EXPORTERS", "Choice", "Chosen", "Exporter", "File", "Row", "Take", "Written", "export"]
+__all__ = ["Choice", "Chosen", "Exporter", "File", "Row", "Take", "Written", "export", "formats"]

@@ -1,4 +1,7 @@
-"""The formats by name, what each may be given, and what is refused: training on what a benchmark tests."""
+"""What a format is, what each may be given, and what is refused: training on what a benchmark tests.
+
+The formats themselves are extensions (`harness.extensions.exporters`), found by name.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,9 @@ from typing import Literal
 
 from harness.benchmarks import catalogue
 from harness.core import plugins
-from harness.core.errors import UsageError, near_names
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
-from harness.exports import every_eval_ever, hub, inspect_log, lm_eval, parquet, training
 from harness.exports.choice import ENDED, Choice, Chosen, File, Take, not_scored
 from harness.runs import Manifest, RunFolder
 
@@ -23,9 +25,9 @@ results: what the score counts, as another tool files it; nothing is chosen."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """A format. write: puts the files of the benchmarks into a folder; raises `UsageError`, `StoreError`.
-
-    withholds: it shows questions, answers or samples, so those that may not be published are refused.
+    """A format. about: what it writes, in a few words. write: puts the files of the benchmarks into a folder; raises
+    `UsageError`, `StoreError`. withholds: the format shows questions, answers or samples, so those that may not be
+    published are refused.
     """
 
     kind: Kind
@@ -34,19 +36,9 @@ class Exporter:
     withholds: bool = True
 
 
-EXPORTERS: dict[str, Exporter] = {
-    "sharegpt": Exporter(kind="training", about="conversations, as LLaMA-Factory reads them", write=training.sharegpt),
-    "alpaca": Exporter(kind="training", about="instructions, as LLaMA-Factory reads them", write=training.alpaca),
-    "trl": Exporter(kind="training", about="prompts and completions, as TRL reads them", write=training.trl),
-    "parquet": Exporter(kind="samples", about="every field of every sample, a row each", write=parquet.parquet),
-    "llmeval": Exporter(kind="samples", about="generations, as LLMEval writes them", write=training.llmeval),
-    "inspect": Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log.inspect_log),
-    "lm-eval": Exporter(kind="results", about="results and samples of lm-evaluation-harness", write=lm_eval.lm_eval),
-    "every-eval-ever": Exporter(
-        kind="results", about="records of Every Eval Ever", write=every_eval_ever.every_eval_ever
-    ),
-    "hf": Exporter(kind="results", about=".eval_results of a model on the hub", write=hub.hub, withholds=False),
-}
+def formats() -> dict[str, Exporter]:
+    """Every format that ships, by name; plug-ins are left out."""
+    return {name: plugins.extension("exporter", name) for name in plugins.extensions("exporter")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +95,27 @@ def export(
 
 def exporter_named(name: str) -> Exporter:
     """Ours, else a plug-in's. Raises `UsageError` with the near names."""
-    if name not in EXPORTERS and (found := plugins.load("exporter", name)) is not None:
-        return _of_plugin(name, found)
-    if name not in EXPORTERS:
-        known = ", ".join([*EXPORTERS, *plugins.names("exporter")])
-        raise UsageError(f"unknown format; there are {known}.{near_names(name, EXPORTERS)}", field="to", value=name)
-    return EXPORTERS[name]
+    exporter: Exporter | None = plugins.extension("exporter", name)
+    if exporter is not None:
+        return exporter
+    if (offered := plugins.load("exporter", name)) is not None:
+        return _of_plugin(name, offered)
+    raise plugins.unknown("exporter", "format", name, field="to")
 
 
-def _of_plugin(name: str, found: object) -> Exporter:
-    if isinstance(found, Exporter):
-        write = found.write
-    elif callable(found):
-        write = found
+def _of_plugin(name: str, offered: object) -> Exporter:
+    if isinstance(offered, Exporter):
+        exporter = offered
+    elif callable(offered):
+        exporter = Exporter(kind="samples", about="a plug-in", write=offered)
     else:
-        raise plugins.refuse("exporter", name, found)
-    made = found if isinstance(found, Exporter) else Exporter(kind="samples", about="a plug-in", write=write)
+        raise plugins.refuse("exporter", name, offered)
 
     def written(chosen: Sequence[Chosen], out: Path) -> list[File]:
-        files = plugins.call("exporter", name, write, chosen, out)
+        files = plugins.call("exporter", name, exporter.write, chosen, out)
         return [file if isinstance(file, File) else File(Path(file)) for file in files]
 
-    return replace(made, write=written)
+    return replace(exporter, write=written)
 
 
 def _refuse(benchmarks: Sequence[Chosen], to: str, exporter: Exporter, *, chosen_to_learn: bool) -> None:

@@ -19,15 +19,13 @@ from harness.exports.trackers import Tracker, track, tracker_named
 from harness.runs import RunFolder
 from harness.scoring import Score
 from harness.scoring.pipeline import Grading, OnGraded, score_run
+from harness.verbs.elsewhere import cluster
 from harness.verbs.judge import Judged, JudgeSettings, judge_of, score_with_judge
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
 ByRules = Callable[[RunFolder, Grading, OnGraded], list[Score]]
 """Grades a run folder by the rules, once or for as long as the run goes on."""
-
-Spread = Callable[[RunFolder, Grading, Watcher], Grading]
-"""Grades a run folder on other machines. Returns what is left to grade here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,19 +101,18 @@ def score(
     judge: JudgeOptions | None,
     watcher: Watcher,
     *,
-    spread: Spread | None = None,
     by_rules: ByRules = score_run,
 ) -> Scored:
     """The scores of `source`, kept where reports find them.
 
-    spread: grades a run folder elsewhere first. Raises `UsageError`, `StoreError`, and with a judge what a run raises.
+    Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
     grading = grading_of(options)
     if are_outputs(source, options):
         return _score_file(source, grading, options, judge, watcher)
     folder = RunFolder.open(source)
-    if spread is not None:
-        grading = spread(folder, grading, watcher)
+    if options.on is not None:
+        grading = cluster(options.on).grade(options.on, folder, grading, watcher)
     if judge is None:
         return Scored(source=folder, folder=folder, scores=by_rules(folder, grading, watcher.graded))
     settings, serving = judge_of(judge, watcher)

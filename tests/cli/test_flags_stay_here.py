@@ -12,7 +12,7 @@ import pytest
 import harness
 
 PACKAGE = Path(harness.__file__).parent
-SCRIPTS = PACKAGE / "extensions" / "on_slurm.py"
+SCRIPTS = PACKAGE / "extensions" / "schedulers" / "slurm.py"
 """It writes job scripts: command lines of sbatch, of srun and of our own servers, and no sentence for a person."""
 BELOW = sorted(set(PACKAGE.rglob("*.py")) - set((PACKAGE / "cli").rglob("*.py")) - {SCRIPTS})
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -1,6 +1,6 @@
 """What `harness export` writes: which samples, in which form, and what it refuses.
 
-For: harness.exports, harness.exports.training, harness.exports.parquet.
+For: harness.exports, harness.extensions.exporters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import harness
 from harness.cli.export import command
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
-from harness.exports import EXPORTERS
+from harness.exports import formats
 from harness.foreign import outputs
 from harness.runs import RunFolder, grades, read_samples, record
 from tests.exports.graded_runs import SYSTEM, sample, varied, write_run
@@ -155,7 +155,7 @@ def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
 
 def test_what_may_not_be_published_is_in_no_file_unless_told(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), settings={"publish_questions": False})
-    for to in (name for name, one in EXPORTERS.items() if one.withholds):
+    for to in (name for name, one in formats().items() if one.withholds):
         with pytest.raises(UsageError, match="no question of it be shown in public"):
             harness.export(run, to, out=tmp_path / to)
         assert harness.export(run, to, out=tmp_path / to, i_know=True).files

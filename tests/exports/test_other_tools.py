@@ -2,7 +2,8 @@
 
 `make test-interop` opens them with the tools themselves.
 
-For: harness.exports.every_eval_ever, harness.exports.inspect_log, harness.exports.lm_eval.
+For: harness.extensions.exporters.every_eval_ever, harness.extensions.exporters.inspect,
+harness.extensions.exporters.lm_eval, harness.extensions.exporters.hf.
 """
 
 from __future__ import annotations

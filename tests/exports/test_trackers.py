@@ -1,9 +1,15 @@
-"""What a tracker is told of a run, and how one that cannot be used is refused."""
+"""What a tracker gets of a run, and how one that cannot be used is refused.
+
+For: harness.exports.trackers.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -11,25 +17,41 @@ from click.testing import CliRunner
 
 import harness
 from harness.cli.score import command
+from harness.core import plugins
 from harness.core.errors import UsageError
-from harness.exports import trackers
 from harness.exports.trackers import Tracked
 from harness.runs import RunFolder
 from tests.exports.graded_runs import sample, varied, write_run
 
+SENT: list[Tracked] = []
+"""What the tracker `notes` got, newest last."""
+
+
+def notes(tracked: Tracked) -> str:
+    """The tracker of an installed package, by the entry point that `told` writes."""
+    print("a tracker talks")  # noqa: T201
+    SENT.append(tracked)
+    return "over there"
+
+
+def fails(_tracked: Tracked) -> str:
+    raise ConnectionError("no\x1b[31m route")
+
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Tracked]:
-    """What the tracker `notes` was told, newest last."""
-    found: list[Tracked] = []
-
-    def notes(tracked: Tracked) -> str:
-        print("a tracker talks")  # noqa: T201
-        found.append(tracked)
-        return "over there"
-
-    monkeypatch.setitem(trackers.TRACKERS, "json", notes)  # any package that is installed
-    return found
+def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Tracked]]:
+    """What the tracker `notes` got."""
+    site = tmp_path_factory.mktemp("site")
+    about = site / "harness_notes-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: harness-notes\nVersion: 1.0\n")
+    points = "".join(f"{name} = {__name__}:{name}\n" for name in ("notes", "fails"))
+    (about / "entry_points.txt").write_text(f"[harness.trackers]\n{points}")
+    monkeypatch.syspath_prepend(site)
+    plugins._points.cache_clear()
+    SENT.clear()
+    yield SENT
+    plugins._points.cache_clear()
 
 
 def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
@@ -44,7 +66,7 @@ def test_a_tracker_is_told_scores_names_and_identity_and_no_text_and_no_key(
     folder = write_run(
         tmp_path / "my run", varied(), identity=identity, settings={"endpoints": [{"base_url": "http://10.0.0.1:1/v1"}]}
     )
-    scores = harness.score(folder, track="json", workers=1)
+    scores = harness.score(folder, track="notes", workers=1)
     (one,) = told
     assert one.name == "my run"
     assert one.scores["own/accuracy"] == scores[0].accuracy
@@ -67,14 +89,14 @@ def test_the_same_run_is_the_same_entry_and_another_is_another(tmp_path: Path, t
         folder = RunFolder(tmp_path / name)
         if not folder.path.exists():
             write_run(folder.path, varied())
-        harness.score(folder, track=["json"], workers=1)
+        harness.score(folder, track=["notes"], workers=1)
     assert told[0].key == told[1].key != told[2].key
     assert told[0].scores == told[1].scores
 
 
 def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracked]) -> None:
     many = [sample(number, index, rf"\boxed{{{number + 1}}}", "gym:a@b") for number in range(3) for index in range(4)]
-    harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="json", workers=1)
+    harness.score(write_run(tmp_path / "run", {"gym:a@b": many}), track="notes", workers=1)
     (one,) = told
     assert one.scores["gym:a_at_b/pass_at_4"] == 1.0
     assert one.scores["gym:a_at_b/pass_hat_4"] == 1.0
@@ -83,10 +105,10 @@ def test_names_are_such_as_every_tracker_takes(tmp_path: Path, told: list[Tracke
 
 def test_the_command_says_where_and_keeps_its_output_json(tmp_path: Path, told: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
-    done = CliRunner().invoke(command, [str(run.path), "--track", "json", "--json", "--workers", "1"])
+    done = CliRunner().invoke(command, [str(run.path), "--track", "notes", "--json", "--workers", "1"])
     assert done.exit_code == 0
     assert [score["benchmark"] for score in json.loads(done.stdout)] == ["own"]
-    assert "told json: over there" in done.stderr
+    assert "told notes: over there" in done.stderr
     assert len(told) == 1
 
 
@@ -94,10 +116,10 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
     tmp_path: Path, told: list[Tracked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
-    monkeypatch.setitem(trackers.TRACKERS, "no_such_package", trackers.TRACKERS["json"])
+    monkeypatch.setitem(sys.modules, "trackio", None)
     for name, sentence in (
         ("wandv", "Did you mean wandb?"),
-        ("no_such_package", "the package no_such_package is missing. Install it: "),
+        ("trackio", "the package trackio is missing. Install it: "),
     ):
         with pytest.raises(UsageError, match=re.escape(sentence)):
             harness.score(run, track=name)
@@ -107,23 +129,25 @@ def test_a_tracker_that_cannot_be_used_is_refused_before_anything_is_graded(
 def test_only_a_run_is_tracked(tmp_path: Path, told: list[Tracked]) -> None:
     file = tmp_path / "outputs.jsonl"
     file.write_text('{"gen": "1", "answer": "1"}\n')
-    done = CliRunner().invoke(command, [str(file), "--track", "json"])
+    done = CliRunner().invoke(command, [str(file), "--track", "notes"])
     assert isinstance(done.exception, UsageError)
     assert "--track goes with a run folder" in done.exception.sentence
     with pytest.raises(UsageError, match="goes with a run folder"):
-        harness.score(file, track="json")
+        harness.score(file, track="notes")
     assert told == []
 
 
-def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(
-    tmp_path: Path, told: list[Tracked], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(_tracked: Tracked) -> str:
-        raise ConnectionError("no\x1b[31m route")
-
-    monkeypatch.setitem(trackers.TRACKERS, "json", gone)
+def test_a_tracker_that_fails_is_a_sentence_and_the_score_stands(tmp_path: Path, told: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
     with pytest.raises(UsageError) as raised:
-        harness.score(run, track="json")
-    assert raised.value.sentence == "the tracker 'json' failed: ConnectionError: no\\x1b[31m route"
+        harness.score(run, track="fails")
+    assert raised.value.sentence == "the tracker 'fails' failed: ConnectionError: no\\x1b[31m route"
     assert run.benchmark("own").scores.exists()
+
+
+def test_each_tracker_that_ships_is_named_as_its_package_and_its_extra() -> None:
+    extras = metadata("reasoning-harness").get_all("Provides-Extra")
+    assert extras is not None
+    assert set(plugins.extensions("tracker")) == {"mlflow", "trackio", "wandb"} <= set(extras)
+    for name in plugins.extensions("tracker"):
+        assert callable(plugins.extension("tracker", name))

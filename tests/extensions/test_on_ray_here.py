@@ -1,6 +1,6 @@
 """What runs and gradings on a cluster do without one: refusals, shards joined to a run, stretches to a grading.
 
-For: harness.extensions, harness.extensions.on_ray.
+For: harness.extensions, harness.extensions.clusters.ray, harness.verbs.elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import harness
 from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, InUse, UsageError
 from harness.core.records import Key
-from harness.extensions.on_ray import grading, sampling
+from harness.extensions.clusters.ray import grading, sampling
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
 from harness.scoring.pipeline import Grading, grade_run, score_run
@@ -131,7 +131,10 @@ def test_a_shard_waits_for_the_lock_of_a_lost_one(
     ("words", "message"),
     [
         (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "ray"], "needs the package ray"),
-        (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"], "expected ray, the"),
+        (
+            ["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--on", "dask"],
+            "expected ray or ray://HOST:PORT",
+        ),
         (["run", "aime24", "--model", "m", "--base-url", "http://127.0.0.1:1", "--shards", "2"], "--shards goes with"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--pilot"], "--on goes without --pilot"),
         (["run", "aime24", "--model", "m", "--on", "ray", "--dry-run"], "needs an address that every node reaches"),
@@ -200,7 +203,7 @@ def journal(order: Sequence[int]) -> list[Any]:
 
 
 def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
-    from harness.extensions.on_ray import cluster
+    from harness.extensions.clusters.ray import cluster
 
     def refuse() -> None:
         raise UsageError("too many", field="samples", value=3)
@@ -218,7 +221,7 @@ def test_workers_of_a_cluster_import_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray puts the folder that is current when it begins on the path of every worker (its `worker.connect`)."""
-    from harness.extensions.on_ray.cluster import Cluster
+    from harness.extensions.clusters.ray.cluster import Cluster
 
     folders: list[Path] = []
     ray = SimpleNamespace(init=lambda **_: folders.append(Path.cwd()), shutdown=lambda: None)

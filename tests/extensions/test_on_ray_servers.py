@@ -16,7 +16,8 @@ import pytest
 
 from harness.core.about import __version__
 from harness.core.errors import UsageError
-from harness.extensions.on_ray.serving import FILE, HOST, Replica, Replicas, resources_of
+from harness.extensions.clusters.ray.serving import Replica, resources_of
+from harness.verbs.elsewhere import FILE, HOST, Replicas
 from server_launchers.spec import ServerSpec
 from tests.system.command import argv, environment, harness
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.extensions import on_slurm
+from harness.extensions.schedulers import slurm
 from server_launchers import isolated, replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError, SpecError
@@ -54,7 +54,7 @@ def test_a_member_registers_and_signs_off_when_slurm_ends_it(tmp_path: Path) -> 
         "file.write_text('http://n:1/v1')\n"
         "while True: time.sleep(0.05)\n"
     )
-    text = on_slurm.script([sys.executable, str(program)], 3, tmp_path / "place")
+    text = slurm.script([sys.executable, str(program)], 3, tmp_path / "place")
     job = subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, env={**os.environ, "SLURM_ARRAY_TASK_ID": "2"})
     assert job.stdin is not None
     job.stdin.write(text.encode())
@@ -176,9 +176,9 @@ def test_a_job_is_handed_to_sbatch(tmp_path: Path) -> None:
 def test_where_there_is_no_sbatch_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LaunchError, match="no sbatch on this machine"):
-        on_slurm.submit("x", tmp_path / "f")
+        slurm.submit("x", tmp_path / "f")
     with pytest.raises(SpecError, match="line break"):
-        on_slurm.script(["x"], 1, tmp_path / "a\nb")
+        slurm.script(["x"], 1, tmp_path / "a\nb")
 
 
 def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_grades_of_a_cluster_are_those_made_here(nodes: Nodes, server: FaultServ
         (place / "scores.json").unlink()
         program = f"""
 import harness
-from harness.extensions.on_ray import grading
+from harness.extensions.clusters.ray import grading
 grading.PART_BYTES, cut, seen = 4_000, grading._spans, []
 grading._spans = lambda *given: seen.append(cut(*given)) or seen[-1]
 harness.score("run", on="ray", fresh={fresh})

@@ -34,7 +34,7 @@ SITES = {
     "harness/cli/demo.py": 1,
     "harness/cli/serve_elsewhere.py": 1,
     "harness/cli/sweep_processes.py": 2,
-    "harness/extensions/on_ray/serving.py": 1,
+    "harness/extensions/clusters/ray/serving.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/probe/counterparts.py": 1,
@@ -202,7 +202,7 @@ class Player:
 MEMBER = """
 import sys, threading
 from harness.core.about import __version__
-from harness.extensions.on_ray.serving import HOST, Member
+from harness.extensions.clusters.ray.serving import HOST, Member
 member = Member(".", __version__)
 threading.Timer(0.5, member.stop).start()
 assert "its log is" in member.run(["command", "--until-eof", *sys.argv[1:]], {HOST: "127.0.0.1"}, "member.log")

@@ -19,7 +19,8 @@ from harness.core.checksums import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample
-from harness.exports.choice import Chosen, File, Row, counted_metrics, uncertainty, whole
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.choice import counted_metrics, uncertainty, whole
 from harness.runs import Manifest
 from server_launchers.engines import table as engines
 
@@ -168,3 +169,6 @@ def _stats(chosen: Chosen) -> dict[str, Any]:
     usage = {"input_tokens": work.prompt_tokens, "output_tokens": work.completion_tokens}
     total = {**usage, "total_tokens": work.prompt_tokens + work.completion_tokens}
     return {"started_at": begun, "completed_at": ended, "model_usage": {chosen.manifest.model: total}}
+
+
+EXPORTER = Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log)

@@ -17,7 +17,7 @@ from harness.benchmarks.card import Card, HubSource
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import safe_name
-from harness.exports.choice import Chosen, File
+from harness.exports import Chosen, Exporter, File
 from harness.scoring import Score
 
 
@@ -58,3 +58,6 @@ def _notes(score: Score, sampling: dict[str, Any]) -> str:
     said += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
     said += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]
     return "; ".join([*said, "reasoning-harness"])
+
+
+EXPORTER = Exporter(kind="results", about=".eval_results of a model on the hub", write=hub, withholds=False)

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -29,7 +28,8 @@ from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import Sentence, option
-from harness.extensions.on_ray.cluster import LOOK_SECONDS, Cluster
+from harness.extensions.clusters.ray.cluster import LOOK_SECONDS, Cluster
+from harness.verbs.elsewhere import FILE, HEAD, HOST, NODE, PORT, RANK, Replicas
 from server_launchers import isolated
 
 if TYPE_CHECKING:
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
 NAMESPACE = "harness-serve"
 """Of our actors in the cluster; an actor and its group are called NAME-NUMBER."""
-
-HOST, FILE = "@host@", "@file@"
-"""Words of a command, in whose place each node puts the address to listen on and the file to register in."""
-
-RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
-"""Likewise for a server over several nodes: a node's rank, the address of the first node and a port that was free on
-it, and the node's own address."""
 
 STOP_SECONDS = 60.0
 """How long an actor may take to end its server before Ray ends it."""
@@ -54,21 +47,6 @@ LOG_BYTES = 16 * 1024
 """Of a log's end, in which the cause of a failed start is sought."""
 
 Stand = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replicas:
-    """What is to be started. words: after `harness serve`, with HOST and FILE and, for several nodes, RANK, HEAD, PORT
-    and NODE; nodes: of each replica; resources: of Ray, on each of them; host: where it was given, the address to
-    listen on, else the node's own; folder: where they register, and where their logs are."""
-
-    name: str
-    words: tuple[str, ...]
-    count: int
-    nodes: int
-    resources: Mapping[str, float]
-    host: str | None
-    folder: Path
 
 
 def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:

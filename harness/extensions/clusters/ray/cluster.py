@@ -42,10 +42,6 @@ class Cluster:
     """
 
     def __init__(self, on: str) -> None:
-        if on != "ray" and not on.startswith("ray://"):
-            raise UsageError(
-                "expected ray, the cluster of RAY_ADDRESS or of this machine, or ray://HOST:PORT", field="on", value=on
-            )
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # else a call after the cluster's end begins one on this machine
         self.gone = False

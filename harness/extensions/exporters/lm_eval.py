@@ -18,7 +18,8 @@ from harness.core.checksums import digest
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports.choice import Chosen, File, Row, counted_metrics, json_line, uncertainty, whole, written
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.choice import counted_metrics, json_line, uncertainty, whole, written
 
 FILTER = "harness"
 _METRIC = "exact_match"
@@ -103,3 +104,6 @@ def _results(chosen: Sequence[Chosen]) -> dict[str, Any]:
         "date": datetime.fromisoformat(manifest.created).timestamp(),
         "harness": {one.name: uncertainty(one.score) for one in chosen},
     }
+
+
+EXPORTER = Exporter(kind="results", about="results and samples of lm-evaluation-harness", write=lm_eval)

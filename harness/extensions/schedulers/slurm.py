@@ -106,3 +106,13 @@ def submit(text: str, folder: Path) -> str:
     if done.returncode != 0:
         raise LaunchError(f"sbatch refused the job: {done.stderr.strip()[:500] or f'exit code {done.returncode}'}")
     return done.stdout.strip().partition(";")[0]
+
+
+class Slurm:
+    """See `harness.verbs.elsewhere.Scheduler`."""
+
+    script = staticmethod(script)
+    submit = staticmethod(submit)
+
+
+SCHEDULER = Slurm()

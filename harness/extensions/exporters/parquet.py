@@ -12,7 +12,8 @@ from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports.choice import Chosen, File, Row, whole
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.choice import whole
 
 ROWS_AT_A_TIME = 500
 """Samples held before they are packed: about the rows of a group."""
@@ -103,3 +104,6 @@ def parquet(chosen: Sequence[Chosen], out: Path) -> list[File]:
     dictionary = [{"field": one.name, "type": one.type, "about": one.about} for one in FIELDS]
     write_atomically(out / "fields.json", codec.pretty(dictionary))
     return [*files, File(out / "fields.json")]
+
+
+EXPORTER = Exporter(kind="samples", about="every field of every sample, a row each", write=parquet)

@@ -19,7 +19,8 @@ from harness.core import codec
 from harness.core.about import __version__
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports.choice import Chosen, File, Row, counted_metrics, json_line, uncertainty, whole
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.choice import counted_metrics, json_line, uncertainty, whole
 
 SCHEMA = "0.3.0"
 
@@ -165,3 +166,6 @@ def _instance(chosen: Chosen, identifier: str, row: Row) -> dict[str, Any]:
         },
         "metadata": {"sample_index": str(sample.sample_index), "finish_reason": sample.finish_reason},
     }
+
+
+EXPORTER = Exporter(kind="results", about="records of Every Eval Ever", write=every_eval_ever)

@@ -15,7 +15,7 @@ from typing import Any
 from harness.asking.watching import Watcher
 from harness.core.records import Grade
 from harness.core.wording import Sentence
-from harness.extensions.on_ray.cluster import Cluster
+from harness.extensions.clusters.ray.cluster import Cluster
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import Grading, grade_span

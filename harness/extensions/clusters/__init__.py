@@ -1,0 +1,1 @@
+"""One room a kind of cluster: its `CLUSTER` runs, grades and serves there."""

@@ -1,0 +1,28 @@
+"""Alpaca: instructions with their history, as LLaMA-Factory reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.lines import conversation, llama_factory
+
+
+def alpaca(chosen: Sequence[Chosen], out: Path) -> list[File]:
+    """`instruction`, `input` (empty), `output`, `system`, and `history` of worked examples."""
+
+    def line(row: Row, reply: str) -> dict[str, Any]:
+        system, turns = conversation(row.question)
+        texts = [text for _, text in turns]
+        history = [list(pair) for pair in zip(texts[:-1:2], texts[1:-1:2], strict=True)]
+        return {"instruction": texts[-1], "input": "", "output": reply, "system": system, "history": history}
+
+    columns = {
+        "prompt": "instruction", "query": "input", "response": "output", "system": "system", "history": "history",
+    }  # fmt: skip
+    return llama_factory(chosen, out, line, {"columns": columns})
+
+
+EXPORTER = Exporter(kind="training", about="instructions, as LLaMA-Factory reads them", write=alpaca)

@@ -1,0 +1,33 @@
+"""LLMEval's file of generations, which its evaluator and `harness score` read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.lines import conversation, lines_file
+
+
+def llmeval(chosen: Sequence[Chosen], out: Path) -> list[File]:
+    """`prompt`, `answer` and `gen`, a list of one text; `doc_id`, `reasoning` and what else `harness score` reads."""
+    return [lines_file(one, out, map(_generation, one.rows())) for one in chosen]
+
+
+def _generation(row: Row) -> dict[str, Any]:
+    question, sample = row.question, row.sample
+    usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
+    return {
+        "doc_id": question.question_id,
+        "prompt": conversation(question)[1][-1][1],
+        "answer": question.references[0] if len(question.references) == 1 else list(question.references),
+        "sample_index": sample.sample_index,
+        "gen": [sample.text or ""],
+        "reasoning": sample.reasoning,
+        "finish_reason": sample.finish_reason,
+        "usage": usage,
+    }
+
+
+EXPORTER = Exporter(kind="samples", about="generations, as LLMEval writes them", write=llmeval)

@@ -1,0 +1,27 @@
+"""ShareGPT: conversations, as LLaMA-Factory reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.lines import conversation, llama_factory
+
+_ROLES = {"user": "human", "assistant": "gpt"}
+
+
+def sharegpt(chosen: Sequence[Chosen], out: Path) -> list[File]:
+    """`conversations` of `from` and `value`, and `system`."""
+
+    def line(row: Row, reply: str) -> dict[str, Any]:
+        system, turns = conversation(row.question)
+        messages = [{"from": _ROLES[role], "value": text} for role, text in (*turns, ("assistant", reply))]
+        return {"conversations": messages, "system": system}
+
+    columns = {"messages": "conversations", "system": "system"}
+    return llama_factory(chosen, out, line, {"formatting": "sharegpt", "columns": columns})
+
+
+EXPORTER = Exporter(kind="training", about="conversations, as LLaMA-Factory reads them", write=sharegpt)

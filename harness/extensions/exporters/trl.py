@@ -1,0 +1,29 @@
+"""Prompts and completions, as TRL reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.exports import Chosen, Exporter, File, Row
+from harness.exports.choice import whole
+from harness.exports.lines import training_file
+
+
+def trl(chosen: Sequence[Chosen], out: Path) -> list[File]:
+    """`prompt` and `completion` (conversations; texts where the run asked with plain texts), and `solution`, the
+    column that `harness.rewards` and open-r1's rewards take the reference from."""
+
+    def line(row: Row, reply: str) -> dict[str, Any]:
+        question = row.question
+        solution = whole(question.references[0])
+        if not question.messages:
+            return {"prompt": whole(question.prompt), "completion": reply, "solution": solution}
+        prompt = [{"role": message.role, "content": whole(message.content)} for message in question.messages]
+        return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}], "solution": solution}
+
+    return [training_file(one, out, line) for one in chosen]
+
+
+EXPORTER = Exporter(kind="training", about="prompts and completions, as TRL reads them", write=trl)

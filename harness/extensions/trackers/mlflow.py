@@ -1,0 +1,38 @@
+"""MLflow: a run of the experiment, found by its tag when it is scored again."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from harness.core.hidden import without_user_info
+from harness.exports.trackers import PROJECT, Tracked
+
+_BATCH = 100
+"""Parameters that MLflow takes in one call."""
+
+
+def send(scored: Tracked) -> str:
+    """Send the run to where `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME` and MLflow's other variables say."""
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param
+
+    client = MlflowClient()
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PROJECT
+    existing = client.get_experiment_by_name(name)
+    experiment = client.create_experiment(name) if existing is None else existing.experiment_id
+    tag = "harness.run"
+    runs = client.search_runs([experiment], f"tags.`{tag}` = '{scored.key}'", max_results=1)
+    run = runs[0] if runs else client.create_run(experiment, run_name=scored.name, tags={tag: scored.key})
+    facts = [Param(field, str(value)) for field, value in scored.facts.items()]
+    for first in range(0, len(facts), _BATCH):
+        client.log_batch(run.info.run_id, params=facts[first : first + _BATCH])
+    now = int(time.time() * 1000)
+    client.log_batch(
+        run.info.run_id, metrics=[Metric(column, value, now, 0) for column, value in scored.scores.items()]
+    )
+    client.set_terminated(run.info.run_id)
+    return f"run {run.info.run_id} of {name} at {without_user_info(client.tracking_uri)}"
+
+
+TRACKER = send

@@ -1,0 +1,22 @@
+"""trackio: a run of the project, which it knows by its name."""
+
+from __future__ import annotations
+
+from harness.exports.trackers import PROJECT, Tracked
+
+
+def send(scored: Tracked) -> str:
+    """Send the run to where `TRACKIO_DIR`, or `TRACKIO_SPACE_ID` and `TRACKIO_SERVER_URL`, say."""
+    import trackio
+
+    name = f"{scored.name}-{scored.key}"  # trackio knows runs by their names alone
+    run = trackio.init(
+        project=PROJECT, name=name, config=dict(scored.facts), resume="allow", embed=False, auto_log_cpu=False,
+        auto_log_gpu=False,
+    )  # fmt: skip
+    run.log(dict(scored.scores))
+    trackio.finish()
+    return f"{name} of {PROJECT}: see it with trackio show"
+
+
+TRACKER = send

@@ -1,0 +1,30 @@
+"""Weights & Biases: a run of the project, begun again under the same id when it is scored again."""
+
+from __future__ import annotations
+
+import os
+
+from harness.exports.trackers import PROJECT, Tracked
+
+
+def send(scored: Tracked) -> str:
+    """Send the run to where `WANDB_PROJECT`, `WANDB_ENTITY`, `WANDB_API_KEY`, `WANDB_MODE` … say."""
+    import wandb
+
+    # By default the command line, the host, the commit, the installed packages and what is printed are sent, too.
+    quiet = wandb.Settings(
+        console="off", disable_git=True, save_code=False, silent=True, x_disable_machine_info=True, x_disable_meta=True,
+        x_disable_stats=True, x_save_requirements=False,
+    )  # fmt: skip
+    project = os.environ.get("WANDB_PROJECT") or PROJECT
+    run = wandb.init(
+        project=project, id=scored.key, name=scored.name, resume="allow", config=dict(scored.facts),
+        allow_val_change=True, job_type="evaluation", settings=quiet,
+    )  # fmt: skip
+    run.log(dict(scored.scores))
+    run.finish()
+    folder = str(run.settings.sync_dir)
+    return f"{folder} (offline: `wandb sync` sends it)" if run.offline else str(run.url or folder)
+
+
+TRACKER = send

@@ -1,0 +1,120 @@
+"""What the core asks of an extension that works on other machines: a cluster (`on`) or a job scheduler (`slurm`).
+
+The extensions are `harness.extensions.clusters` and `harness.extensions.schedulers`, found by name; the core knows them
+only as the two protocols here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from harness.core import plugins
+from harness.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
+    from harness.asking.watching import Watcher
+    from harness.runs import RunFolder
+    from harness.scoring.pipeline import Grading
+    from harness.verbs.run import Ran
+    from server_launchers.spec import ServerSpec
+
+HOST, FILE = "@host@", "@file@"
+"""Words of a command that each node replaces by the address to listen on and by the file to register in."""
+
+RANK, HEAD, PORT, NODE = "@rank@", "@head@", "@port@", "@node@"
+"""Likewise for a server over several nodes: the node's rank, the address of the first node, a port that was free there,
+and the node's own address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replicas:
+    """Equal servers to start on a cluster.
+
+    words: after `harness serve`, with HOST and FILE, and for several nodes RANK, HEAD, PORT and NODE. nodes: of each
+    replica. resources: held on each of these nodes, by the cluster's names. host: the address to listen on; None: the
+    node's own. folder: the replicas register there, and write their logs.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    count: int
+    nodes: int
+    resources: Mapping[str, float]
+    host: str | None
+    folder: Path
+
+
+class ServedReplicas(Protocol):
+    """Replicas that a cluster is starting, or has started."""
+
+    def until_ready(self) -> None:
+        """Return when all are ready. Raises `ServerError` for one that cannot be started."""
+
+    def hold(self) -> None:
+        """Report what is lost and what is ready again, until none is left. Raises `ServerError` then."""
+
+
+class Cluster(Protocol):
+    """A kind of cluster. on: its name, or NAME://HOST:PORT."""
+
+    def checked(self, options: RunOptions) -> RunOptions:
+        """The options, with an address that other nodes reach. Raises `UsageError` for options of one client."""
+
+    def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
+        """The run, asked by `n_shards` nodes; None: as before, else one a node."""
+
+    def grade(self, on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> Grading:
+        """Grade the run's samples there. Returns the settings of what is left to grade here."""
+
+    def resources_of(self, spec: ServerSpec, gpus: float | None) -> Mapping[str, float]:
+        """Resources of each node of one server. gpus: for the whole server; None: as its parallel sizes need."""
+
+    def serve(
+        self, on: str, replicas: Replicas, watcher: Watcher, *, detach: bool
+    ) -> AbstractContextManager[ServedReplicas]:
+        """Start the replicas; the end of the block ends them, unless detach."""
+
+    def stop(self, on: str, name: str | None, *, everything: bool) -> Sequence[str]:
+        """End the servers called `name`, the only ones, or all. Returns their names."""
+
+
+class Scheduler(Protocol):
+    """A job scheduler."""
+
+    def script(
+        self,
+        command: Sequence[str],
+        members: int,
+        folder: Path,
+        directives: Sequence[str] = (),
+        *,
+        nodes: int = 1,
+        head_port: int | None = None,
+    ) -> str:
+        """The script of `members` servers, each started by `command` (argv) and registered in `folder`."""
+
+    def submit(self, text: str, folder: Path) -> str:
+        """Submit the script. Returns the job's number."""
+
+
+def cluster(on: str) -> Cluster:
+    """The cluster that `on` names. Raises `UsageError` where no extension has that name."""
+    extension: Cluster | None = plugins.extension("cluster", on.partition("://")[0])
+    if extension is None:
+        names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]
+        expected = f"expected {', '.join(names)}" if names else "no extension for clusters is installed"
+        raise UsageError(expected, field="on", value=on)
+    return extension
+
+
+def scheduler(name: str) -> Scheduler:
+    """The job scheduler of that name. Raises `UsageError` where no extension has it."""
+    extension: Scheduler | None = plugins.extension("scheduler", name)
+    if extension is None:
+        raise UsageError(f"no extension for {name} is installed")
+    return extension

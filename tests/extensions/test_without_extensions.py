@@ -1,0 +1,86 @@
+"""The core works where no extension is, and says what is missing; with them, each is found by its place alone.
+
+For: harness.core.plugins, harness.extensions.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+from tests.exports.graded_runs import varied, write_run
+
+PACKAGES = ("harness", "server_launchers", "datasets", "results")
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the packages without `harness/extensions`."""
+    folder = tmp_path_factory.mktemp("core")
+    for name in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__", "extensions")
+        shutil.copytree(CHECKOUT / name, folder / name, ignore=ignored)
+    assert not (folder / "harness/extensions").exists()
+    return folder
+
+
+def command(core: Path, place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "HARNESS_"))}
+    environment |= {"PYTHONPATH": str(core)}
+    argv = [sys.executable, "-m", "harness", *words]
+    return subprocess.run(argv, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_run_is_scored_and_reported_without_any_extension(core: Path, tmp_path: Path) -> None:
+    run = str(write_run(tmp_path / "run", varied(), scored=False).path)
+    for words in (["score", run], ["report", run], ["export", "--help"], ["serve", "--help"]):
+        done = command(core, tmp_path, *words)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["export", "run", "--to", "trl"], "--to trl: unknown format"),
+        (["score", "run", "--track", "wandb"], "--track wandb: unknown tracker"),
+        (["score", "run", "--on", "ray"], "--on ray: no extension for clusters is installed"),
+        (["serve", "vllm", "m", "--slurm", "2", "--print"], "no extension for slurm is installed"),
+    ],
+)
+def test_what_an_extension_would_do_is_refused_in_a_sentence(
+    core: Path, tmp_path: Path, words: list[str], sentence: str
+) -> None:
+    write_run(tmp_path / "run", varied())
+    done = command(core, tmp_path, *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert sentence in done.stderr
+
+
+def test_a_new_file_is_a_new_exporter(core: Path, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    for name in PACKAGES:
+        (package / name).parent.mkdir(exist_ok=True)
+        shutil.copytree(core / name, package / name)
+    room = package / "harness/extensions/exporters"
+    room.mkdir(parents=True)
+    room.joinpath("word_counts.py").write_text(
+        "from harness.exports import Exporter, File\n"
+        "def write(chosen, out):\n"
+        "    out.mkdir(parents=True)\n"
+        "    path = out / 'counts.txt'\n"
+        "    path.write_text(str(sum(len((row.sample.text or '').split()) for one in chosen for row in one.rows())))\n"
+        "    return [File(path)]\n"
+        "EXPORTER = Exporter(kind='samples', about='words', write=write)\n"
+    )
+    write_run(tmp_path / "run", varied())
+    done = command(package, tmp_path, "export", "run", "--to", "word-counts", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert int((tmp_path / "out/counts.txt").read_text()) > 0
+    assert "word-counts (samples)" in command(package, tmp_path, "export", "--help").stdout
+    assert "Did you mean word-counts?" in command(package, tmp_path, "export", "run", "--to", "word-count").stderr
