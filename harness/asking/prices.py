@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.core.yaml_file import read_mapping
 from harness.generation.spending import Prices
@@ -21,10 +22,8 @@ MAX_FILE_BYTES = 1024 * 1024
 _EXPECTED = "expected a line `MODEL: {in: USD, out: USD}` for each model, per million tokens"
 
 
-class _Price(BaseModel):
+class _Price(Part):
     """USD per million tokens."""
-
-    model_config = ConfigDict(extra="forbid")
 
     prompt: float = Field(alias="in", ge=0, allow_inf_nan=False)
     completion: float = Field(alias="out", ge=0, allow_inf_nan=False)

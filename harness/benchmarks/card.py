@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -30,6 +29,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.core import plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
+from harness.core.part import Part
 from harness.core.records import GradeRules
 from harness.core.validation import first_problem
 from harness.presets.sampling import Sampling, sampling_fields
@@ -87,8 +87,8 @@ _Checksum = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Sentence = Annotated[str, Field(min_length=1)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
+class _Part(Part):
+    model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)
 
 
 class HubSource(_Part):
@@ -147,7 +147,7 @@ class GymSource(_Part):
     task: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     size: Annotated[int, Field(ge=1, le=100_000)] = 50
     seed: Annotated[int, Field(ge=0)] = 0
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Columns(_Part):

@@ -22,6 +22,7 @@ from harness.benchmarks.sources import hub, hub_files
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.core.wording import option
 
@@ -37,27 +38,23 @@ _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
 """Of the samples of a question to one value; all of them stand in a score (mode: maj@k, max: pass@k)."""
 
 
-class _Part(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class _Step(_Part):
+class _Step(Part):
     """A solver or a scorer."""
 
     name: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
-class _Fields(_Part):
+class _Fields(Part):
     input: str
     target: str
     choices: str | list[str] | None = None
     id: str | None = None
-    metadata: str | list[str] = []
+    metadata: str | list[str] = pydantic.Field(default_factory=list)
     description: str | None = None
 
 
-class _Task(_Part):
+class _Task(Part):
     id: str | None = None
     config: str = "default"
     split: str = "test"

@@ -12,13 +12,14 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from harness.core import plugins
 from harness.core.checksums import digest
 from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.part import Part
 from harness.core.records import Message
 from harness.core.validation import first_problem
 
@@ -53,23 +54,23 @@ _Text = Annotated[str, AfterValidator(checked_text)]
 _Template = Annotated[str, AfterValidator(checked_template)]
 
 
-class Example(BaseModel):
+class Example(Part):
     """One worked example of a few-shot prompt."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     question: _Text
     answer: _Text
 
 
-class Prompt(BaseModel):
+class Prompt(Part):
     """How a question is asked.
 
     template: the user's turn. system: the system turn, None = none is sent. examples: earlier turns (chat) or text
     before the question (completions), each question rendered by the same template. used_by: who reports with it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     name: Annotated[str, Field(min_length=1)]
     template: _Template = "{question}"

@@ -345,7 +345,9 @@ def model_of(declared: type[Options]) -> type[BaseModel]:
         from pydantic import ConfigDict, create_model
 
         fields: Any = {name: (option.annotation, option.default) for name, option in options_of(declared).items()}
-        found = declared._model = create_model(declared.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+        found = declared._model = create_model(
+            declared.__name__, __config__=ConfigDict(extra="forbid", defer_build=True), **fields
+        )
     return found
 
 

@@ -15,14 +15,16 @@ MAX_BYTES = 256 * 1024
 """Longest file that is read as YAML, in bytes, unless its reader says otherwise."""
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """`SafeLoader` that refuses aliases (a few lines of them unfold to gigabytes) and repeated keys."""
+# libyaml's parser takes a tenth of the time; wheels of PyYAML have it, a build from source may not.
+_Loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", event.start_mark)
-        return super().compose_node(parent, index)
+
+MAX_DEPTH = 50
+"""Deepest nesting of mappings and lists that is read."""
+
+
+class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
+    """`SafeLoader` that refuses repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -33,7 +35,24 @@ class _PlainLoader(yaml.SafeLoader):
                     None, None, f"the key {key_node.value!r} stands there twice", key_node.start_mark
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def _check_events(text: str) -> None:
+    """Raise for an alias (`yaml.MarkedYAMLError`: a few lines of them unfold to gigabytes) and for deep nesting
+    (`RecursionError`: libyaml composes by recursion, and a deep file would end the process)."""
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=_PlainLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", event.start_mark)  # type: ignore[arg-type]
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise RecursionError
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def read_mapping(
@@ -92,6 +111,7 @@ def _loaded(path: Path, what: str, max_bytes: int, wanted: Callable[[str], bool]
         text = data.decode("utf-8-sig")
         if wanted is not None:
             text = "\n".join(line if wanted(line) else "" for line in text.split("\n"))
+        _check_events(text)
         value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error

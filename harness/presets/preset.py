@@ -6,18 +6,19 @@ A preset fills what a run leaves open, when it is asked for by name; without bei
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.part import Part
+from harness.core.patterns import fits_one
 from harness.core.validation import first_problem
 from harness.core.wording import option
 from harness.core.yaml_file import read_mapping
@@ -26,11 +27,7 @@ from harness.presets.sampling import Sampling, sampling_fields
 _FOLDER = Path(__file__).parent / "files"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Sourced(_Strict):
+class Sourced(Part):
     """A fact and where it stands. read: the page itself, or a stored copy of it; as somebody quotes it; or neither."""
 
     source: str
@@ -113,7 +110,7 @@ class Asked:
     opens: bool | None = None
 
 
-class Preset(_Strict):
+class Preset(Part):
     """One model or family, or sampling alone. models: patterns of hub names, case ignored."""
 
     name: str
@@ -208,16 +205,17 @@ def load(name: str) -> Preset:
 
 def for_model(model: str) -> Preset | None:
     """The preset whose patterns fit a model's name or its folder's; the longest pattern wins."""
-    candidates = {model.lower(), Path(model).name.lower()}
+    candidates = {model, Path(model).name}
     fitting = [
         (len(pattern), name)
         for name in names()
-        for pattern in load(name).models
-        for candidate in candidates
-        if fnmatch.fnmatchcase(candidate, pattern.lower()) or fnmatch.fnmatchcase(candidate, _last(pattern))
+        for pattern in _models(name)
+        if any(fits_one(candidate, (pattern, pattern.rpartition("/")[2])) for candidate in candidates)
     ]
     return load(max(fitting)[1]) if fitting else None
 
 
-def _last(pattern: str) -> str:
-    return pattern.rpartition("/")[2].lower()
+def _models(name: str) -> tuple[str, ...]:
+    """The patterns of a preset, from the one line of its file that holds them: every run looks at all presets."""
+    lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", wanted=lambda line: line.startswith("models:"))
+    return tuple(lines["models"])

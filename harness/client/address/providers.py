@@ -9,7 +9,6 @@ Long: every kind of fact that a file may hold stands beside the one place that r
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, ValidationError, model_validator
+from pydantic import Field, HttpUrl, ValidationError, model_validator
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling
@@ -26,6 +25,8 @@ from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.part import Part
+from harness.core.patterns import fits_one
 from harness.core.secret import Secret
 from harness.core.validation import first_problem
 from harness.core.wording import option
@@ -41,11 +42,7 @@ MAX_MESSAGE_CHARS = 4000
 _FOLDER = Path(__file__).parent / "provider_files"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Fact(_Strict):
+class Fact(Part):
     """page: name of the page (`Provider.pages`) that says so; checked: it was read there."""
 
     page: str
@@ -74,7 +71,7 @@ class ForModels(Fact):
 
     def covers(self, model: str) -> bool:
         """Whether it is about `model`."""
-        return _fits(model, self.models) and not _fits(model, self.but_not)
+        return fits_one(model, self.models) and not fits_one(model, self.but_not)
 
 
 class Length(ForModels):
@@ -109,7 +106,7 @@ class ThinkingBudget(ForModels):
     """
 
     path: tuple[str, ...] = Field(min_length=1)
-    besides: dict[str, Any] = {}
+    besides: dict[str, Any] = Field(default_factory=dict)
     engine: str | None = None
     least: int = 1
 
@@ -145,8 +142,8 @@ class Prefill(Fact):
     """A begun message of the assistant is gone on with. fields: of that message; body: of the request; echoes: the
     reply begins with it. engine: only on servers of this engine; None: on all."""
 
-    fields: dict[str, Any] = {}
-    body: dict[str, Any] = {}
+    fields: dict[str, Any] = Field(default_factory=dict)
+    body: dict[str, Any] = Field(default_factory=dict)
     echoes: bool = False
     engine: str | None = None
 
@@ -178,7 +175,7 @@ class Objection:
     certain: bool
 
 
-class Provider(_Strict):
+class Provider(Part):
     """One provider; `load` and `recognise` make it."""
 
     name: str
@@ -442,7 +439,7 @@ def recognise(url: str) -> Provider:
         raise UsageError(visible(str(error), 80), field="base_url", value=visible(url, 80)) from error
     if not Endpoint(f"http://{host}").local:
         for name in names():
-            if _fits(host, load(name).address.hosts):
+            if fits_one(host, load(name).address.hosts):
                 return load(name)
     return load(GENERIC)
 
@@ -506,7 +503,3 @@ def _drop(parameters: Collection[str]) -> str:
     others = (name for name in parameters if name not in DROPPABLE)
     cures += [_CURES.get(name, f"no {name} in {option('extra_body')}") for name in others]
     return ", ".join(dict.fromkeys(cures))
-
-
-def _fits(name: str, patterns: Collection[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)

@@ -11,6 +11,7 @@ import pydantic
 
 from harness.core import yaml_file
 from harness.core.errors import UsageError
+from harness.core.part import Part
 from harness.core.validation import first_problem
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
@@ -18,11 +19,7 @@ MAX_FILE_BYTES = 1024 * 1024
 """A published file is a short table; a larger one is not one."""
 
 
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class _Source(_Strict):
+class _Source(Part):
     title: str
     url: str = pydantic.Field(pattern=r"^https://")
     by: Literal["authors", "others"]
@@ -30,7 +27,7 @@ class _Source(_Strict):
     note: str = ""
 
 
-class _Row(_Strict):
+class _Row(Part):
     model: str
     benchmark: str
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
@@ -40,13 +37,13 @@ class _Row(_Strict):
     mean_tokens: float | None = pydantic.Field(default=None, ge=0)
     quoted: bool = False
     note: str = ""
-    settings: Settings = {}
+    settings: Settings = pydantic.Field(default_factory=dict)
 
 
-class _File(_Strict):
+class _File(Part):
     schema_: Literal[1] = pydantic.Field(alias="schema")
     source: _Source
-    settings: Settings = {}
+    settings: Settings = pydantic.Field(default_factory=dict)
     questions: dict[str, int | None]
     scores: list[_Row] | None = None
 

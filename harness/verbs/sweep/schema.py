@@ -12,7 +12,6 @@ from pydantic import (
     AliasChoices,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -21,6 +20,7 @@ from pydantic import (
 
 from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
+from harness.core.part import Part
 from server_launchers.engines.table import ANY_PROGRAM
 from server_launchers.spec import ENGINES, OPTIONS, Option
 
@@ -45,12 +45,6 @@ def _texts(kind: Kind) -> Any:
 Texts, Listed = _texts(TEXTS), _texts(COMMAS)
 
 Scalar = str | int | float | bool
-
-
-class Part(BaseModel):
-    """A mapping of the file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Reported(Part):
