@@ -15,7 +15,6 @@ from harness.client.address.providers import suggestion
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.wording import Sentence
-from harness.foreign.continuing import Continued
 from harness.generation import lengths, runner
 from harness.generation.asked import Asked
 from harness.generation.outcome import Outcome
@@ -24,6 +23,7 @@ from harness.runs import RunFolder
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
+    from harness.foreign.continuing import Continued
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
     from server_launchers.keeping.supervisor import RunningServer
@@ -101,6 +101,8 @@ def _lost(server: RunningServer | None) -> str | None:
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Continued:
     """What another tool's file holds for the run. Raises `UsageError`."""
+    from harness.foreign.continuing import Continued  # few runs have one, and every start would pay for it
+
     wanted = {name: one.samples for name, one in settings.benchmarks.items()}
     found = Continued(path, (question for chosen in prepared.sets for question in chosen.questions), wanted)
     n = sum(1 for _ in found.samples())
