@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from server_launchers import isolated
 from server_launchers.command_line import EngineCommand, server_options, spec_from
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES
@@ -38,6 +39,7 @@ def command(
     from server_launchers.keeping import supervisor
     from server_launchers.keeping.progress import Heartbeat
 
+    isolated.leave_no_core()
     try:
         spec = spec_from(engine, model, options, extra_flags, name)
         if dry_run:

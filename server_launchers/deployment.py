@@ -20,8 +20,8 @@ class Command(msgspec.Struct, frozen=True):
     environment: Mapping[str, str] = {}
     secrets: Mapping[str, str] = {}
     """Variable of the program → variable of ours whose value it gets; never shown, never stored."""
-    cleanup: tuple[str, ...] | None = None
-    """Run after the program was stopped, for what its end does not end (a container)."""
+    container: str | None = None
+    """Name of the container that the program is the client of: it is removed once the client was stopped."""
 
     def adding(self, environment: Mapping[str, str]) -> Command:
         """This command with more variables; its own win."""

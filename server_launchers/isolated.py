@@ -5,7 +5,8 @@
 PROGRAM is a module, or a file that ends in `.py`. `command` makes that line; run as a program, this file obeys it.
 
 Guarantees, for every child that `command` starts: the folder in which it starts, the folder of its file and relative or
-empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. `harness` and
+empty entries of PYTHONPATH are never searched for modules, nor for `sitecustomize` and `usercustomize`. Neither the
+child nor what it starts leaves a core file. `harness` and
 `server_launchers` come from beside this file, whatever else has those names. Absolute entries of PYTHONPATH come first,
 as for any Python. A child with the `environment` that is made here sees no variable but those named.
 
@@ -18,6 +19,7 @@ Standard library only, in words that Python 3.8 reads: the interpreter of anothe
 from __future__ import annotations
 
 import os
+import resource
 import site
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
@@ -66,6 +68,17 @@ def code(text: str, *, python: str = PYTHON) -> list[str]:
     return [python, "-I", "-c", text]
 
 
+def leave_no_core() -> None:
+    """From here on this process, and all that it starts, writes no dump of its memory, in which its keys would stand.
+
+    A limit of 1 byte, not 0: Linux then also keeps a dump from the program that core_pattern may pipe dumps to. Where
+    the hard limit is 0, that program is trusted to obey it, as systemd-coredump and apport do.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    soft = 1 if sys.platform == "linux" and hard != 0 else 0
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
 def environment(*further: str, **own: str) -> dict[str, str]:
     """The variables of a child that may see no key: those of `SYSTEM` and `further` that are set, and `own`."""
     passed = {name: os.environ[name] for name in (*SYSTEM, *further) if name in os.environ}
@@ -91,6 +104,7 @@ def _run(program: str, words: list[str]) -> None:
     """Become `program`."""
     import runpy
 
+    leave_no_core()
     given = _absolute(os.environ.get("PYTHONPATH", ""))
     sys.path[:0] = [entry for entry in given if entry not in sys.path]
     # Isolation leaves out what `pip install --user` installed. It comes last, and its usercustomize is not run.

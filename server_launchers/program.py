@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from server_launchers.variables import KEY_VARIABLE
+
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
-
-KEY_VARIABLE = "HARNESS_SERVER_KEY"
-"""Variable that hands a key to a program which takes keys on its command line only, where every user of the machine
-could read it. Such a program is started by `keyed`."""
 
 
 class Program(msgspec.Struct, frozen=True):

@@ -9,10 +9,12 @@ Long: finding a server and starting one are two answers to one question, and sha
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +33,7 @@ from harness.core.secret import Secret
 from harness.core.server_facts import NOTHING_TOLD, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.signals import Signals
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
@@ -454,8 +457,15 @@ def twin(wanted: ServerSpec) -> ServerState | None:
     return next((one for one in same if one.status != "exited"), None)
 
 
+def _stopped_at_start(wanted: ServerSpec, signum: int) -> str:
+    return (
+        f"stopped by {signal.Signals(signum).name} while the server of {wanted.model or wanted.engine} was starting. "
+        "Nothing is left of that server. The same command starts it anew."
+    )
+
+
 def launched(wanted: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
-    """The server, ready. Raises `ServerError` where it does not come up."""
+    """The server, ready. Raises `ServerError` where it does not come up, `Interrupted` for a signal meanwhile."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 
@@ -468,7 +478,8 @@ def launched(wanted: ServerSpec, watcher: Watcher, *, detach: bool = False) -> R
         )
     begun = time.monotonic()
     try:
-        server = supervisor.launch(wanted, detach=detach, on_progress=watcher.starting)
+        with Signals(partial(_stopped_at_start, wanted)):
+            server = supervisor.launch(wanted, detach=detach, on_progress=watcher.starting)
     except LaunchError as error:
         raise ServerError(str(error)) from error
     watcher.started(server, time.monotonic() - begun)

@@ -10,7 +10,6 @@ import errno
 import importlib
 import io
 import os
-import resource
 import sys
 from typing import Any, NoReturn
 
@@ -20,6 +19,7 @@ from harness.core.about import __version__, commit
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.hidden import without_user_info
 from harness.core.inert import visible
+from server_launchers import isolated
 from server_launchers.errors import LaunchError
 
 # Loaded only when asked for: `harness --help` must not pay for the client or the grader.
@@ -104,7 +104,7 @@ def cli(ctx: click.Context, version: bool) -> None:
 def main() -> NoReturn:
     """Entry point. Never shows a traceback for a foreseen failure."""
     _replace_closed_streams()
-    _leave_no_core()
+    isolated.leave_no_core()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without our signs shows them escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -142,12 +142,6 @@ def main() -> NoReturn:
         click.echo(f"harness: cannot write the output: {error.strerror}", err=True)
         code = StoreError.exit_code
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _leave_no_core() -> None:
-    """A dump of this process's memory would hold its keys. Not covered: a system that pipes dumps to a program."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 TOO_FEW_FILES = "the limit of open files (ulimit -n) is too low: raise it to 64 and more."

@@ -162,9 +162,11 @@ def status(as_json: bool) -> None:
         (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
         for one in servers.status()
     ]
-    for path in servers.unreadable():
+    for path, pids in servers.unreadable().items():
+        runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"
         terminal.warn(
-            f"{visible(str(path))} is no state file of ours: its server may be running unseen (log beside it)"
+            f"{visible(str(path))} is no state file of ours, and {runs}; its log is beside it, "
+            f"and `harness serve stop {visible(path.stem)}` ends it"
         )
     if not rows:
         click.echo("no server is running; start one with `harness serve ENGINE MODEL`")
@@ -186,22 +188,21 @@ def stop(name: str | None, everything: bool, on: str | None) -> None:
         ended = cluster(on).stop(on, name, everything=everything)
         click.echo(f"stopped {', '.join(map(visible, ended)) or 'nothing: no server was running'}")
         return
-    known = servers.status()
-    survivors = servers.stop(name, all=everything)
+    stopped, survivors = servers.stop(name, all=everything)
     for text in survivors:
         terminal.warn(f"still there: {visible(text)}")
     if survivors:
         sys.exit(1)
-    click.echo(f"stopped {name or ', '.join(one.name for one in known) or 'nothing: no server was running'}")
+    click.echo(f"stopped {', '.join(map(visible, stopped)) or 'nothing: no server was running'}")
 
 
 @command.command("logs")
 @click.argument("name", required=False, shell_complete=completing.names(completing.servers))
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
-    from server_launchers.keeping import servers
+    from server_launchers.keeping import engine_log, servers
 
     for path in servers.logs(name):
-        click.echo(f"== {path}")
-        for line in Path(path).read_text("utf-8", "replace").splitlines()[-SHOWN_LOG_LINES:]:
-            click.echo(visible(line))
+        click.echo(f"== {visible(str(path))}")
+        for line in engine_log.tail(path)[-SHOWN_LOG_LINES:]:
+            click.echo(line)

@@ -14,7 +14,8 @@ import msgspec
 
 from server_launchers import isolated
 from server_launchers.deployment import Command, Readiness
-from server_launchers.program import KEY_VARIABLE, Program, keyed
+from server_launchers.program import Program, keyed
+from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec

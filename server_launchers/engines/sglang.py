@@ -13,7 +13,8 @@ from server_launchers.deployment import Command
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords, WeightSwap
 from server_launchers.errors import LaunchError
-from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model
+from server_launchers.program import Program, flag_pairs, install_hint, local_model
+from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
     from server_launchers.machine.known_flags import Flags

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from server_launchers.engines import table
+from server_launchers.keeping import private_files
 from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
@@ -113,13 +114,7 @@ _SIGNALS = {
 
 def tail(path: Path) -> list[str]:
     """The last lines of the log, empty where there is none yet."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return []
+    text = (private_files.read_end(path, TAIL_BYTES) or b"").decode("utf-8", "replace")
     return [visible(line) for line in text.split("\n") if line.strip()]
 
 

@@ -1,14 +1,24 @@
 """The process that stands between the harness and an engine, so that nothing of the engine is left running.
 
-Started by the supervisor, isolated; its standard input is the lifeline.
+    harness ──lifeline (a pipe)──▶ guard ──▶ members: one engine, or several replicas and their router
+                                     │ ◀── their output, into bounded, terminal-safe logs
+                                     └──▶ NAME.json, the state file
 
-One guard keeps one server: an engine process, or several replicas and their router. It drains their output
-into bounded, terminal-safe logs, restarts a member that dies once the server was ready (as often as allowed),
-keeps the state file true, and ends everything by the stop ladder: TERM to each group, a grace, KILL, then a
-sweep for whatever moved to a group or session of its own.
+One guard keeps one server. It goes through these states:
 
-The ladder runs when the guard is told to (SIGTERM, `stop`), and when the harness is gone: its end of the
-lifeline closes, or the guard's parent changes, whichever is seen first. After `detach` only the first applies.
+    starting ──"ready" on the lifeline──▶ ready ──────────────────────────────────────────────────▶ exited
+       └──────────────────────────────────────────────────────────────────────────────────────────▶ exited
+    the way to `exited` is the stop ladder; it begins when
+      SIGTERM, SIGINT or SIGHUP comes, or "stop" on the lifeline       always
+      the lifeline closes, or the guard's parent changes               until "detach" came
+      the last member has ended and is not to be started again         always
+
+A member that dies while the server is ready is started again, as often as allowed; a router is not.
+The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for what moved to a group or session of its
+own.
+
+Invariant: each process that a member started is in one of three places, so that the sweep finds it. It is a descendant
+of the guard (orphans come to the guard, as its subreaper), it was seen as one (`Member.seen`), or it carries the mark.
 
 Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the
 engine's main process with it (Linux), and `stop` finds the rest by group and mark. Not covered: processes that
@@ -32,21 +42,21 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from server_launchers.keeping import processes
+from server_launchers.keeping import private_files, processes
 from server_launchers.keeping.log_file import LogFile
+from server_launchers.machine import containers
+from server_launchers.variables import MARK
 
 TICK_SECONDS = 0.25
-"""Seconds between two looks at the parent and at restarts that are due."""
+"""The guard looks at its parent, and at restarts that are due, this often, in seconds."""
 SURVEY_SECONDS = 2.0
-"""Seconds between two searches for new descendants."""
+"""The guard searches for new descendants this often, in seconds."""
 SWEEP_SECONDS = 5.0
-"""Seconds that killed processes get to disappear; those that stay are reported."""
-CLEANUP_SECONDS = 30.0
-"""Seconds that a clean-up command (the end of a container) may take."""
+"""Killed processes get this many seconds to disappear; those that stay are reported."""
 READ_BYTES = 1 << 16
-"""Bytes of output read at once."""
+"""Output is read in pieces of at most this many bytes."""
 RESTART_SECONDS = 2.0
-"""Seconds between a death and the restart."""
+"""A member is started again this many seconds after its death."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -54,18 +64,19 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Member:
     """One engine process with its log and what is known of its descendants."""
 
-    def __init__(self, record: dict[str, Any], secrets: list[str]) -> None:
+    def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
+        self.mark = mark
         self.argv: list[str] = record["argv"]
         self.environment: dict[str, str] = record.pop("environment")
         self.folder: str = record.pop("folder")
-        self.log = LogFile(Path(record["log"]), secrets)
+        self.log = LogFile(Path(record.pop("log")), secrets)
         self.pipe: IO[bytes] | None = None
         self.main: processes.Process | None = None
         self.seen: set[processes.Process] = set()
         self.restart_at: float | None = None
 
-    def start(self, mark: str) -> None:
+    def start(self) -> None:
         """Start the program in a process group of its own; raises OSError where it cannot be run."""
         child = subprocess.Popen(
             self.argv,
@@ -73,7 +84,7 @@ class Member:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.folder,
-            env={**os.environ, **self.environment, processes.MARK: mark, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **self.environment, MARK: self.mark, "PYTHONUNBUFFERED": "1"},
             process_group=0,
             preexec_fn=partial(_die_with, os.getpid()),
         )
@@ -95,31 +106,23 @@ class Member:
         if self.main is None:
             return False
         family = map(processes.process, processes.descendants(self.main.pid))
-        seen = {one for one in self.seen if one.alive()} | {one for one in family if one is not None}
+        seen = {member for member in self.seen if member.alive()} | {member for member in family if member is not None}
         changed, self.seen = seen != self.seen, seen
-        self.record["family"] = sorted([one.pid, one.started] for one in seen)
+        self.record["family"] = sorted([member.pid, member.started] for member in seen)
         return changed
 
-    def clean_up(self) -> None:
-        """End what is no descendant of ours: a container outlives its client."""
-        if self.record.get("cleanup"):
-            with contextlib.suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    self.record["cleanup"],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    timeout=CLEANUP_SECONDS,
-                    check=False,
-                )
+    def end_container(self) -> None:
+        """End the container that outlives its client, where there is one."""
+        if self.record.get("container"):
+            containers.end(self.record["container"], self.mark)
 
-    def everyone(self, mark: str) -> list[processes.Process]:
+    def everyone(self) -> list[processes.Process]:
         """All that belongs to this member and lives."""
         if self.main is None:
             return []
-        numbers = {*processes.group(self.main.pid), *processes.marked(mark)}
-        found = {one for one in map(processes.process, numbers) if one is not None}
-        return [one for one in found | self.seen | {self.main} if one.alive()]
+        numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
+        found = {process for process in map(processes.process, numbers) if process is not None}
+        return [process for process in found | self.seen | {self.main} if process.alive()]
 
 
 class Guard:
@@ -128,11 +131,12 @@ class Guard:
     def __init__(self, config: dict[str, Any], rest: bytes) -> None:
         self.state_path = Path(config["state_path"])
         self.state: dict[str, Any] = config["state"]
-        self.mark: str = config["mark"]
         self.grace: float = config["grace"]
         self.restarts: int = config["restarts"]
         secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))] + config["secrets"]
-        self.members = [Member(record, secrets) for record in self.state["members"]]
+        self.members = [
+            Member(record, secrets, f"{config['mark']}:{index}") for index, record in enumerate(self.state["members"])
+        ]
         self.selector = selectors.DefaultSelector()
         self.parent: int | None = os.getppid()
         self.lifeline: IO[bytes] | None = None
@@ -147,31 +151,31 @@ class Guard:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake_write)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._asked)
+            signal.signal(number, self._stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.selector.register(wake_read, selectors.EVENT_READ, lambda: os.read(wake_read, 4096))
         self.lifeline = lifeline
         os.set_blocking(lifeline.fileno(), False)
         self.selector.register(lifeline, selectors.EVENT_READ, self._read_lifeline)
         try:
-            for index in range(len(self.members)):
-                self._start(index)
+            for member in self.members:
+                self._start(member)
             self._save()
             next_survey = 0.0
-            while not self.stopping and any(one.main or one.restart_at for one in self.members):
+            while not self.stopping and any(member.main or member.restart_at for member in self.members):
                 self._turn(TICK_SECONDS)
                 if self.parent is not None and os.getppid() != self.parent:
                     break
                 if time.monotonic() >= next_survey:
                     next_survey = time.monotonic() + SURVEY_SECONDS
-                    changed = [one.survey() for one in self.members]
+                    changed = [member.survey() for member in self.members]
                     if any(changed):
                         self._save()
         finally:
             self._ladder()
         return 0
 
-    def _asked(self, *_: object) -> None:
+    def _stop(self, *_: object) -> None:
         self.stopping = True
 
     def _read_lifeline(self) -> None:
@@ -193,10 +197,9 @@ class Guard:
             self.stopping = True
             self.selector.unregister(self.lifeline)
 
-    def _start(self, index: int) -> None:
-        member = self.members[index]
+    def _start(self, member: Member) -> None:
         try:
-            member.start(f"{self.mark}:{index}")
+            member.start()
         except OSError as error:
             member.log.note(f"cannot run {member.argv[0]}: {error.strerror}")
             member.record["exit_code"] = 127
@@ -210,12 +213,12 @@ class Guard:
             with contextlib.suppress(BlockingIOError):
                 key.data()
         died = self._reap()
-        for index, member in enumerate(self.members):
+        for member in self.members:
             if member.main is not None and member.main.pid in died:
-                self._died(index, died[member.main.pid])
+                self._died(member, died[member.main.pid])
             elif member.restart_at is not None and time.monotonic() >= member.restart_at and not self.stopping:
                 member.restart_at = None
-                self._start(index)
+                self._start(member)
                 self._save()
 
     def _drain(self, member: Member) -> None:
@@ -243,21 +246,20 @@ class Guard:
                 ended[pid] = os.waitstatus_to_exitcode(status)
         return ended
 
-    def _died(self, index: int, code: int) -> None:
+    def _died(self, member: Member, code: int) -> None:
         """A member's main process is gone: end what it left behind, restart it where that is allowed."""
-        member = self.members[index]
-        left = processes.end(member.everyone(f"{self.mark}:{index}"), SWEEP_SECONDS)
+        left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:
             with contextlib.suppress(BlockingIOError):
                 while member.pipe is not None:
                     self._drain(member)
             self._close_pipe(member)
-        member.clean_up()
+        member.end_container()
         member.main = None
         member.record["exit_code"] = code
         member.log.note(f"the process ended with {_exit_text(code)}")
         if left:
-            member.log.note("still there: " + ", ".join(processes.describe(one.pid) for one in left))
+            member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
         if self.ready and not self.stopping and member.record["restarts"] < self.restarts:
             member.record["restarts"] += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
@@ -268,7 +270,7 @@ class Guard:
 
     def _ladder(self) -> None:
         self.stopping = True
-        groups = [one for one in self.members if one.main is not None]
+        groups = [member for member in self.members if member.main is not None]
         for member in groups:
             assert member.main is not None
             member.survey()
@@ -276,34 +278,33 @@ class Guard:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(member.main.pid, signal.SIGTERM)
         deadline = time.monotonic() + self.grace
-        while any(one.main for one in self.members) and time.monotonic() < deadline:
+        while any(member.main for member in self.members) and time.monotonic() < deadline:
             self._turn(min(TICK_SECONDS, 0.05))
         for member in groups:
             if member.main is not None:
                 member.log.note(f"stopping: still running after {self.grace:g} s, KILL")
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(member.main.pid, signal.SIGKILL)
-                member.clean_up()
-        family = {*processes.descendants(os.getpid())}
-        for index in range(len(self.members)):
-            family |= {*processes.marked(f"{self.mark}:{index}")}
-        known = {one for one in map(processes.process, family - {os.getpid()}) if one is not None}
-        left = processes.end(known, SWEEP_SECONDS)
+                member.end_container()
+        # What left its group for another, or its parent for us, is found by descent and by the mark.
+        numbers = {*processes.descendants(os.getpid())}
+        for member in self.members:
+            numbers |= {*processes.marked(member.mark)}
+        family = {process for process in map(processes.process, numbers - {os.getpid()}) if process is not None}
+        left = processes.end(family, SWEEP_SECONDS)
         self._turn(0)
         for member in self.members:
             if left and member is self.members[0]:
-                member.log.note("still there: " + ", ".join(processes.describe(one.pid) for one in left))
+                member.log.note("still there: " + ", ".join(processes.describe(process.pid) for process in left))
             member.log.close()
-        self.state["survivors"] = [processes.describe(one.pid) for one in left]
+        self.state["survivors"] = [processes.describe(process.pid) for process in left]
         self.state["status"] = "exited"
         self._save()
 
     def _save(self) -> None:
-        temporary = self.state_path.with_name(f".{self.state_path.name}.guard")
         # A state folder that went away must not keep the guard from ending its engine.
         with contextlib.suppress(OSError):
-            temporary.write_text(json.dumps(self.state, indent=1), encoding="utf-8")
-            temporary.replace(self.state_path)
+            private_files.replace(self.state_path, json.dumps(self.state, indent=1).encode())
 
 
 def _exit_text(code: int) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from server_launchers.keeping import private_files
 from server_launchers.terminal import MAX_LINE_CHARS, visible
 
 LOG_BYTES = 16 << 20
-"""Bytes after which a log is moved to `.1` (replacing the last one): at most twice as many are kept."""
+"""A log of this many bytes is moved to `.1`, in place of the last one: at most twice as many are kept."""
 BAR_SECONDS = 1.0
-"""Seconds between two kept states of a progress bar that is drawn over and over on one line."""
+"""A progress bar that is drawn over and over on one line is kept this often, in seconds."""
 
 MIN_SECRET_CHARS = 4
 """Shortest value that is hidden, in characters; a shorter one would mangle the log."""
@@ -38,7 +40,7 @@ class LogFile:
     def __init__(self, path: Path, secrets: list[str]) -> None:
         self._path = path
         self._secrets = secrets
-        self._file = path.open("ab")
+        self._file = os.fdopen(private_files.create(path), "ab")
         self._rest = b""
         self._last_bar = 0.0
 
@@ -67,7 +69,7 @@ class LogFile:
             if self._file.tell() > LOG_BYTES:
                 self._file.close()
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
-                self._file = self._path.open("ab")
+                self._file = os.fdopen(private_files.create(self._path), "ab")
 
     def note(self, text: str) -> None:
         """A line of our own, set apart from the engine's."""

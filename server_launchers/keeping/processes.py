@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = "REASONING_HARNESS_SERVER"
-"""Environment variable that every process of a server inherits; its value is unique to one start."""
+from server_launchers.variables import MARK
 
 _PROC = Path("/proc")
 _LINUX = sys.platform == "linux"
@@ -45,8 +44,8 @@ def start_of(pid: int) -> str | None:
     if _LINUX:
         fields = _stat(pid)
         return None if fields is None or fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
-    found = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
-    return None if len(found) != 2 or found[0].startswith("Z") else found[1].strip()
+    state_and_start = _ps("-o", "stat=,lstart=", "-p", str(pid)).split(None, 1)
+    return None if len(state_and_start) != 2 or state_and_start[0].startswith("Z") else state_and_start[1].strip()
 
 
 def process(pid: int) -> Process | None:
@@ -60,26 +59,32 @@ def descendants(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for child, parent in _parents():
         children.setdefault(parent, []).append(child)
-    found, todo = [], [pid]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return found
+    family, unvisited = [], [pid]
+    while unvisited:
+        below = children.get(unvisited.pop(), [])
+        family += below
+        unvisited += below
+    return family
 
 
 def marked(mark: str) -> list[int]:
     """Numbers of the living processes whose environment carries `MARK=mark` (Linux; elsewhere none is found)."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
+    return carriers(MARK).get(mark, [])
+
+
+def carriers(variable: str) -> dict[str, list[int]]:
+    """Value → numbers of the living processes whose environment has `variable` (Linux; elsewhere none is found)."""
+    beginning = f"{variable}=".encode()
+    values: dict[str, list[int]] = {}
     for pid in _pids():
         try:
-            variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            pairs = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if wanted in variables and start_of(pid) is not None:
-            found.append(pid)
-    return found
+        for pair in pairs:
+            if pair.startswith(beginning) and start_of(pid) is not None:
+                values.setdefault(os.fsdecode(pair[len(beginning) :]), []).append(pid)
+    return values
 
 
 def group(pgid: int) -> list[int]:
@@ -92,13 +97,13 @@ def group(pgid: int) -> list[int]:
 
 def end(processes: Iterable[Process], seconds: float) -> list[Process]:
     """SIGKILL to each until it is gone; those still there after `seconds` (stuck in the kernel) are returned."""
-    left = [one for one in processes if one.alive()]
+    left = [process for process in processes if process.alive()]
     deadline = time.monotonic() + seconds
     while left:
-        for one in left:
-            one.signal(signal.SIGKILL)
+        for process in left:
+            process.signal(signal.SIGKILL)
         time.sleep(0.02)
-        left = [one for one in left if one.alive()]
+        left = [process for process in left if process.alive()]
         if time.monotonic() > deadline:
             break
     return left

@@ -1,6 +1,7 @@
 """The servers there are: list them, find one, show its logs, end it.
 
-A process is signalled only where its number and start time are those that were recorded.
+A process is signalled only where its number and start time are those that were recorded, or where its environment names
+the state file of the server that is to end: so a server is found whose file is damaged or gone (Linux).
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from pathlib import Path
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import processes, state
 from server_launchers.keeping.state import ServerState
-from server_launchers.machine import accelerators
-from server_launchers.machine.programs import run_quietly
+from server_launchers.machine import accelerators, containers
+from server_launchers.variables import MARK
 
 SURE_SECONDS = 10.0
-"""Seconds beyond the grace that a guard may take to end its server, and the kernel to end what was killed."""
+"""A guard may take this many seconds beyond its server's grace to end, and the kernel to end what was killed."""
+POLL_SECONDS = 0.02
+"""A guard that is to end is looked at this often, in seconds."""
+MAX_GRACE_SECONDS = 60.0
+"""A guard whose grace is not known, since its state file is damaged, may take this many seconds to end."""
 
 
 def status() -> list[ServerState]:
@@ -25,71 +30,105 @@ def status() -> list[ServerState]:
     return state.read_all()
 
 
-def unreadable() -> list[Path]:
-    """Files in the place of a server's state that cannot be read as one: that server may be running unseen."""
-    return state.unreadable()
+def unreadable() -> dict[Path, list[int]]:
+    """State file that is damaged or gone → the living processes of its server; none where nothing is known to run."""
+    return {path: [] for path in state.unreadable()} | state.unseen()
 
 
 def find(name: str | None = None) -> ServerState:
     """The one running server, or the one called `name`; raises LaunchError that names those there are."""
-    ready = [one for one in status() if one.status == "ready"]
-    which = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
-    return _only(ready, name, f"{which}; running")
+    ready = {server.name: server for server in status() if server.status == "ready"}
+    problem = "cannot tell which server is meant" if name is None else f"no server {name} is ready"
+    return ready[_only([*ready], name, f"{problem}; running")]
 
 
-def stop(name: str | None = None, *, all: bool = False) -> list[str]:
-    """End the server called `name`, the only one there is, or all; returns what cannot be ended, as text."""
-    known = status()
-    which = "say which server to stop, or --all" if name is None else f"no server is called {name}"
-    chosen = known if all else [_only(known, name, f"{which}; known")]
-    return [text for one in chosen for text in end(one)]
+def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
+    """End the server called `name`, the only one there is, or all: also those whose state file is damaged.
+
+    Returns the names of those that were stopped, and what cannot be ended, as text.
+    """
+    known = {server.name: server for server in status()}
+    damaged = {path.stem: pids for path, pids in unreadable().items()}
+    if all:
+        names = [*known, *(stem for stem, pids in damaged.items() if pids)]
+    else:
+        problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
+        names = [_only([*known, *damaged], name, f"{problem}; known")]
+    left = [
+        text for each in names for text in (end(known[each]) if each in known else _end_damaged(each, damaged[each]))
+    ]
+    return names, left
 
 
 def logs(name: str | None = None) -> list[Path]:
     """The logs of the server called `name` (or the only one), one a process; also of one that has ended."""
-    which = "say whose log to show" if name is None else f"no server is called {name}"
-    return [member.log for member in _only(status(), name, f"{which}; known").members]
+    problem = "say whose log to show" if name is None else f"no server is called {name}"
+    known = {server.name: server for server in status()}
+    return known[_only([*known], name, f"{problem}; known")].logs
 
 
-def end(known: ServerState) -> list[str]:
+def end(server: ServerState) -> list[str]:
     """End what lives of this server and forget it; what cannot be ended is returned and stays remembered."""
-    known.guard.signal(signal.SIGTERM)
-    deadline = time.monotonic() + SURE_SECONDS
-    while known.guard.alive():
-        time.sleep(0.02)
-        # The guard's last act is to write its state; until then its ladder may still be running.
-        if time.monotonic() > deadline + known.grace:
-            known.guard.signal(signal.SIGKILL)
-    known = state.read(state.path_of(known.name)) or known
-    left = list(known.survivors)
-    if known.status != "exited":
+    _end_guard(server.guard, server.grace)
+    server = state.read(state.path_of(server.name)) or server
+    left = list(server.survivors)
+    if server.status != "exited":
         # The guard was killed before it could end its server.
-        left = [processes.describe(one.pid) for one in _end_orphans(known)]
-    if not left:
-        with contextlib.suppress(OSError):
-            state.path_of(known.name).unlink()
-        return []
-    return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
+        left = [processes.describe(process.pid) for process in _end_orphans(server)]
+    return _forget(server.name, left)
 
 
-def _only(known: list[ServerState], name: str | None, complaint: str) -> ServerState:
-    """The one of `known` that is called `name` (None: the only one); raises LaunchError that names all of them."""
-    fitting = [one for one in known if name in (None, one.name)]
+def _end_guard(guard: processes.Process, grace: float) -> None:
+    """Let a guard end its server: its last act is to write the state file; until then its ladder may be running."""
+    guard.signal(signal.SIGTERM)
+    deadline = time.monotonic() + SURE_SECONDS + grace
+    while guard.alive():
+        time.sleep(POLL_SECONDS)
+        if time.monotonic() > deadline:
+            guard.signal(signal.SIGKILL)
+
+
+def _forget(name: str, left: list[str]) -> list[str]:
+    """Remove the state file where nothing is left; else say what is, and who holds the devices' memory."""
+    if left:
+        return left + [f"device memory is held by {row}" for row in accelerators.memory_holders()]
+    with contextlib.suppress(OSError):
+        state.path_of(name).unlink()
+    return []
+
+
+def _end_damaged(name: str, pids: list[int]) -> list[str]:
+    """End the processes that name the damaged state file of server `name`: the guard by its ladder, others by KILL."""
+    below = {child for pid in pids for child in processes.descendants(pid)}
+    family = {process for process in map(processes.process, {*pids, *below}) if process is not None}
+    members = {pid for carriers in processes.carriers(MARK).values() for pid in carriers}
+    for process in family:
+        if process.pid in set(pids) - members:
+            _end_guard(process, MAX_GRACE_SECONDS)
+    left = processes.end(family, SURE_SECONDS)
+    return _forget(name, [processes.describe(process.pid) for process in left])
+
+
+def _only(names: list[str], name: str | None, complaint: str) -> str:
+    """The one of `names` that is `name` (None: the only one there is); raises LaunchError that lists them."""
+    fitting = [each for each in names if name in (None, each)]
     if len(fitting) != 1:
-        raise LaunchError(f"{complaint}: {', '.join(one.name for one in known) or 'none'}")
+        raise LaunchError(f"{complaint}: {', '.join(names) or 'none'}")
     return fitting[0]
 
 
-def _end_orphans(known: ServerState) -> list[processes.Process]:
+def _end_orphans(server: ServerState) -> list[processes.Process]:
     """End a server whose guard was killed: what is proven ours by number and start time, or carries the mark."""
     numbers: set[int] = set()
-    for index, member in enumerate(known.members):
+    for index, member in enumerate(server.members):
+        mark = f"{server.mark}:{index}"
         proven = [processes.Process(pid, started) for pid, started in member.family]
         if member.pid is not None and member.started is not None:
             proven.append(processes.Process(member.pid, member.started))
-        alive = [one.pid for one in proven if one.alive()]
-        numbers |= {*alive, *processes.marked(f"{known.mark}:{index}")}
-        numbers |= {below for pid in alive for below in processes.descendants(pid)}
-        if member.cleanup:
-            run_quietly(tuple(member.cleanup))
-    return processes.end([one for one in map(processes.process, numbers) if one is not None], SURE_SECONDS)
+        alive = [process.pid for process in proven if process.alive()]
+        numbers |= {*alive, *processes.marked(mark)}
+        numbers |= {child for pid in alive for child in processes.descendants(pid)}
+        if member.container:
+            containers.end(member.container, mark)
+    family = [process for process in map(processes.process, numbers) if process is not None]
+    return processes.end(family, SURE_SECONDS)

@@ -1,7 +1,19 @@
 """The state file of each server: what a later command needs to find it, and never to mistake a stranger for it.
 
-Written by the server's guard (first by the supervisor, before the guard has its orders). No key and no
-variable's value stands in it.
+`servers/NAME.json` in the state folder; beside it `NAME.log` (`NAME-0.log`, … of several processes) and
+`NAME.guard.log`.
+Its life, and who writes it:
+
+    (none) ──supervisor──▶ starting ──guard──▶ ready ──guard──▶ exited ──stop──▶ (none)
+                              └────────────────guard─────────────▶┘
+    a reader also says `exited` of a file whose processes are all gone: the machine went down, or the guard was killed
+
+Invariant: nothing in the file is believed beyond what the processes that it names confirm. It holds no command and no
+path: logs are found by the server's name, which is the file's. A process counts by number and start time together. A
+container is removed only if its own environment holds the server's mark, and that stands nowhere else.
+No key and no variable's value stands in the file. Who may have written it: `private_files`.
+
+Not covered: a file that its user put there and that names a living process of that user by number and start time.
 """
 
 from __future__ import annotations
@@ -10,7 +22,6 @@ import fcntl
 import os
 import re
 import shlex
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,9 +30,9 @@ from typing import Literal
 
 import msgspec
 
-from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import processes
+from server_launchers.keeping import private_files, processes
+from server_launchers.variables import STATE_FILE
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Longest state file that is read."""
@@ -39,7 +50,6 @@ class Member(msgspec.Struct, frozen=True):
     role: Literal["engine", "router"]
     argv: list[str]
     port: int | None
-    log: Path
     devices: list[str] | None = None
     pid: int | None = None
     started: str | None = None
@@ -48,8 +58,8 @@ class Member(msgspec.Struct, frozen=True):
     restarts: int = 0
     family: list[tuple[int, str]] = []
     """Descendants last seen, by number and start."""
-    cleanup: list[str] | None = None
-    """Run after the process was stopped, for what its end does not end (a container)."""
+    container: str | None = None
+    """Name of the container that the process is the client of: it outlives its client."""
 
 
 class ServerState(msgspec.Struct, frozen=True):
@@ -83,9 +93,20 @@ class ServerState(msgspec.Struct, frozen=True):
         return processes.Process(self.guard_pid, self.guard_started)
 
     @property
+    def logs(self) -> list[Path]:
+        """The log of each member."""
+        return log_files(self.name, len(self.members))
+
+    @property
     def log(self) -> Path:
         """The log to look at first."""
-        return self.members[0].log
+        return self.logs[0]
+
+    @property
+    def ended(self) -> tuple[Member, Path] | None:
+        """The first member that has ended, with its log."""
+        pairs = zip(self.members, self.logs, strict=True)
+        return next((pair for pair in pairs if pair[0].exit_code is not None), None)
 
     @property
     def commands(self) -> list[str]:
@@ -98,26 +119,17 @@ class ServerState(msgspec.Struct, frozen=True):
         return self.guard.alive() or bool(self.leftovers())
 
     def leftovers(self) -> list[processes.Process]:
-        """Living processes of it; each proven by number and start time to be one that was started."""
+        """Living processes of this server; number and start time prove each to be one that was started."""
         mains = [(m.pid, m.started) for m in self.members if m.pid is not None and m.started]
-        everyone = [*mains, *(pair for m in self.members for pair in m.family)]
-        return [one for pair in everyone if (one := processes.Process(*pair)).alive()]
+        pairs = [*mains, *(pair for m in self.members for pair in m.family)]
+        return [process for pair in pairs if (process := processes.Process(*pair)).alive()]
 
 
 def servers_folder() -> Path:
-    """The folder of state files and logs, created when it is not there. Raises `LaunchError` for one of another user:
-    what stands in it names processes to end and commands to run."""
+    """The folder of state files and logs, created when it is not there. Raises LaunchError where others could have
+    written there."""
     folder = state_folder() / "servers"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise LaunchError(
-            f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
-        ) from None
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        whose = "is a link" if stat.S_ISLNK(found.st_mode) else f"belongs to the user with the number {found.st_uid}"
-        raise LaunchError(f"{folder} {whose}, so its state is not to be trusted; HARNESS_STATE names another folder")
+    private_files.make_folder(folder)
     return folder
 
 
@@ -126,22 +138,40 @@ def path_of(name: str) -> Path:
     return servers_folder() / f"{name}.json"
 
 
+def log_files(name: str, n_processes: int) -> list[Path]:
+    """The log of each process of server `name`."""
+    endings = [""] if n_processes == 1 else [f"-{index}" for index in range(n_processes)]
+    return [servers_folder() / f"{name}{ending}.log" for ending in endings]
+
+
+def guard_log(name: str) -> Path:
+    """What the guard of server `name` itself has to say: nothing, unless it is broken."""
+    return servers_folder() / f"{name}.guard.log"
+
+
 def read(path: Path) -> ServerState | None:
     """The state in `path`; None where it is gone or not one of ours: a link, another user's, no state file."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                return None
-            data = file.read(MAX_STATE_BYTES + 1)
-        return msgspec.json.decode(data, type=ServerState, dec_hook=lambda kind, text: kind(text))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    data = private_files.read(path, MAX_STATE_BYTES + 1)
+    if data is None:
         return None
+    try:
+        state = msgspec.json.decode(data, type=ServerState)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    # Another name would lead to other files: a log to print, a state file to remove.
+    return state if state.name == path.stem and state.members else None
 
 
 def unreadable() -> list[Path]:
     """Files where a server's state should stand and does not: the server itself may be running."""
     return [path for path in _files() if read(path) is None and path.is_file()]
+
+
+def unseen() -> dict[Path, list[int]]:
+    """State file that cannot be read, or is gone → the living processes that say they belong to its server (Linux)."""
+    folder = servers_folder()
+    carriers = {Path(path): pids for path, pids in processes.carriers(STATE_FILE).items()}
+    return {path: pids for path, pids in carriers.items() if path.parent == folder and read(path) is None}
 
 
 def _files() -> list[Path]:
@@ -150,32 +180,29 @@ def _files() -> list[Path]:
 
 def write(state: ServerState) -> None:
     """Replace the state file of this server in one step."""
-    path = path_of(state.name)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)  # it may be a link, which must not be written through
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(state, enc_hook=str), indent=1))
-    temporary.replace(path)
+    private_files.replace(path_of(state.name), msgspec.json.format(msgspec.json.encode(state), indent=1))
 
 
 def read_all() -> list[ServerState]:
     """All servers that are remembered, oldest first; one whose processes are all gone says `exited`."""
-    found = []
-    for path in _files():
-        state = read(path)
-        if state is not None:
-            if state.status != "exited" and not state.running:
-                state = msgspec.structs.replace(state, status="exited")
-            found.append(state)
-    return sorted(found, key=lambda state: state.created)
+    states = [state for path in _files() if (state := read(path)) is not None]
+    return sorted(map(_as_it_is, states), key=lambda state: state.created)
+
+
+def _as_it_is(state: ServerState) -> ServerState:
+    gone = state.status != "exited" and not state.running
+    return msgspec.structs.replace(state, status="exited") if gone else state
 
 
 @contextmanager
 def naming_lock() -> Iterator[None]:
     """Held while a name is chosen and taken, so that two starts never share one."""
-    with (servers_folder() / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    descriptor = private_files.open_for_lock(servers_folder() / ".lock")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def _without_keys(argv: Iterable[str]) -> Iterator[str]:
@@ -183,7 +210,8 @@ def _without_keys(argv: Iterable[str]) -> Iterator[str]:
     hide = first = False
     for word in argv:
         name, equals, _ = word.partition("=")
-        if hide and (first or not word.startswith("-")):  # one that takes several takes them up to the next option
+        # An option that takes several values takes them up to the next option.
+        if hide and (first or not word.startswith("-")):
             first = False
             yield _HIDDEN
         elif equals and _NAMES_A_SECRET.search(name):

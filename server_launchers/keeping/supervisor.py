@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import secrets
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,12 +27,13 @@ from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
-from server_launchers.keeping import engine_log, ports, processes, readiness, servers, state, waiting
+from server_launchers.keeping import engine_log, ports, private_files, processes, readiness, servers, state, waiting
 from server_launchers.keeping.log_file import secrets_of
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import Member, ServerState
 from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
+from server_launchers.variables import STATE_FILE
 
 DRY_PORT = 8000
 """The first port of a dry run that names none."""
@@ -77,8 +78,8 @@ class RunningServer:
             return None
         if known.status != "exited":
             return None if known.guard.alive() else "its guard was killed, and it with it"
-        last = next((one for one in known.members if one.exit_code is not None), known.members[0])
-        return f"{engine_log.cause(last.log, last.exit_code)}; its log is {last.log}"
+        member, log = known.ended or (known.members[0], known.log)
+        return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
     def stop(self) -> None:
         """End the server and forget it; nothing happens where it has ended."""
@@ -163,24 +164,23 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
 def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.Popen[bytes], ServerState]:
     """The guard, which has its orders and starts the server, and the state that is written down."""
-    folder = state.servers_folder()
     neutral = state_folder() / "empty"
-    neutral.mkdir(exist_ok=True)
+    private_files.make_folder(neutral)
     with state.naming_lock():
         name = _free_name(spec)
-        logs = [folder / f"{name}{_suffix(i, len(deployment.processes))}.log" for i in range(len(deployment.processes))]
-        for log in logs:
-            log.write_bytes(b"")
-        with (folder / f"{name}.guard.log").open("wb") as guard_log:
+        for log in state.log_files(name, len(deployment.processes)):
+            os.close(private_files.create(log))
+        with os.fdopen(private_files.create(state.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
                 isolated.command("server_launchers.keeping.guard"),
                 stdin=subprocess.PIPE,
                 stdout=guard_log,
                 stderr=guard_log,
                 cwd=neutral,
+                env={**os.environ, STATE_FILE: str(state.path_of(name))},
                 start_new_session=True,
             )
-        starting = _first_state(spec, deployment, name, logs, guard.pid)
+        starting = _first_state(spec, deployment, name, guard.pid)
         state.write(starting)
     assert guard.stdin is not None
     with contextlib.suppress(BrokenPipeError):
@@ -189,10 +189,8 @@ def _start_guard(spec: ServerSpec, deployment: Deployment) -> tuple[subprocess.P
     return guard, starting
 
 
-def _first_state(
-    spec: ServerSpec, deployment: Deployment, name: str, logs: Sequence[Path], guard_pid: int
-) -> ServerState:
-    """The state of a server whose processes are still to be started. logs: one a process."""
+def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid: int) -> ServerState:
+    """The state of a server whose processes are still to be started."""
     return ServerState(
         name=name,
         engine=spec.engine,
@@ -211,23 +209,23 @@ def _first_state(
                 role=process.role,
                 argv=list(process.command.argv),
                 port=process.port,
-                log=log,
                 devices=None if process.devices is None else list(process.devices),
-                cleanup=None if process.command.cleanup is None else list(process.command.cleanup),
+                container=process.command.container,
             )
-            for process, log in zip(deployment.processes, logs, strict=True)
+            for process in deployment.processes
         ],
         versions=dict(deployment.versions),
     )
 
 
 def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neutral: Path) -> dict[str, Any]:
-    """What the guard is told. Variables may hold secrets: they go through the pipe, and are no part of the state file.
+    """The guard's orders. Variables may hold secrets: they go through the pipe, and are no part of the state file.
 
     neutral: the empty folder in which engines start.
     """
-    record = msgspec.to_builtins(starting, enc_hook=str)
-    for member, process in zip(record["members"], deployment.processes, strict=True):
+    record = msgspec.to_builtins(starting)
+    for member, process, log in zip(record["members"], deployment.processes, starting.logs, strict=True):
+        member["log"] = str(log)
         member["environment"] = process.command.resolved()
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
     return {
@@ -272,10 +270,6 @@ def _check_programs(spec: ServerSpec, deployment: Deployment) -> None:
         process.command.resolved()
 
 
-def _suffix(index: int, count: int) -> str:
-    return "" if count == 1 else f"-{index}"
-
-
 def stem_of(spec: ServerSpec) -> str:
     """The name that a server has from its model."""
     return (
@@ -286,7 +280,7 @@ def stem_of(spec: ServerSpec) -> str:
 
 def _free_name(spec: ServerSpec) -> str:
     """The spec's name, refused while it runs; else one from the model, numbered where that runs."""
-    running = {one.name for one in state.read_all() if one.running}
+    running = {server.name for server in state.read_all() if server.running} | {path.stem for path in state.unseen()}
     if spec.name is not None:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")

@@ -39,11 +39,10 @@ def until_ready(
     waiting = list(deployment.base_urls)
     while waiting:
         now = state.read(state.path_of(known.name)) or known
-        ended = next((member for member in now.members if member.exit_code is not None), None)
-        if ended is not None:
-            raise LaunchError(_failure(spec, ended))
+        if now.ended is not None:
+            raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
+            raise LaunchError(f"the server's guard ended; see {state.guard_log(known.name)}")
         why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
@@ -54,7 +53,7 @@ def until_ready(
             why = str(error)
         except readiness.Foreign as error:
             raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
-        if (new := [_size(member.log) for member in known.members]) != sizes:
+        if (new := [_size(log) for log in known.logs]) != sizes:
             sizes, moved = new, time.monotonic()
         lines = engine_log.tail(known.log)
         on_progress(Progress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
@@ -81,10 +80,9 @@ def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], known: ServerS
     path = state.path_of(known.name)
     while (now := state.read(path)) is None or now.status != "ready":
         if now is not None and now.status == "exited":
-            ended = next((member for member in now.members if member.exit_code is not None), now.members[0])
-            raise LaunchError(_failure(spec, ended))
+            raise LaunchError(_failure(spec, *(now.ended or (now.members[0], now.log))))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {known.log.with_name(f'{known.name}.guard.log')}")
+            raise LaunchError(f"the server's guard ended; see {state.guard_log(known.name)}")
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
@@ -110,11 +108,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _failure(spec: ServerSpec, member: Member) -> str:
-    cause = engine_log.cause(member.log, member.exit_code)
+def _failure(spec: ServerSpec, member: Member, log: Path) -> str:
+    cause = engine_log.cause(log, member.exit_code)
     holders = accelerators.memory_holders() if "memory" in cause else []
     held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
-    return f"{spec.engine} did not start: {cause}{held}{_tail_text(member.log)}"
+    return f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}"
 
 
 def _tail_text(log: Path) -> str:

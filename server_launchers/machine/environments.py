@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from server_launchers.deployment import Command
 from server_launchers.errors import LaunchError
+from server_launchers.machine import containers
 from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.programs import run_quietly
-from server_launchers.program import KEY_VARIABLE, Program, keyed
+from server_launchers.program import Program, keyed
 from server_launchers.spec import ServerSpec
+from server_launchers.variables import KEY_VARIABLE, MARK
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_HOME", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 _ASCEND_DEVICES = ("/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc")
@@ -58,7 +60,7 @@ def called(
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)
-    name = f"harness-{port}"
+    name = containers.name_of(port)
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
     if kind == "ascend":
         words += [word for one in devices.split(",") for word in ("--device", f"/dev/davinci{one}")]
@@ -76,10 +78,11 @@ def called(
         words += ["-v", f"{template}:{template}:ro"]
     # Named without a value: docker takes it from its own environment, so that no secret stands in argv.
     inherited = [one for one in HUB_VARIABLES if one in os.environ and one != "HF_HOME"]
-    for variable in sorted({*command.environment, *command.secrets, *inherited}):
+    # By the mark a later command knows the container for ours.
+    for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]
     words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
-    return Command(tuple(words), command.environment, command.secrets, cleanup=("docker", "rm", "-f", name))
+    return Command(tuple(words), command.environment, command.secrets, container=name)
 
 
 def check_model(spec: ServerSpec) -> None:

@@ -248,7 +248,7 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
     monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
     line = dry("vllm", model=str(tmp_path), docker="image", api_key_env="MY_KEY")[0]
     assert "s3cret" not in line
-    assert "-e HF_TOKEN -e VLLM_API_KEY" in line
+    assert "-e HF_TOKEN -e REASONING_HARNESS_SERVER -e VLLM_API_KEY" in line
     assert f"-v {tmp_path}:{tmp_path}:ro" in line
 
 

@@ -1,21 +1,39 @@
-"""What stands in the state folder is believed only where it is our own: it names processes to end, commands to run."""
+"""The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
+
+For: server_launchers.keeping.private_files, server_launchers.keeping.servers, server_launchers.keeping.state,
+server_launchers.machine.containers, server_launchers.variables.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import servers, state
+from server_launchers.keeping import private_files, processes, servers, state, supervisor
 from server_launchers.keeping.state import Member, ServerState
+from server_launchers.machine import containers
+from server_launchers.spec import ServerSpec
+from server_launchers.variables import MARK
 from tests.system.command import harness
 
 STRANGER = 12345
 """Number of a user that is nobody here."""
+
+VICTIM = "VICTIM: not to be printed, not to be changed"
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
 @pytest.fixture
@@ -24,63 +42,277 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return state.servers_folder()
 
 
-def forged(tmp_path: Path, name: str = "forged") -> ServerState:
-    """A server that is gone, with a command to run when it is stopped."""
-    member = Member("engine", ["true"], None, tmp_path / "log", cleanup=["touch", str(tmp_path / "was-run")])
-    return ServerState(
-        name, "vllm", "m", "m", ["http://127.0.0.1:1"], None, datetime.now(UTC), "mark", 0.0, 2**22, "0", "ready",
-        [member],
-    )  # fmt: skip
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    path = tmp_path / "victim.txt"
+    path.write_text(VICTIM)
+    return path
 
 
-def test_our_own_state_is_read_and_its_command_run(folder: Path, tmp_path: Path) -> None:
-    state.write(forged(tmp_path))
-    assert [one.name for one in servers.status()] == ["forged"]
+def gone(name: str = "forged", **fields: Any) -> ServerState:
+    """A server whose processes are all gone."""
+    base: dict[str, Any] = {
+        "name": name, "engine": "vllm", "model": "m", "source": "m", "base_urls": ["http://127.0.0.1:1"],
+        "api_key_env": None, "created": datetime.now(UTC), "mark": "mark", "grace": 0.0, "guard_pid": 2**22,
+        "guard_started": "0", "status": "ready", "members": [Member("engine", ["true"], None)],
+    }  # fmt: skip
+    return ServerState(**base | fields)
+
+
+def serve(tmp_path: Path, *words: str) -> Any:
+    return harness(tmp_path, "serve", *words, extra={"HARNESS_STATE": str(tmp_path / "state")})
+
+
+def test_our_own_state_is_read_and_forgotten_when_it_is_stopped(folder: Path) -> None:
+    state.write(gone())
+    assert [server.name for server in servers.status()] == ["forged"]
     assert (folder / "forged.json").stat().st_mode & 0o077 == 0
-    assert servers.stop("forged") == []
-    assert (tmp_path / "was-run").exists()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_another_users_file_and_folder_are_not_believed(folder: Path, tmp_path: Path) -> None:
-    state.write(forged(tmp_path))
-    os.chown(folder / "forged.json", STRANGER, STRANGER)
+    assert servers.stop("forged") == (["forged"], [])
     assert servers.status() == []
-    with pytest.raises(LaunchError, match="no server is called forged"):
-        servers.stop("forged")
-    os.chown(folder, STRANGER, STRANGER)
-    with pytest.raises(LaunchError, match=f"belongs to the user with the number {STRANGER}"):
-        servers.stop("forged")
-    assert not (tmp_path / "was-run").exists()
 
 
-def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere.json"
-    elsewhere.write_bytes(msgspec.json.encode(forged(tmp_path), enc_hook=str))
-    (folder / "forged.json").symlink_to(elsewhere)
-    assert servers.status() == []
-    (folder / ".true.json.new").symlink_to(tmp_path / "target")
-    state.write(forged(tmp_path, "true"))
-    assert not (tmp_path / "target").exists()
-    assert [one.name for one in servers.status()] == ["true"]
+def forgeries(victim: Path) -> dict[str, Any]:
+    """Fields of a member in which a program or a path may stand, as an archive could hold them: each an attack."""
+    command = ["/bin/sh", "-c", f"echo PWNED > {victim}"]
+    return {
+        "cleanup": command, "argv": command, "log": str(victim), "container": f"harness-1; {' '.join(command)}",
+        "role": "router", "devices": [str(victim)],
+    }  # fmt: skip
 
 
-def test_a_folder_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["forged", "../forged", "../../victim", "/etc/passwd", ""])
+def test_a_forged_file_of_our_own_runs_prints_and_removes_nothing(
+    name: str, tmp_path: Path, folder: Path, victim: Path
+) -> None:
+    """As from an unpacked archive: its owner and mode are right."""
+    for fields in (dict([pair]) for pair in forgeries(victim).items()):
+        record = msgspec.to_builtins(gone())
+        record["name"] = name
+        record["members"][0] |= fields
+        (folder / "forged.json").write_text(json.dumps(record))
+        outsider = tmp_path / "victim.json"
+        outsider.write_text(VICTIM)
+        for words in (["status"], ["status", "--json"], ["logs", "forged"], ["stop", "forged"], ["stop", "--all"]):
+            done = serve(tmp_path, *words)
+            assert VICTIM not in done.out + done.err, (fields, words)
+        assert victim.read_text() == outsider.read_text() == VICTIM, fields
+
+
+OWNERS = [pytest.param(STRANGER, marks=needs_root), None]
+"""The user that a file is given to; None: ourselves."""
+
+
+def replaced_by_a_link(path: Path, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim)
+
+
+def replaced_by_a_second_name(path: Path, victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.hardlink_to(victim)
+
+
+def replaced_by_a_pipe(path: Path, _victim: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+PLANTS: list[Callable[[Path, Path], None]] = [replaced_by_a_link, replaced_by_a_second_name, replaced_by_a_pipe]
+FILES = (".lock", "mine.log", "mine.guard.log", ".mine.json.new", "mine.json", "forged.json", "forged.log")
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("plant", PLANTS)
+def test_nothing_is_opened_or_emptied_through_what_is_planted(
+    plant: Callable[[Path, Path], None], owner: int | None, tmp_path: Path, folder: Path, victim: Path
+) -> None:
+    spec = ServerSpec(engine="command", name="mine", extra_flags=["false"])
+    for name in FILES:
+        state.write(gone())
+        plant(folder / name, victim)
+        if owner is not None:
+            os.chown(folder / name, owner, owner, follow_symlinks=False)
+        with pytest.raises(LaunchError) as refused:
+            supervisor.launch(spec)
+        assert ("lock" in str(refused.value)) == (name == ".lock"), "only the lock is in the way of a start"
+        done = [serve(tmp_path, *words) for words in (["status"], ["logs", "forged"], ["stop", "forged"])]
+        assert VICTIM not in "".join(one.out + one.err for one in done)
+        assert victim.read_text() == VICTIM
+        if owner is not None:
+            os.chown(victim, os.geteuid(), os.getegid())
+        (folder / name).unlink(missing_ok=True)
+
+
+def test_what_no_other_user_can_have_written_is_believed_in_every_such_mode(tmp_path: Path) -> None:
+    for above, own in itertools.product((0o700, 0o755, 0o711, 0o1777), (0o700, 0o750, 0o755)):
+        place = tmp_path / f"{above:o}-{own:o}"
+        (place / "servers").mkdir(parents=True)
+        place.chmod(above)
+        (place / "servers").chmod(own)
+        private_files.make_folder(place / "servers")
+
+
+@pytest.mark.parametrize("step", ["servers", "state", "above"])
+@pytest.mark.parametrize(
+    ("mode", "owner"), [(0o777, None), (0o757, None), pytest.param(0o700, STRANGER, marks=needs_root)]
+)
+def test_a_folder_that_others_can_change_is_refused_wherever_it_is_on_the_way(
+    step: str, mode: int, owner: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "above" / "state"))
+    state.write(gone())
+    path = {"servers": "above/state/servers", "state": "above/state", "above": "above"}[step]
+    (tmp_path / path).chmod(mode)
+    if owner is not None:
+        os.chown(tmp_path / path, owner, owner)
+    calls: list[Callable[[], object]] = [servers.status, servers.find, lambda: servers.stop(all=True)]
+    for call in (*calls, lambda: supervisor.launch(ServerSpec(engine="command", extra_flags=["true"]))):
+        with pytest.raises(
+            LaunchError, match=rf"{path} (can be changed by others|belongs to the user with the number)"
+        ):
+            call()
+    done = harness(tmp_path, "serve", "status", extra={"HARNESS_STATE": str(tmp_path / "above" / "state")})
+    assert (done.code, "HARNESS_STATE names another folder" in done.err) == (2, True), done.err
+
+
+@needs_root
+def test_a_group_of_several_makes_a_folder_anybodys_and_one_of_our_own_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
-    (tmp_path / "state").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "state" / "servers").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(LaunchError, match="is a link"):
+    folder = state.servers_folder()
+    for step in (folder, folder.parent):
+        step.chmod(0o775)
+        state.servers_folder()
+        os.chown(step, os.geteuid(), STRANGER)
+        with pytest.raises(LaunchError, match="can be changed by others"):
+            state.servers_folder()
+        os.chown(step, os.geteuid(), os.getegid())
+
+
+@pytest.mark.parametrize("place", ["state", "state/servers", "above"])
+def test_a_link_on_the_way_is_followed_only_above_the_folder_and_its_target_is_looked_at(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "above" / "state" if place == "above" else tmp_path / "state"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).symlink_to("elsewhere" if place != "state/servers" else elsewhere)
+    if place == "state/servers":
+        with pytest.raises(LaunchError, match="is a link"):
+            servers.status()
+        return
+    assert servers.status() == []
+    elsewhere.chmod(0o777)
+    with pytest.raises(LaunchError, match=f"{elsewhere} can be changed by others"):
         servers.status()
 
 
+def test_links_that_lead_in_a_circle_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "a" / "state"))
+    with pytest.raises(LaunchError, match="cannot keep server state"):
+        servers.status()
+
+
+def test_what_is_missing_is_made_for_ourselves_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "a" / "b"))
+    mask = os.umask(0)
+    try:
+        folder = state.servers_folder()
+    finally:
+        os.umask(mask)
+    assert {stat.S_IMODE(step.stat().st_mode) for step in (folder, folder.parent, folder.parent.parent)} == {0o700}
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage", b"{}", b"[" * 100_000])
-def test_a_state_file_that_is_none_is_told_by_status(folder: Path, tmp_path: Path, content: bytes) -> None:
-    state.write(forged(tmp_path))
-    assert servers.unreadable() == []
+def test_a_damaged_file_is_told_by_status_and_removed_by_its_name(folder: Path, tmp_path: Path, content: bytes) -> None:
+    state.write(gone())
+    assert servers.unreadable() == {}
     (folder / "hidden.json").write_bytes(content)
-    assert servers.unreadable() == [folder / "hidden.json"]
-    done = harness(tmp_path, "serve", "status", extra={"HARNESS_STATE": str(tmp_path / "state")})
+    assert servers.unreadable() == {folder / "hidden.json": []}
+    done = serve(tmp_path, "status")
     assert done.code == 0
     assert "hidden.json is no state file of ours" in done.err
     assert "forged" in done.out
+    assert servers.stop("hidden") == (["hidden"], [])
+    assert servers.unreadable() == {}
+
+
+FAULTY = str(Path(__file__).with_name("faulty_server.py"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes by /proc")
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "link"])
+@pytest.mark.parametrize("words", [["--all"], ["mine"]])
+def test_a_server_whose_state_file_is_damaged_is_found_and_stopped(
+    words: list[str], damage: str, killed: bool, tmp_path: Path, folder: Path, victim: Path
+) -> None:
+    """killed: its guard, too."""
+    flags = (sys.executable, FAULTY, "{port}", "forks", "hides-child", "ignores-term")
+    spec = ServerSpec(
+        engine="command", model="faulty", name="mine", extra_flags=flags, health_path="/health", stop_grace=0.2
+    )
+    server = supervisor.launch(spec, detach=True)
+    assert server.pid is not None
+    family = [one for pid in (server.pid, *processes.descendants(server.pid)) if (one := processes.process(pid))]
+    assert len(family) >= 3
+    if killed:
+        processes.end(family[:1], 5)
+    path = folder / "mine.json"
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "link":
+        path.symlink_to(victim)
+    elif damage != "gone":
+        path.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
+    told = serve(tmp_path, "status")
+    assert "its server runs (process" in told.err
+    done = serve(tmp_path, "stop", *words)
+    assert (done.code, done.out.strip()) == (0, "stopped mine"), done.err
+    assert [processes.describe(one.pid) for one in family if one.alive()] == []
+    assert not path.exists()
+    assert victim.read_text() == VICTIM
+
+
+def docker(folder: Path, mark: str) -> Path:
+    """A program called docker that knows one container, started with `mark`, and notes what it is told."""
+    path = folder / "docker"
+    path.write_text(
+        f"#!{sys.executable}\nimport json, sys\n"
+        f"open({str(folder / 'told')!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+        f"if sys.argv[1] == 'inspect': print(json.dumps(['PATH=/bin', '{MARK}={mark}']))\n"
+    )
+    path.chmod(0o755)
+    return folder / "told"
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "removed"),
+    [("harness-8000", "mark:0", True), ("harness-8000", "other:0", False), ("postgres", "mark:0", False),
+     ("harness-1 postgres", "mark:0", False), ("--all", "mark:0", False)],
+)  # fmt: skip
+def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
+    name: str, mark: str, removed: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = docker(tmp_path, mark)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    state.write(gone(members=[Member("engine", ["docker", "run"], None, container=name)]))
+    assert servers.stop("forged") == (["forged"], [])
+    lines = told.read_text().splitlines() if told.exists() else []
+    assert ("rm -f harness-8000" in lines) == removed
+    assert removed or not any(line.startswith("rm") for line in lines)
+
+
+def test_a_docker_that_answers_nonsense_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for answer in ("", "null", "{", "3"):
+        (tmp_path / "docker").write_text(f"#!/bin/sh\necho '{answer}'; [ $1 = inspect ] || touch {tmp_path}/removed\n")
+        (tmp_path / "docker").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        containers.end("harness-8000", "mark:0")
+    assert not (tmp_path / "removed").exists()
+    assert subprocess.run(["docker", "rm"], check=True, capture_output=True).returncode == 0
+    assert (tmp_path / "removed").exists(), "the trap works"

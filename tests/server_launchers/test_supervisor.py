@@ -156,7 +156,7 @@ def test_a_detached_server_outlives_its_launcher_until_it_is_stopped(tag: str) -
     (known,) = servers.status()
     assert (known.name, known.status, known.model) == ("mine", "ready", "faulty")
     assert httpx.get(f"{known.base_urls[0]}/health").status_code == 200
-    assert servers.stop("mine") == []
+    assert servers.stop("mine") == (["mine"], [])
     assert servers.status() == []
     assert not tagged(tag)
 
@@ -184,7 +184,7 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
         recycled = msgspec.structs.replace(member, pid=stranger.pid)
         state.write(msgspec.structs.replace(known, guard_pid=stranger.pid, members=[recycled], mark="x"))
         assert [one.status for one in servers.status()] == ["exited"]
-        assert servers.stop("mine") == []
+        assert servers.stop("mine") == (["mine"], [])
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -330,7 +330,7 @@ def test_a_file_that_is_no_state_is_passed_over(content: bytes, own_state: Path)
     state.path_of("other").write_bytes(content)
     (known,) = servers.status()
     assert (known.name, known.status, known.log, known.members[0].family) == (
-        *("old", "exited", Path("/x/old.log")),
+        *("old", "exited", own_state / "servers" / "old.log"),
         [(2, "gone")],
     )
 
@@ -343,7 +343,7 @@ def test_stop_and_logs_name_the_servers_there_are() -> None:
             servers.stop()
         with pytest.raises(LaunchError, match="say whose log to show; known: one, two"):
             servers.logs()
-        assert servers.stop(all=True) == []
+        assert servers.stop(all=True) == (["one", "two"], [])
         assert servers.status() == []
 
 

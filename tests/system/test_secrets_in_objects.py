@@ -175,19 +175,3 @@ def test_a_refused_header_is_not_repeated() -> None:
         with pytest.raises(UsageError) as refused:
             RunOptions.of(header=header)
         assert KEY not in str(refused.value) + repr(refused.value)
-
-
-def test_the_command_leaves_no_core(tmp_path: Path) -> None:
-    import resource
-    import subprocess
-    import sys
-
-    program = (
-        "import resource, sys; sys.argv = ['harness', '--version']\n"
-        "from harness.cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit: print('limits', *resource.getrlimit(resource.RLIMIT_CORE))"
-    )
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.splitlines()[-1] == f"limits 0 {hard}"

@@ -1,0 +1,168 @@
+"""Folders and files that nobody else could have written. Standard library only: the guard imports it.
+
+What stands in the state folder names processes to end, so each step on the way to it is looked at, as sshd looks at the
+way to authorized_keys:
+
+    step                       may belong to             may be changed by
+    a folder above             root, ourselves           its owner; everybody where it is sticky, as /tmp is
+    a link on the way          root, ourselves           (its folder's rule holds)
+    the folder itself          ourselves                 its owner
+    a file in it               ourselves                 its owner; it has one name, and is no link
+
+A group that only its owner is in, and root's group, count as the owner. In a user namespace that root is not mapped
+into, the number of "nobody" stands for root: there it cannot be told from other strangers.
+
+Guarantees: nothing is opened, written or emptied through a link, or through a second name of somebody's file.
+Not covered: access lists (ACLs), and a file that its user put there (an unpacked archive).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from server_launchers.errors import LaunchError
+
+MAX_LINKS = 40
+"""Links that the way to a folder may lead over, as in the kernel."""
+
+_CHANGES = stat.S_IWGRP | stat.S_IWOTH
+_ALL_NUMBERS = 2**32 - 1
+"""Users that the initial user namespace maps."""
+
+
+def make_folder(folder: Path) -> None:
+    """Create `folder`, and what is missing above it, for ourselves alone; raise LaunchError where others could have put
+    anything there."""
+    missing = [folder, *(above for above in folder.parents if not above.exists())]
+    try:
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
+        doubt = _doubt(folder)
+    except OSError as error:
+        raise LaunchError(
+            f"cannot keep server state in {folder}: {error.strerror}; HARNESS_STATE names another folder"
+        ) from None
+    if doubt is not None:
+        raise LaunchError(f"{doubt}, so the state in {folder} is not to be trusted; HARNESS_STATE names another folder")
+
+
+def read(path: Path, limit: int) -> bytes | None:
+    """The first `limit` bytes of a file of ours; None where there is none: a link, a pipe, somebody else's."""
+    return _read(path, limit, from_end=False)
+
+
+def read_end(path: Path, limit: int) -> bytes | None:
+    """The last `limit` bytes of a file of ours; None as for `read`."""
+    return _read(path, limit, from_end=True)
+
+
+def _read(path: Path, limit: int, *, from_end: bool) -> bytes | None:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not _is_ours(status):
+                return None
+            if from_end:
+                file.seek(max(0, status.st_size - limit))
+            return file.read(limit)
+    except OSError:
+        return None
+
+
+def create(path: Path) -> int:
+    """A descriptor of a new, empty file at `path`, for writing at its end. What had that name loses it, unchanged."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put `data` at `path` in one step: a reader sees the old content or the new one."""
+    temporary = path.with_name(f".{path.name}.new")
+    with os.fdopen(create(temporary), "wb") as file:
+        file.write(data)
+    temporary.replace(path)
+
+
+def open_for_lock(path: Path) -> int:
+    """A descriptor to be locked; the file is created where there is none, and its content is left alone."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
+    if not _is_ours(os.fstat(descriptor)):
+        os.close(descriptor)
+        raise LaunchError(f"the lock {path} is no plain file of ours: remove it")
+    return descriptor
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return plain and status.st_uid == os.geteuid() and not _changed_by_others(status)
+
+
+def _doubt(folder: Path) -> str | None:
+    """The step on the way to `folder` by which others could have changed what stands there, in words."""
+    status = folder.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return f"{folder} is a link"
+    if status.st_uid != os.geteuid():
+        return f"{folder} belongs to the user with the number {status.st_uid}"
+    if _changed_by_others(status):
+        return f"{folder} can be changed by others (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 mends that)"
+    for step in _way(folder):
+        status = step.lstat()
+        if status.st_uid not in {os.geteuid(), *_roots()}:
+            return f"{step} belongs to the user with the number {status.st_uid}"
+        sticky = stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX
+        if not sticky and _changed_by_others(status):
+            return f"{step} can be changed by others (mode {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+def _way(folder: Path) -> Iterator[Path]:
+    """Every folder and link that the system passes on its way to `folder`, without the folder itself."""
+    here, left, links = Path("/"), list(folder.absolute().parts[1:-1]), 0
+    yield here
+    while left:
+        part = left.pop(0)
+        here = here.parent if part == ".." else here / part
+        yield here
+        if here.is_symlink():
+            if (links := links + 1) > MAX_LINKS:
+                raise OSError(0, "too many links on the way")
+            target = here.readlink()
+            here = Path("/") if target.is_absolute() else here.parent
+            left = [*(part for part in target.parts if part != "/"), *left]
+
+
+def _changed_by_others(status: os.stat_result) -> bool:
+    others = status.st_mode & _CHANGES
+    return bool(others) and not (others == stat.S_IWGRP and _is_private(status.st_gid))
+
+
+@cache
+def _is_private(group: int) -> bool:
+    """Whether only its owner is in a group: root's group, or one of our own name without other members."""
+    if group == 0:
+        return True
+    with contextlib.suppress(KeyError):
+        user, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+        return entry.gr_name == user and set(entry.gr_mem) <= {user}
+    return False
+
+
+@cache
+def _roots() -> frozenset[int]:
+    """The numbers that root is seen by: 0, and in a user namespace that leaves root out also that of nobody."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+        if sum(int(row[2]) for row in rows) < _ALL_NUMBERS:
+            return frozenset({0, int(Path("/proc/sys/kernel/overflowuid").read_text())})
+    return frozenset({0})

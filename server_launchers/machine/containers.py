@@ -1,0 +1,51 @@
+"""Containers of ours: they outlive the client that started them, and are ended by name. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+
+from server_launchers.variables import MARK
+
+END_SECONDS = 30.0
+"""Asking for a container, and removing it, may take this many seconds each."""
+
+_NAME = re.compile(r"harness-[0-9]{1,5}\Z")
+
+
+def name_of(port: int) -> str:
+    """The name of the container whose engine listens on `port`."""
+    return f"harness-{port}"
+
+
+def end(name: str, mark: str) -> None:
+    """Remove the container, if it is ours: its name is one of `name_of`, and it was started with the mark."""
+    if _NAME.match(name) and f"{MARK}={mark}" in _environment(name):
+        _docker("rm", "-f", name)
+
+
+def _environment(name: str) -> list[str]:
+    """The variables of a container, NAME=VALUE; none where there is no such container."""
+    with contextlib.suppress(ValueError):
+        variables = json.loads(_docker("inspect", "--type", "container", "--format", "{{json .Config.Env}}", name))
+        return variables if isinstance(variables, list) else []
+    return []
+
+
+def _docker(*words: str) -> str:
+    """What docker prints; nothing where it is not there, refuses or takes too long."""
+    argv = ["docker", *words]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=END_SECONDS,
+            check=True,
+        )
+        return done.stdout
+    return ""

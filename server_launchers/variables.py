@@ -1,0 +1,13 @@
+"""Environment variables that what we start is given. Standard library only: the guard imports it."""
+
+from __future__ import annotations
+
+KEY_VARIABLE = "HARNESS_SERVER_KEY"
+"""Hands a key to a program that takes keys on its command line only, where every user of the machine could read it.
+`program.keyed` starts such a program."""
+
+MARK = "REASONING_HARNESS_SERVER"
+"""Every process and container of a server inherits this variable; its value is unique to one start of one member."""
+
+STATE_FILE = "REASONING_HARNESS_STATE_FILE"
+"""The guard and every process of its server inherit this variable: the path of the server's state file."""

@@ -1,0 +1,50 @@
+"""A signal while a server starts is answered in words, by every command that starts one, and leaves nothing.
+
+For: harness.asking.servers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from server_launchers.keeping import processes, state
+from tests.system.command import start
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes by /proc")
+LIMIT_SECONDS = 60.0
+SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
+"""A server that never gets ready."""
+
+SERVE = ("--health-path", "/health", "--served-name", "m")
+FLAGS = tuple(word for part in SLEEPS for word in ("--engine-flag", part))
+COMMANDS = {
+    "run": ("run", "demo:1", "--out", "r", "--serve", "command", "--model", "m", *SERVE, *FLAGS),
+    "pilot": ("run", "demo:1", "--pilot", "--out", "r", "--serve", "command", "--model", "m", *SERVE, *FLAGS),
+    "serve": ("serve", "command", "m", *SERVE, "--", *SLEEPS),
+    "detached": ("serve", "command", "m", "--detach", *SERVE, "--", *SLEEPS),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
+    name: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "state"))
+    child = start(tmp_path, list(COMMANDS[name]))
+    end = time.monotonic() + LIMIT_SECONDS
+    while not (known := state.read_all()) or known[0].members[0].pid is None:
+        assert time.monotonic() < end, "the start did not begin"
+        time.sleep(0.02)
+    child.send_signal(number)
+    out, err = child.communicate(timeout=LIMIT_SECONDS)
+    assert child.returncode == 128 + number, err
+    assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
+    assert "Traceback" not in out + err
+    assert not processes.marked(f"{known[0].mark}:0")
+    assert state.read_all() == []

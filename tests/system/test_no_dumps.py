@@ -1,0 +1,140 @@
+"""A process that holds a key leaves no dump of its memory, whatever kills it, nor does anything that it starts.
+
+For: server_launchers.isolated, harness.cli.main.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server_launchers.keeping import processes
+from tests.faults.server import STALL, FaultServer, Request, Step, models
+from tests.server_launchers.test_signals_at_a_start import SLEEPS
+from tests.system.command import argv, environment
+
+KEY = "sk-canary-of-a-core-file-0123456789"
+LIMIT_SECONDS = 60.0
+HARD = resource.getrlimit(resource.RLIMIT_CORE)[1]
+PIPED = Path("/proc/sys/kernel/core_pattern")
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes by /proc")
+
+
+def never_answers(request: Request) -> Iterable[Step]:
+    return [models("m")] if request.method == "GET" else [STALL]
+
+
+def allow_cores() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (HARD, HARD))
+
+
+def start(folder: Path, words: list[str], extra: dict[str, str]) -> subprocess.Popen[bytes]:
+    """The command in a shell where core files are allowed, as after `ulimit -c unlimited`."""
+    return subprocess.Popen(
+        words, cwd=folder, env=environment(folder, extra) | extra, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=allow_cores,
+    )  # fmt: skip
+
+
+def limit_of(pid: int) -> str:
+    line = next(one for one in Path(f"/proc/{pid}/limits").read_text().splitlines() if one.startswith("Max core file"))
+    return line.split()[4]
+
+
+def cores(*folders: Path) -> list[Path]:
+    """Dumps in these folders, however the system calls them."""
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file() and is_dump(path)]
+
+
+def is_dump(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(18)[:4] == b"\x7fELF" and path.stat().st_size > 100_000
+
+
+RUN = ["run", "--data", "q.jsonl", "--samples", "1", "--out", "r", "--no-canary", "--no-fingerprint", "--model", "m"]
+WAYS: dict[str, dict[str, Any]] = {
+    "environment": {"extra": {"OPENAI_API_KEY": KEY}},
+    "header": {"words": ["--header", f"X-Key: {KEY}"]},
+    "body": {"words": ["--extra-body", json.dumps({"api_key": KEY})]},
+    "file": {"words": ["--api-key-file", "key"]},
+}
+"""Ways in which a key comes into the command's memory."""
+
+
+def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> None:
+    """Kill each process as a crash does, the last that was started first, and see that no dump is left."""
+    try:
+        assert {limit_of(pid) for pid in family} <= {"0", "1"}
+        with_folders = {Path(f"/proc/{pid}/cwd").readlink() for pid in family} | {folder}
+        for pid, number in zip(reversed(family), (signal.SIGABRT, signal.SIGSEGV) * len(family), strict=False):
+            if processes.start_of(pid) is not None:
+                os.kill(pid, number)
+                time.sleep(0.3)
+        assert cores(*with_folders) == []
+    finally:
+        child.kill()
+        child.wait()
+        processes.end(filter(None, map(processes.process, family)), 5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_crashes_leaves_no_core_file(way: str, number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    (tmp_path / "key").write_text(KEY)
+    with FaultServer(never_answers) as server:
+        words = [*RUN, "--base-url", server.base_url, *WAYS[way].get("words", ())]
+        child = start(tmp_path, argv(*words), WAYS[way].get("extra", {}))
+        try:
+            assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests), 30)
+            assert limit_of(child.pid) in ("0", "1")
+            child.send_signal(number)
+            assert child.wait(30) == -number
+        finally:
+            child.kill()
+            child.wait()
+    assert cores(tmp_path) == []
+
+
+KEYED = ["command", "m", "--server-key-env", "MY_KEY", "--", *SLEEPS]
+STARTERS = {
+    "harness serve": lambda: argv("serve", *KEYED),
+    "python -m server_launchers": lambda: [sys.executable, "-m", "server_launchers", *KEYED],
+    "supervisor.launch in somebody's process": lambda: [
+        sys.executable, "-c",
+        "from server_launchers.keeping.supervisor import launch\nfrom server_launchers.spec import ServerSpec\n"
+        f"launch(ServerSpec(engine='command', model='m', api_key_env='MY_KEY', extra_flags={SLEEPS!r}))",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+def test_neither_a_guard_nor_an_engine_leaves_a_core_file(starter: str, tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    child = start(tmp_path, STARTERS[starter](), {"MY_KEY": KEY, "HARNESS_STATE": state})
+    end = time.monotonic() + LIMIT_SECONDS
+    while len(family := processes.descendants(child.pid)) < 2:
+        assert time.monotonic() < end, "no engine was started"
+        time.sleep(0.05)
+    mine = [child.pid] if "somebody" not in starter else []
+    abort(tmp_path, child, [*mine, *family])
+
+
+@pytest.mark.skipif(HARD == 0 or PIPED.read_text().startswith(("|", "/")), reason="no core file can be had here")
+def test_a_core_file_would_be_found(tmp_path: Path) -> None:
+    program = f"import os; key = {KEY!r}; os.abort()"
+    child = start(tmp_path, [sys.executable, "-c", program], {})
+    assert child.wait(30) == -signal.SIGABRT
+    (core,) = cores(tmp_path)
+    assert KEY.encode() in core.read_bytes()
