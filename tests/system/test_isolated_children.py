@@ -371,6 +371,19 @@ def test_a_module_that_is_run_imports_nothing_from_the_current_folder(words: tup
     assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
 
 
+def test_the_installed_command_and_a_safe_path_import_not_even_what_python_looks_for_first(tmp_path: Path) -> None:
+    """The two ways that SECURITY.md gives for a stranger's folder, and that the third one is as it says."""
+    decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
+    marks, script = tmp_path / "marks", str(Path(sys.executable).with_name("harness"))
+    for words in ([script], [sys.executable, "-P", "-m", "harness"]):
+        done = subprocess.run(
+            [*words, "--version"], cwd=tmp_path / "decoy", capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, [*marks.iterdir()]) == (0, []), done.stderr
+    subprocess.run([sys.executable, "-m", "harness"], cwd=tmp_path / "decoy", capture_output=True, check=False)
+    assert [*marks.iterdir()], "python -m harness looks into the current folder no more: say so in SECURITY.md"
+
+
 @pytest.mark.server
 @pytest.mark.usefixtures("smollm2")
 def test_the_embedded_server_imports_nothing_from_the_current_folder(python: Spied, tmp_path: Path) -> None:
