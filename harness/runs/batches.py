@@ -7,7 +7,6 @@ found in the provider's list. `void`: it was never begun, or came to nothing; wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
@@ -16,12 +15,12 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, sync_folder
+from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.safe_open import open_for_reading, open_for_writing
-from harness.runs.survey import lines
+from harness.runs.line_file import append_line
+from harness.runs.lines import appended_lines
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,10 +78,9 @@ class BatchLedger:
 
     def _read(self) -> None:
         try:
-            with open_for_reading(self.path) as file:
-                for line in lines(file):
-                    if not line.complete:
-                        break  # of a process that died in the write: nothing was sent on its word
+            with open_untrusted(self.path) as file:
+                # A torn tail is of a process that died in the write: nothing was sent on its word.
+                for line in appended_lines(file):
                     self._take(line.number, line.data or b"")
         except FileNotFoundError:
             return
@@ -108,30 +106,4 @@ class BatchLedger:
             self.batches.pop(one.name, None)
 
     def _append(self, line: _Line) -> None:
-        data = record.sealed(codec.inert(codec.encode(line))).line
-        try:
-            descriptor = open_for_writing(self.path, os.O_RDWR)
-            try:
-                begin = end = _after_last_line(descriptor)
-                os.ftruncate(descriptor, begin)
-                while data:
-                    n = os.pwrite(descriptor, data, end)
-                    data, end = data[n:], end + n
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            sync_folder(self.path.parent)
-        except OSError as error:
-            raise disk_error(self.path, error) from error
-
-
-def _after_last_line(descriptor: int) -> int:
-    """Where the last whole line ends: a torn one behind it is written over."""
-    end = os.fstat(descriptor).st_size
-    while end:
-        begin = max(0, end - 65536)
-        newline = os.pread(descriptor, end - begin, begin).rfind(b"\n")
-        if newline >= 0:
-            return begin + newline + 1
-        end = begin
-    return 0
+        append_line(self.path, record.sealed(codec.inert(codec.encode(line))).line)

@@ -10,12 +10,12 @@ from typing import Any
 
 from harness.core import codec
 from harness.core.errors import StoreError
+from harness.core.reading import open_untrusted
 from harness.runs import questions
 from harness.runs.keys import KeySet
 from harness.runs.layout import RunFolder
 from harness.runs.lock import Holder, is_alive, last_holder
 from harness.runs.manifest import Manifest
-from harness.runs.safe_open import open_for_reading
 from harness.runs.survey import survey
 
 LOG_BYTES = 4 * 1024 * 1024
@@ -62,7 +62,7 @@ def _stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
     place, plan = folder.benchmark(name), manifest.benchmarks[name].plan
     ids = plan.question_ids if plan.question_ids is not None else [q.question_id for q in questions.read(place)]
     try:
-        with open_for_reading(place.samples) as file:
+        with open_untrusted(place.samples) as file:
             keys = survey(file.fileno(), place).keys
     except FileNotFoundError:
         keys = KeySet()
@@ -88,7 +88,7 @@ def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
 
 def _end_of(path: Path) -> list[bytes]:
     try:
-        with open_for_reading(path) as file:
+        with open_untrusted(path) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - LOG_BYTES))
             return file.read(LOG_BYTES).splitlines()

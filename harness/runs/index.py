@@ -9,17 +9,17 @@ be deleted at any time.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import open_for_reading
+from harness.runs.line_file import write_whole
 
 HEAD_BYTES = 256
 """Bytes of a line that hold its key; a line with a longer key is read whole at every resume."""
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
     """The fields of each `Entry` in the index; none when it is missing, unreadable, or of another version."""
     try:
-        with open_for_reading(folder.index) as file:
+        with open_untrusted(folder.index) as file:
             data = file.read()
     except OSError:
         return iter(())
@@ -71,7 +71,7 @@ def restart(descriptor: int, n_kept: int, entries: Iterable[Entry]) -> None:
     """Keep the first `n_kept` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
     if n_kept == 0:
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, _HEADER)
+        write_whole(descriptor, _HEADER)
     else:
         os.ftruncate(descriptor, len(_HEADER) + n_kept * _ENTRY.size)
     extend(descriptor, entries)
@@ -79,14 +79,12 @@ def restart(descriptor: int, n_kept: int, entries: Iterable[Entry]) -> None:
 
 def extend(descriptor: int, entries: Iterable[Entry]) -> None:
     """Append `entries`. Raises `OSError`; a torn entry may then stand at the end."""
-    data = b"".join(_ENTRY.pack(*entry) for entry in entries)
-    if data and os.write(descriptor, data) < len(data):
-        raise OSError(errno.ENOSPC, "short write")
+    write_whole(descriptor, b"".join(_ENTRY.pack(*entry) for entry in entries))
 
 
 def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:
     """Remove the index if it calls line `number` (from 1) at `offset` intact; the next resume then reads everything."""
-    with contextlib.suppress(OSError), open_for_reading(folder.index) as file:
+    with contextlib.suppress(OSError), open_untrusted(folder.index) as file:
         file.seek(len(_HEADER) + (number - 1) * _ENTRY.size)
         data = file.read(_ENTRY.size)
         if len(data) == _ENTRY.size and _ENTRY.unpack(data)[:3:2] != (offset, 0):

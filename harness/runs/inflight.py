@@ -11,7 +11,6 @@ nothing is wanted. Not synced but on demand: it survives the death of the proces
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,11 +24,13 @@ from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import visible
+from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.safe_open import open_for_reading, open_for_writing, refuse_link
-from harness.runs.survey import lines
+from harness.runs.line_file import LineFile
+from harness.runs.lines import lines
+from harness.runs.safe_open import refuse_link
 
 GROWTH_BYTES = 32 * 1024 * 1024
 """Least growth of the file after which it is rewritten."""
@@ -99,7 +100,7 @@ def read(folder: RunFolder, wanted: Callable[[SampleKey], bool] = lambda _: True
     found = Found()
     gathered: dict[SampleKey, _Gathered] = {}
     try:
-        with open_for_reading(folder.inflight) as file:
+        with open_untrusted(folder.inflight) as file:
             for line in lines(file):
                 try:
                     if line.data is None or not line.complete:
@@ -212,7 +213,7 @@ class Inflight:
         self._folder = folder
         self._on_event = on_event
         self._extents: dict[SampleKey, _Extent] = {}
-        self._descriptor: int | None = None
+        self._file: LineFile | None = None
         self._size = 0
         self._compact_at = GROWTH_BYTES
         self._failed = False
@@ -259,9 +260,7 @@ class Inflight:
         """Leave the file to the next session, synced; or remove it if all that it holds was forgotten."""
         self._submit(self._sync if self._extents else self._remove)
         self._writer.shutdown()
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._close()
 
     def _next_line(self, key: SampleKey, partial: Partial) -> _Line | None:
         """What is to be written so that the file says `partial`; None where it does."""
@@ -312,21 +311,23 @@ class Inflight:
             self._on_event("inflight_given_up", reason=str(error))
 
     def _append(self, data: bytes) -> None:
-        if self._descriptor is None:
-            self._descriptor = open_for_writing(self._folder.inflight, os.O_WRONLY | os.O_APPEND)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        if self._file is None:
+            self._file = LineFile(self._folder.inflight, durable=False)
+        self._file.append(data)
 
     def _replace(self, data: bytes) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._close()
         refuse_link(self._folder.inflight)
         write_atomically(self._folder.inflight, data)
 
     def _sync(self) -> None:
-        if self._descriptor is not None:
-            os.fsync(self._descriptor)
+        if self._file is not None:
+            self._file.sync()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _remove(self) -> None:
         self._folder.inflight.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from harness.runs import index, record
 from harness.runs.index import Entry
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
+from harness.runs.line_file import set_aside
 from harness.runs.log import RunLog
 from harness.runs.safe_open import open_for_writing
 from harness.runs.sample_reader import SampleReader, read_samples
@@ -113,7 +114,7 @@ class Journal:
                 _log_findings(log, folder, surveyed.report)
             try:
                 if surveyed.report.torn_tail:
-                    _move_aside(descriptor, folder, surveyed.end)
+                    set_aside(descriptor, surveyed.end, folder.set_aside)
                 # What an earlier process wrote but did not live to sync counts from here on.
                 _sync_data(descriptor)
                 sync_folder(folder.path)
@@ -358,39 +359,6 @@ def _begin_writeback(descriptor: int, offset: int, length: int) -> None:
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):
             os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
-
-
-def _move_aside(descriptor: int, folder: BenchmarkFolder, end: int) -> None:
-    """Copy what follows `end` to the kept file and cut it off: sync the copy first, so that it is never in neither.
-
-    A crash in between leaves it in both; the copy is then not made again.
-    """
-    tail_bytes = os.fstat(descriptor).st_size - end
-    kept = open_for_writing(folder.set_aside, os.O_RDWR | os.O_APPEND)
-    try:
-        begin = os.fstat(kept).st_size - tail_bytes - 1
-        if begin < 0 or not _equal(descriptor, end, kept, begin, tail_bytes):
-            for offset in range(end, end + tail_bytes, CHUNK_BYTES):
-                _write_all(kept, os.pread(descriptor, CHUNK_BYTES, offset))
-            _write_all(kept, b"\n")
-        os.fsync(kept)
-        sync_folder(folder.path)
-    finally:
-        os.close(kept)
-    os.ftruncate(descriptor, end)
-
-
-def _equal(left: int, left_offset: int, right: int, right_offset: int, length: int) -> bool:
-    return all(
-        os.pread(left, CHUNK_BYTES, left_offset + step)
-        == os.pread(right, min(CHUNK_BYTES, length - step), right_offset + step)
-        for step in range(0, length, CHUNK_BYTES)
-    )
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _log_findings(log: RunLog, folder: BenchmarkFolder, report: JournalReport) -> None:

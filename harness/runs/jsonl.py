@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from zlib import crc32
 
 from harness.core import codec, packed
@@ -17,8 +17,10 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Blocks
+from harness.core.reading import open_untrusted, read_at
 from harness.core.records import SCHEMA_VERSION
-from harness.runs.safe_open import make_folder, open_for_reading, refuse_link
+from harness.runs.lines import BOM, MAX_LINE_BYTES, Line, appended_lines, lines
+from harness.runs.safe_open import make_folder, refuse_link
 
 T = TypeVar("T")
 
@@ -45,8 +47,18 @@ def iterate_lines(path: Path, type: type[T], remedy: str) -> Iterator[T]:
 
     Raises `StoreError` naming the line and the `remedy` for a missing, damaged or newer file.
     """
-    for number, plain in _lines(path, remedy):
+    for number, plain in _lines(path, remedy, lines):
         yield _decoded(plain, type, path, number, remedy)
+
+
+def read_appended(path: Path, type: type[T], remedy: str) -> list[T]:
+    """Every line of a file that `LineFile` appends to, without a torn tail; none where there is no file.
+
+    Raises as `iterate_lines` does for all else.
+    """
+    if not path.is_symlink() and not path.exists():
+        return []
+    return [_decoded(plain, type, path, number, remedy) for number, plain in _lines(path, remedy, appended_lines)]
 
 
 class Filed(Blocks[T]):
@@ -59,17 +71,18 @@ class Filed(Blocks[T]):
     def __init__(self, path: Path, type: type[T], remedy: str) -> None:
         super().__init__(type)
         self._path, self._remedy = path, remedy
-        self._file = open_for_reading(path)
+        self._file = open_untrusted(path)
         weakref.finalize(self, self._file.close)
         self._checksums = array("I")  # of each block
         self._n = 0
         hashed = sha256()
-        while lines := list(islice(self._file, packed.BLOCK_RECORDS)):
-            data = b"".join(lines)
+        each = iter(partial(self._file.readline, MAX_LINE_BYTES), b"")
+        while block := list(islice(each, packed.BLOCK_RECORDS)):
+            data = b"".join(block)
             hashed.update(data)
             self._checksums.append(crc32(data))
             self._ends.append(self._ends[-1] + len(data))
-            self._n += len(lines)
+            self._n += len(block)
         self.sha256 = hashed.hexdigest()
 
     def __len__(self) -> int:
@@ -78,7 +91,7 @@ class Filed(Blocks[T]):
     def _lines(self, block: int) -> list[bytes]:
         begin, end = self._ends[block], self._ends[block + 1]
         try:
-            data = os.pread(self._file.fileno(), end - begin, begin)
+            data = read_at(self._file.fileno(), end - begin, begin)
         except OSError as error:
             raise StoreError(f"cannot read {self._path}: {error.strerror or error}. {self._remedy}") from error
         if crc32(data) != self._checksums[block]:
@@ -103,14 +116,15 @@ def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) 
     return record
 
 
-def _lines(path: Path, remedy: str) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:
     """(number from 1, line without its end) of the lines that are not blank. Raises `StoreError`."""
     try:
-        with open_for_reading(path) as file:
-            for number, read in enumerate(file, 1):
-                if number == 1:
-                    read = read.removeprefix(b"\xef\xbb\xbf")
-                if plain := read.removesuffix(b"\n").removesuffix(b"\r"):
-                    yield number, plain
+        with open_untrusted(path) as file:
+            for one in split(file):
+                if one.data is None:
+                    raise StoreError(f"{path}, line {one.number} is {one.length} bytes long: none of ours is. {remedy}")
+                data = one.data.removeprefix(BOM) if one.number == 1 else one.data
+                if plain := data.removesuffix(b"\r"):
+                    yield one.number, plain
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error

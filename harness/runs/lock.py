@@ -22,9 +22,11 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import InUse, StoreError
 from harness.core.inert import visible
+from harness.core.reading import open_untrusted
 from harness.core.wording import option
 from harness.runs.layout import RunFolder
-from harness.runs.safe_open import open_for_reading, open_for_writing
+from harness.runs.line_file import write_whole
+from harness.runs.safe_open import open_for_writing
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 MAX_HOLDER_BYTES = 4096
@@ -119,8 +121,10 @@ class RunLock:
             except FileExistsError:
                 self._remove_stale(path)
                 continue
-            os.write(descriptor, codec.encode(_ourselves()) + b"\n")
-            os.close(descriptor)
+            try:
+                write_whole(descriptor, codec.encode(_ourselves()) + b"\n")
+            finally:
+                os.close(descriptor)
             self._stand_in = path
             return
         raise self._taken(_holder(path))
@@ -168,7 +172,7 @@ def _lock(descriptor: int) -> bool:
 
 def _locks_work(path: Path) -> bool:
     """Whether a second descriptor is refused the lock that the first one holds."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = open_for_writing(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -188,7 +192,7 @@ def last_holder(folder: RunFolder) -> Holder | None:
 
 def _holder(path: Path) -> Holder | None:
     try:
-        with open_for_reading(path) as file:
+        with open_untrusted(path) as file:
             return codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
     except (OSError, codec.DecodeError):
         return None

@@ -6,17 +6,15 @@ A line is plain ASCII without control characters: foreign text in it cannot begi
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.wording import Sentence
 from harness.runs.layout import RunFolder
-from harness.runs.safe_open import open_for_writing
+from harness.runs.line_file import LineFile
 
 MAX_FIELD_CHARS = 2000
 """Longest string of an event, in characters; the rest is cut off, and `…` says so."""
@@ -27,29 +25,23 @@ def _now() -> datetime:
 
 
 class RunLog:
-    """Append-only events of a run. Threads and processes may share the file: each event is one write."""
+    """Append-only events of a run. Threads and processes may share the file."""
 
     def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
         """Raises `StoreError` when the file cannot be opened."""
         folder.create()
-        self._path = folder.log
         self._now = now
-        self._descriptor = open_for_writing(folder.log, os.O_RDWR | os.O_APPEND)
-        size = os.fstat(self._descriptor).st_size
-        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-            self._append(b"\n")  # a killed process left half a line
+        self._file = LineFile(folder.log, durable=False)
 
     def write(self, event: str, **fields: Any) -> None:
         """Add `event` with its fields and the time (UTC). Raises `StoreError` when the disk refuses."""
         entry = {"time": self._now().isoformat(timespec="milliseconds"), "event": event, **fields}
         line = json.dumps({_inert(k): _inert(v) for k, v in entry.items()}, separators=(",", ":"), ensure_ascii=True)
-        self._append(line.encode("ascii") + b"\n")
+        self._file.append(line.encode("ascii") + b"\n")
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._file.close()
 
     def __enter__(self) -> RunLog:
         return self
@@ -58,13 +50,6 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _append(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except OSError as error:
-            raise disk_error(self._path, error) from error
 
 
 def _inert(value: Any) -> Any:

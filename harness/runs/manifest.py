@@ -16,10 +16,11 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.hidden import without_secrets
 from harness.core.inert import quoted, safe_name, visible
+from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import RunFolder
 from harness.runs.provenance import Provenance
-from harness.runs.safe_open import open_for_reading, refuse_link
+from harness.runs.safe_open import refuse_link
 
 MAX_SHOWN_VALUE = 200
 """Most characters of a field's value that a refusal shows."""
@@ -108,7 +109,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
         path = folder.manifest
         try:
-            with open_for_reading(path) as file:
+            with open_untrusted(path) as file:
                 data = file.read(MAX_MANIFEST_BYTES + 1)
         except FileNotFoundError as error:
             if folder.has_samples():

@@ -26,6 +26,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
+from harness.core.reading import open_untrusted
 from harness.core.records import Key, Question, Sample
 from harness.core.wording import Sentence
 from harness.runs import provenance, questions
@@ -36,7 +37,6 @@ from harness.runs.log import RunLog
 from harness.runs.manifest import SHARD, BenchmarkRecord, Difference, Manifest, Plan, differences
 from harness.runs.opening import held
 from harness.runs.provenance import MAX_SESSIONS, Provenance
-from harness.runs.safe_open import open_for_reading
 
 WAITING_CHARS = 16 * 1024 * 1024
 """Characters of samples handed to the journal after which it is waited for, so that memory stays bounded."""
@@ -422,7 +422,7 @@ def _copy_logs(out: RunFolder, sources: Sequence[_Source]) -> None:
             rest = path.name.removeprefix(one.folder.log.stem).lstrip(".")
             target = out.path / f"{out.log.stem}.{safe_name(one.label)}.{rest}"
             try:
-                with open_for_reading(path) as file:
+                with open_untrusted(path) as file:
                     write_atomically(target, iter(lambda: file.read(COPY_BYTES), b""))
             except FileNotFoundError:
                 continue

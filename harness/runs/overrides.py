@@ -5,18 +5,18 @@ The grades stay as the grader gave them; whoever counts an override says so besi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 
 import msgspec
 
-from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_error
+from harness.core.inert import quoted
 from harness.core.records import SCHEMA_VERSION, Grade, Key, Verdict
-from harness.runs.jsonl import read_lines
+from harness.runs.jsonl import line, read_appended
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import make_folder, open_for_writing
+from harness.runs.line_file import append_line
+from harness.runs.safe_open import make_folder
 
 _REMEDY = "Correct the line, or remove it."
 
@@ -47,21 +47,27 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 def append(folder: BenchmarkFolder, override: Override) -> None:
     """Store `override`, on disk when this returns. Raises `StoreError` when the disk refuses."""
     make_folder(folder.path)
-    descriptor = open_for_writing(folder.overrides, os.O_WRONLY | os.O_APPEND)
-    try:
-        line = codec.encode(override) + b"\n"
-        if os.write(descriptor, line) < len(line):  # one write: another viewer's line never lands in the middle
-            raise StoreError(f"cannot write {folder.overrides}: the disk is full.")
-        os.fsync(descriptor)
-    except OSError as error:
-        raise disk_error(folder.overrides, error) from error
-    finally:
-        os.close(descriptor)
+    append_line(folder.overrides, line(override))
 
 
 def read(folder: BenchmarkFolder) -> list[Override]:
     """All that was ever said, in order; empty without a file. Raises `StoreError` for a damaged or newer file."""
-    return read_lines(folder.overrides, Override, _REMEDY) if folder.overrides.exists() else []
+    overrides = read_appended(folder.overrides, Override, _REMEDY)
+    for number, override in enumerate(overrides, 1):
+        if not _is_time(override.when):
+            raise StoreError(
+                f"{folder.overrides}, correction {number}: `when` is {quoted(override.when)}; expected a time such as "
+                f"2026-01-31T12:00:00+00:00. {_REMEDY}"
+            )
+    return overrides
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def in_force(said: Iterable[Override]) -> dict[Key, Override]:

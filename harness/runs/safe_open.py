@@ -1,21 +1,17 @@
 """Writes that stay inside the run folder: a planted symbolic link, pipe or device is refused, never followed.
 
-The run folder itself may be a link (results on another disk); nothing in it may. Not covered: a writer who swaps
-folders for links while the run is under way.
+The run folder itself may be a link (results on another disk); nothing in it may. Files are read by
+`harness.core.reading`. Not covered: a writer who swaps folders for links while the run is under way.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 from harness.core.errors import StoreError
 from harness.core.files import disk_error
-
-READ_BUFFER_BYTES = 1024 * 1024
 
 
 def make_folder(path: Path) -> None:
@@ -46,15 +42,6 @@ def open_for_writing(path: Path, flags: int) -> int:
         os.close(descriptor)
         raise StoreError(f"{path} is not a regular file. Remove it.")
     return descriptor
-
-
-def open_for_reading(path: Path) -> BinaryIO:
-    """The regular file `path`, opened without waiting for anyone. Raises `OSError`, also for a pipe or a device."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(descriptor, "rb", buffering=READ_BUFFER_BYTES)
 
 
 def refuse_link(path: Path) -> None:

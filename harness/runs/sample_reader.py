@@ -7,12 +7,13 @@ from itertools import takewhile
 from typing import BinaryIO
 
 from harness.core.errors import StoreError
+from harness.core.reading import open_untrusted
 from harness.core.records import Key, Sample
 from harness.runs import index
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import open_for_reading
-from harness.runs.survey import JournalReport, Line, lines, parse
+from harness.runs.lines import Line, lines
+from harness.runs.survey import JournalReport, parse
 
 
 class SampleReader(Iterator[Sample]):
@@ -33,7 +34,7 @@ class SampleReader(Iterator[Sample]):
         seen = KeySet()
         again: dict[Key, set[int]] = {}  # hashes of the texts of later records of a key
         try:
-            with open_for_reading(path) as file:
+            with open_untrusted(path) as file:
                 for line in lines(file) if self._span is None else _lines_within(file, *self._span):
                     if not line.complete:
                         report.torn_tail = line.length

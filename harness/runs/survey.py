@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.limits import MAX_RECORD_BYTES
+from harness.core.reading import READ_BUFFER_BYTES, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, Entry, read_entries
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import READ_BUFFER_BYTES
+from harness.runs.lines import BOM, Line, lines
 
-BOM = b"\xef\xbb\xbf"
 FAR_BYTES = 8 * 1024
 """Between two places of a file from which on reading both is cheaper than all between them."""
 
 WINDOW_BYTES = 128 * 1024
-
-_LINE_LIMIT = MAX_RECORD_BYTES + len(BOM) + len(b"\r")
 
 
 class DamagedLine(NamedTuple):
@@ -59,31 +56,6 @@ class JournalReport:
         """Keep `warning`, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
-
-
-class Line(NamedTuple):
-    """A stretch of the file up to and including its newline. data: without the newline; None when over the bound."""
-
-    number: int
-    offset: int
-    length: int
-    data: bytes | None
-    complete: bool
-
-
-def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
-    """The lines from `offset`, split at `\\n` only; the last may be incomplete. No line is held over its bound."""
-    file.seek(offset)
-    while data := file.readline(_LINE_LIMIT):
-        length, complete = len(data), data.endswith(b"\n")
-        kept: bytes | None = data[:-1] if complete else data
-        if length == _LINE_LIMIT and not complete:
-            kept = None
-            while not complete and (data := file.readline(READ_BUFFER_BYTES)):
-                length, complete = length + len(data), data.endswith(b"\n")
-        yield Line(number, offset, length, kept, complete)
-        offset += length
-        number += 1
 
 
 def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample | None:
@@ -171,7 +143,7 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
     descriptor, name, report, keys = file.fileno(), folder.name, result.report, result.keys
     size = os.fstat(descriptor).st_size
     _advise(descriptor, "POSIX_FADV_RANDOM")
-    head, window = os.pread(descriptor, HEAD_BYTES, 0), _Window(descriptor)
+    head, window = read_at(descriptor, HEAD_BYTES, 0), _Window(descriptor)
     for offset, length, crc, head_crc in read_entries(folder):
         after = offset + length
         if offset != result.end or length < (record.TAIL_BYTES if crc else 1) or after > size:
@@ -181,7 +153,7 @@ def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> No
             if not line.complete or line.length != length:
                 return
             _take(line, folder, result)
-            head = os.pread(descriptor, HEAD_BYTES, after)
+            head = read_at(descriptor, HEAD_BYTES, after)
         else:
             # One read for this record's tail and the next one's head.
             seam = window.read(after - record.TAIL_BYTES, record.TAIL_BYTES + HEAD_BYTES, length)
@@ -209,7 +181,7 @@ class _Window:
         begin = offset - self._begin
         if begin < 0 or begin + length > len(self._data):
             self._begin, begin = offset, 0
-            self._data = os.pread(self._descriptor, length if step > FAR_BYTES else WINDOW_BYTES, offset)
+            self._data = read_at(self._descriptor, length if step > FAR_BYTES else WINDOW_BYTES, offset)
         return self._data[begin : begin + length]
 
 

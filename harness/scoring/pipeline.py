@@ -18,6 +18,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
+from harness.core.reading import open_untrusted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import stated
@@ -34,7 +35,7 @@ from harness.runs import (
 )
 from harness.runs.jsonl import write_lines
 from harness.runs.keys import KeySet
-from harness.runs.safe_open import open_for_reading, refuse_link
+from harness.runs.safe_open import refuse_link
 from harness.scoring import by_endpoint, seams
 from harness.scoring.anomalies.count import Anomalies, anomalies
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
@@ -339,7 +340,7 @@ def failed_requests(folder: RunFolder, benchmark: str) -> dict[str, int]:
     """Failed requests of a benchmark by the endpoint's base URL, as the run's log has them."""
     counts: Counter[str] = Counter()
     for path in folder.logs():
-        with contextlib.suppress(OSError), open_for_reading(path) as log:
+        with contextlib.suppress(OSError), open_untrusted(path) as log:
             for line in log:
                 if b'"request_failed"' in line and len(line) <= MAX_LOG_LINE_BYTES:
                     with contextlib.suppress(codec.DecodeError):

@@ -7,8 +7,8 @@ import os
 import msgspec
 
 from harness.core import codec
+from harness.core.reading import open_untrusted
 from harness.runs.layout import RunFolder
-from harness.runs.safe_open import open_for_reading
 
 MAX_BYTES = 16 * 1024 * 1024
 """A larger scores.json is passed over."""
@@ -47,7 +47,7 @@ class RunningScores:
 
     def _read(self, name: str) -> RunningScore | None:
         try:
-            with open_for_reading(self._folder.benchmark(name).scores) as file:
+            with open_untrusted(self._folder.benchmark(name).scores) as file:
                 if os.fstat(file.fileno()).st_size > MAX_BYTES:
                     return None
                 return codec.decode(file.read(), RunningScore)

@@ -15,12 +15,13 @@ from typing import BinaryIO
 import msgspec
 
 from harness.core.errors import StoreError
+from harness.core.reading import open_untrusted, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
 from harness.runs.index import HEAD_BYTES, read_entries
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.safe_open import open_for_reading
-from harness.runs.survey import JournalReport, Line, lines, parse
+from harness.runs.lines import Line, lines
+from harness.runs.survey import JournalReport, parse
 
 TAIL_BYTES = 1024
 """Bytes at a record's end that are searched for its finish reason and token count."""
@@ -62,7 +63,7 @@ class SampleOffsets:
         path = self._folder.samples
         with self._lock:
             try:
-                with open_for_reading(path) as file:
+                with open_untrusted(path) as file:
                     self._refresh(file)
             except FileNotFoundError:
                 self._forget()
@@ -84,8 +85,8 @@ class SampleOffsets:
         if place is None:
             raise StoreError(f"{path} holds no sample {key.sample_index} of question {key.question_id!a}.")
         try:
-            with open_for_reading(path) as file:
-                data = os.pread(file.fileno(), place.length, place.offset)
+            with open_untrusted(path) as file:
+                data = read_at(file.fileno(), place.length, place.offset)
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
         return data.removesuffix(b"\n")
@@ -137,7 +138,7 @@ class SampleOffsets:
         entries = list(read_entries(self._folder))
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        head = os.pread(descriptor, HEAD_BYTES, 0)
+        head = read_at(descriptor, HEAD_BYTES, 0)
         for number, (offset, length, crc, _) in enumerate(entries):
             if number % AHEAD == 0:
                 _announce(descriptor, entries[number : number + AHEAD])
@@ -145,7 +146,7 @@ class SampleOffsets:
             if offset != self._end or crc == 0 or length < record.TAIL_BYTES or after > size:
                 return
             begin = max(offset, after - TAIL_BYTES)
-            seam = os.pread(descriptor, after - begin + HEAD_BYTES, begin)
+            seam = read_at(descriptor, after - begin + HEAD_BYTES, begin)
             tail, next_head = seam[: after - begin], seam[after - begin :]
             key = record.head_key(head, self._folder.name)
             if key is None or not tail.endswith(b',"crc":"%08x"}\n' % crc):

@@ -21,11 +21,11 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import ServerError, StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import visible
+from harness.core.reading import open_untrusted
 from harness.core.wording import Sentence, option
 from harness.generation.batching.lines import request_line
 from harness.runs.batches import BatchLedger, Handed
-from harness.runs.safe_open import open_for_reading
-from harness.runs.survey import lines
+from harness.runs.lines import lines
 
 T = TypeVar("T")
 
@@ -224,7 +224,7 @@ class FilePlace:
 
     def _lines(self) -> Iterator[bytes]:
         try:
-            with open_for_reading(self.results) as file:
+            with open_untrusted(self.results) as file:
                 yield from (line.data for line in lines(file) if line.data)
         except OSError as error:
             raise StoreError(f"cannot read {self.results}: {error.strerror or error}.") from error

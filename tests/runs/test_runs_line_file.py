@@ -1,0 +1,302 @@
+"""Every file of ours that lines are appended to: cut anywhere, on any disk, nothing is glued and nothing half stored.
+
+For: harness.runs.line_file, harness.runs.lines, harness.runs.overrides, harness.runs.batches, harness.runs.inflight.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.core.errors import StoreError
+from harness.core.records import Key
+from harness.runs import RunFolder, RunLog, inflight, overrides
+from harness.runs.batches import BatchLedger
+from harness.runs.inflight import Inflight, Partial, SampleKey
+from harness.runs.line_file import append_line
+from harness.runs.overrides import Override
+from tests.budget import examples
+from tests.conftest import CHECKOUT
+from tests.runs.recorded import BENCHMARK
+
+
+@dataclass(frozen=True)
+class Appended:
+    """A file that something of ours appends to. append: adds the record of a number; read: the numbers that count."""
+
+    path: Callable[[RunFolder], Path]
+    append: Callable[[RunFolder, int], None]
+    read: Callable[[RunFolder], list[int]]
+
+
+def override(number: int) -> Override:
+    return Override(
+        benchmark=BENCHMARK, question_id=f"q{number}", sample_index=0, verdict="correct", graded="wrong", who="me",
+        when="2026-01-02T03:04:05+00:00", why="é\u2028 " * (number + 1),
+    )  # fmt: skip
+
+
+def correct(run: RunFolder, number: int) -> None:
+    overrides.append(run.benchmark(BENCHMARK), override(number))
+
+
+def corrected(run: RunFolder) -> list[int]:
+    return [int(one.question_id[1:]) for one in overrides.read(run.benchmark(BENCHMARK))]
+
+
+def plan(run: RunFolder, number: int) -> None:
+    BatchLedger(run).planned(str(number), "http://h/v1", [f"ask {number}"])
+
+
+def planned(run: RunFolder) -> list[int]:
+    return [int(name) for name in BatchLedger(run).batches]
+
+
+def log(run: RunFolder, number: int) -> None:
+    with RunLog(run) as events:
+        events.write("numbered", number=number)
+
+
+def logged(run: RunFolder) -> list[int]:
+    with run.log.open("rb") as file:
+        found = [line for line in file.read().split(b"\n") if line]
+    return [int(line.rpartition(b":")[2][:-1]) for line in found if line.endswith(b"}")]
+
+
+def keep(run: RunFolder, number: int) -> None:
+    given_up: list[object] = []
+    file = Inflight(run, lambda *_, **told: given_up.append(told))
+    file.keep(SampleKey(BENCHMARK, f"q{number}", 0), Partial(request="r", text="t" * (number + 1), tokens=1))
+    file.close()
+    if given_up:
+        raise StoreError(str(given_up))
+
+
+def kept(run: RunFolder) -> list[int]:
+    return [int(key.question_id[1:]) for key in inflight.read(run).partials]
+
+
+FILES = {
+    "overrides": Appended(lambda run: run.benchmark(BENCHMARK).overrides, correct, corrected),
+    "batches": Appended(lambda run: run.batches, plan, planned),
+    "log": Appended(lambda run: run.log, log, logged),
+    "inflight": Appended(lambda run: run.inflight, keep, kept),
+}
+
+
+@pytest.fixture(params=FILES)
+def file(request: pytest.FixtureRequest, run: RunFolder) -> Appended:
+    run.create()
+    return FILES[request.param]
+
+
+def test_cut_at_any_byte_what_was_whole_counts_and_the_next_stands_alone(file: Appended, run: RunFolder) -> None:
+    for number in range(2):
+        file.append(run, number)
+    path = file.path(run)
+    whole = path.read_bytes()
+    ends = [whole.index(b"\n") + 1, len(whole)]
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        aside = path.with_suffix(".set-aside")
+        aside.unlink(missing_ok=True)
+        before = [number for number, end in enumerate(ends) if cut >= end - 1]
+        file.append(run, 7)
+        assert file.read(run) == [*before, 7], cut
+        assert path.read_bytes().count(b"\n") == len(before) + 1, "nothing is glued"
+        tail = b"" if cut + 1 in ends or cut in ends else whole[max(end for end in (0, *ends) if end <= cut) : cut]
+        assert (aside.read_bytes() if aside.exists() else b"") == (tail + b"\n" if tail else b""), "the tail is kept"
+
+
+class Room:
+    """Stands in for os.write: a file takes `room` bytes, a few at a time, and then fails."""
+
+    def __init__(self, path: Path, room: int, error: int) -> None:
+        self.path, self.room, self.error, self.real = path, room, error, os.write
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        if not self.path.exists() or not os.path.samestat(os.fstat(descriptor), self.path.stat()):
+            return self.real(descriptor, data)
+        if not self.room:
+            raise OSError(self.error, os.strerror(self.error))
+        n = self.real(descriptor, bytes(data[: min(self.room, 11)]))
+        self.room -= n
+        return n
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_fills_at_any_byte_refuses_the_line_whole(
+    file: Appended, run: RunFolder, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    file.append(run, 0)
+    path = file.path(run)
+    before = path.read_bytes()
+    for room in range(0, len(before), 7):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", Room(path, room, error).write)
+            with pytest.raises(StoreError, match=os.strerror(error)):
+                file.append(run, 1)
+        assert path.read_bytes() == before, room
+    file.append(run, 2)
+    assert file.read(run) == [0, 2]
+
+
+def test_a_sync_that_fails_acknowledges_nothing(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.create()
+    correct(run, 0)
+    before = run.benchmark(BENCHMARK).overrides.read_bytes()
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    for number, act in enumerate((correct, plan)):
+        with pytest.raises(StoreError, match="Input/output error"):
+            act(run, number + 1)
+    monkeypatch.undo()
+    assert run.benchmark(BENCHMARK).overrides.read_bytes() == before
+    assert planned(run) == []
+
+
+def test_a_full_disk_does_not_touch_a_torn_tail_that_it_cannot_keep(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    correct(run, 0)
+    path = run.benchmark(BENCHMARK).overrides
+    torn = path.read_bytes() + b'{"benchmark":"A'
+    path.write_bytes(torn)
+    aside = path.with_suffix(".set-aside")
+    aside.touch()
+    monkeypatch.setattr(os, "write", Room(aside, 5, errno.ENOSPC).write)
+    with pytest.raises(StoreError, match="No space left"):
+        correct(run, 1)
+    assert (path.read_bytes(), aside.read_bytes()) == (torn, b"")
+    assert corrected(run) == [0]
+    monkeypatch.undo()
+    correct(run, 1)
+    assert (corrected(run), aside.read_bytes()) == ([0, 1], b'{"benchmark":"A\n')
+
+
+def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFolder) -> None:
+    correct(run, 0)
+    correct(run, 1)
+    path = run.benchmark(BENCHMARK).overrides
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    assert list(overrides.in_force(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
+    path.write_bytes(whole.replace(b'"verdict"', b'"verdict', 1))
+    with pytest.raises(StoreError, match=r"line 1 is damaged"):
+        overrides.read(run.benchmark(BENCHMARK))
+
+
+@pytest.mark.parametrize("when", ["\u202eyesterday", "", "2026-13-01T00:00:00+00:00", "<b>now</b>"])
+def test_the_time_of_a_correction_is_a_time(run: RunFolder, when: str) -> None:
+    correct(run, 0)
+    path = run.benchmark(BENCHMARK).overrides
+    path.write_bytes(path.read_bytes().replace(b"2026-01-02T03:04:05+00:00", when.encode()))
+    with pytest.raises(StoreError, match=r"correction 1: `when` is .*expected a time"):
+        overrides.read(run.benchmark(BENCHMARK))
+
+
+def test_a_planted_link_or_pipe_is_not_appended_to(file: Appended, run: RunFolder, tmp_path: Path) -> None:
+    file.append(run, 0)
+    path = file.path(run)
+    path.unlink()
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match="symbolic link"):
+        file.append(run, 1)
+    assert not (tmp_path / "victim").exists()
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="regular file"):
+        file.append(run, 1)
+
+
+@given(
+    pieces=st.lists(st.sampled_from([b'{"a":1}', b"\n", b'{"a"', b"\xe2\x80\xa8", b"x" * 70_000, b"{}"]), max_size=6)
+)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_stands_there_an_appended_line_stands_alone_and_no_byte_is_lost(
+    pieces: list[bytes], quick_path: Path
+) -> None:
+    shutil.rmtree(quick_path)
+    quick_path.mkdir()
+    path, before = quick_path / "f.jsonl", b"".join(pieces)
+    path.write_bytes(before)
+    append_line(path, b'{"new":1}\n')
+    lines = path.read_bytes().split(b"\n")
+    assert lines[-2:] == [b'{"new":1}', b""]
+    aside = path.with_suffix(".set-aside")
+    rest = aside.read_bytes() if aside.exists() else b""
+    stayed = path.read_bytes()[: -len(b'{"new":1}\n')]
+    assert (stayed + rest).rstrip(b"\n") == before.rstrip(b"\n")
+
+
+FILL = """
+import sys, pathlib
+from harness.runs.line_file import LineFile
+with LineFile(pathlib.Path(sys.argv[1]), durable=False) as file:
+    for number in range(100):
+        file.append(b'{"%s":%d,"x":"%s"}\\n' % (sys.argv[2].encode(), number, b"x" * 5000))
+"""
+
+
+def test_lines_of_several_processes_are_never_mixed(quick_path: Path) -> None:
+    path = quick_path / "f.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", FILL, path, name]) for name in "abc"]
+    assert [one.wait() for one in writers] == [0, 0, 0]
+    lines = path.read_bytes().split(b"\n")[:-1]
+    assert len(lines) == 300
+    for name in b"abc":
+        numbers = [int(line[5:].partition(b",")[0]) for line in lines if line[2] == name]
+        assert numbers == list(range(100))
+
+
+# ---- nothing appends beside it
+
+APPENDERS = {"harness/runs/line_file.py", "harness/runs/journal.py", "harness/runs/index.py"}
+"""The writer of lines; the journal of samples, whose syncs serve many; its index, which is believed in nothing."""
+
+
+def appends(source: str) -> bool:
+    """Whether a module opens a file for appending, by a flag or by a mode."""
+    if "open" not in source:
+        return False
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == "O_APPEND")
+        or (isinstance(node, ast.Call) and _is_open(node.func) and any(map(_is_mode, ast.iter_child_nodes(node))))
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def _is_open(function: ast.expr) -> bool:
+    return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == "open"
+
+
+def _is_mode(given: ast.AST) -> bool:
+    value = given.value if isinstance(given, ast.keyword) else given
+    return isinstance(value, ast.Constant) and value.value in {"a", "ab", "a+", "a+b", "ab+"}
+
+
+def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
+    found = {
+        str(path.relative_to(CHECKOUT))
+        for path in (CHECKOUT / "harness").rglob("*.py")
+        if appends(path.read_text("utf-8"))
+    }
+    assert found <= APPENDERS
+    assert appends("path.open('ab')")
+    assert appends("open(path, mode='a')")
+    assert appends("os.open(path, os.O_WRONLY | os.O_APPEND)")
+    assert not appends("x = 'a'; path.open('wb')")
