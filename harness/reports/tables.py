@@ -159,13 +159,13 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
                 str(score.n_missing),
             )
         )
-    columns = ("run", "benchmark", "mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided")
+    columns = ("run", "benchmark", "mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
     notes = tuple(
         f"{short(label)}, {short(score.benchmark)}: {said}"
         for label, score in scores
         if score.anomalies is not None and (said := score.anomalies.sentence)
     )
-    return Table("Samples", (*columns, "missing"), tuple(rows), notes, frozenset(range(2, 8)))
+    return Table("Samples", columns, tuple(rows), notes, frozenset(range(2, len(columns))))
 
 
 def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
