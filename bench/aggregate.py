@@ -24,7 +24,7 @@ from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.processes import pool
 from harness.runs import BenchmarkFolder, JournalReport
 from harness.scoring import in_order, pipeline
-from harness.scoring.anomalies.count import anomalies
+from harness.scoring.anomalies import anomalies
 from harness.scoring.speed import speed
 from harness.scoring.workload import workload
 

@@ -15,15 +15,13 @@ from harness.generation.settings import MAX_CONCURRENCY, Batching, RunSettings
 
 
 def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:
-    """`settings` as a run by the batch has them, where the options ask for one. Raises `UsageError`."""
+    """`settings` as a run by the batch, or into a file of requests, has them. Raises `UsageError`."""
     if options.batch_file is not None:
         batching = Batching(file=options.batch_file.absolute())
-    elif options.batch:
-        if provider.batches is None:
-            raise UsageError(f"nothing is known of batches of {provider.name}", field="batch")
+    elif provider.batches is not None:
         batching = Batching(facts=provider.batches)
     else:
-        return settings
+        raise UsageError(f"nothing is known of batches of {provider.name}", field="batch")
     return replace(
         settings,
         batching=batching,

@@ -10,7 +10,6 @@ from harness.asking.watching import Watcher
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.generation.progress import Progress
-from harness.generation.settings import RunSettings
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -19,19 +18,13 @@ ENDPOINT_STATES = ("open", "paused", "set aside", "left")
 
 
 @contextlib.contextmanager
-def served(
-    port: int | None, host: str, settings: RunSettings, watcher: Watcher
-) -> Iterator[Callable[[Progress], None]]:
-    """What is to be told of progress: the watcher, and for the length of the block whoever reads the port, if any.
-
-    Raises `UsageError` where the port cannot be had.
+def served(port: int, host: str, model: str, watcher: Watcher) -> Iterator[Callable[[Progress], None]]:
+    """Yield the listener to progress that hands it to the watcher and, for the length of the block, to readers of the
+    port. Raises `UsageError` where the port cannot be had.
     """
-    if port is None:
-        yield watcher.progressed
-        return
     from prometheus_client import CollectorRegistry, start_http_server  # only who asks for it waits for its import
 
-    figures = Figures(settings.model)
+    figures = Figures(model)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(figures)
     try:

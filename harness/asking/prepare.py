@@ -324,6 +324,7 @@ def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, wat
     salvage = Salvage(mode=options.salvage, engine=looks.engine or "", prefill=found.provider.prefill_on(looks.engine))
     spelling = _spelling(options, looks.model, found.provider, looks.engine)
     folder = _folder(options, looks.model)
+    priced = options.prices is not None or options.price_in is not None
     asker = asker_of(
         found,
         looks,
@@ -353,13 +354,13 @@ def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, wat
         fingerprint=_fingerprinted(options, found, looks),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
-        prices=prices_of(options, looks.model, asked.prices),
+        prices=prices_of(options, looks.model, asked.prices) if priced else None,
         requests_per_minute=options.rpm,
         tokens_per_minute=options.tpm,
         salvage=salvage,
     )
     _object_early(settings, found.provider, options.thinking, watcher)
-    return by_batch(settings, options, found.provider)
+    return by_batch(settings, options, found.provider) if options.batch or options.batch_file else settings
 
 
 def _fingerprinted(options: RunOptions, found: Found, looks: Looks) -> bool:

@@ -104,9 +104,14 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
     if endpoints_file is not None:
         file = EndpointsFile(endpoints_file, complete)
         return Found(provider=provider, endpoints=file.read(), about=about, file=file)
-    weighted = [(one, weight) for url, weight in map(_weighted, urls) for one in (spread(url) if url else [None])]
+    weighted = [(one, weight) for url, weight in map(_weighted, urls) for one in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
     return Found(provider=provider, endpoints=endpoints, about=about)
+
+
+def _addresses(url: str | None) -> Sequence[str | None]:
+    """The address itself; of a `dns+` address, one for each machine that its name stands for now."""
+    return spread(url) if url is not None and url.startswith(PREFIX) else [url]
 
 
 def _weighted(url: str | None) -> tuple[str | None, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,12 @@ from harness.generation.settings import RunSettings
 from harness.runs import RunFolder
 
 if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
     from harness.benchmarks.questions import QuestionSet
     from harness.foreign.continuing import Continued
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
+    from harness.generation.progress import Progress
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -64,7 +67,7 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
     )
     watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
     try:
-        with metrics.served(options.metrics_port, options.metrics_host, settings, watcher) as progressed:
+        with _listening(options, settings, watcher) as progressed:
             return runner.generate(
                 settings,
                 prepared.sets,
@@ -90,6 +93,15 @@ def generate(prepared: Prepared, settings: RunSettings, watcher: Watcher | None)
             )
     except ServerError as error:
         raise ServerError(with_suggestion(error.sentence.marked)) from error
+
+
+def _listening(
+    options: RunOptions, settings: RunSettings, watcher: Watcher
+) -> AbstractContextManager[Callable[[Progress], None]]:
+    """The listener to progress: the watcher, and readers of the metrics' port where the options name one."""
+    if options.metrics_port is None:
+        return nullcontext(watcher.progressed)
+    return metrics.served(options.metrics_port, options.metrics_host, settings.model, watcher)
 
 
 def _lost(server: RunningServer | None) -> str | None:

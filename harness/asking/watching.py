@@ -19,12 +19,12 @@ ByteProgress = Callable[[int, int | None], None]
 
 
 class Watcher:
-    """The silent one; a door overrides what it shows.
+    """The silent one; a door overrides what it shows."""
 
-    resume_command: shown when a signal ends a run; empty: "the same command again".
-    """
-
-    resume_command: str = ""
+    @property
+    def resume_command(self) -> str:
+        """Shown when a signal ends a run; empty: "the same command again"."""
+        return ""
 
     def warn(self, sentence: Sentence) -> None:
         """Something allowed and seldom meant, or worth knowing beside the score."""

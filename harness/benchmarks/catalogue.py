@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from harness.benchmarks import card, eval_yaml
 from harness.benchmarks.card import Card
@@ -14,6 +16,8 @@ from harness.benchmarks.sources import gym
 from harness.core import about, yaml_file
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.packed import Packed
+from harness.core.records import GradeRules, Question
 from harness.core.wording import option
 
 USER_FOLDER_VARIABLE = "HARNESS_DATASETS"
@@ -66,7 +70,7 @@ def knows(name: str) -> bool:
 def load_file(path: Path, task: str = "") -> Card:
     """The card in a YAML file, of an `eval.yaml` that of this task. Raises `UsageError` with the file and the field."""
     value = yaml_file.read_mapping(path, "a card")
-    if eval_yaml.is_one(value):
+    if "tasks" in value and "source" not in value:
         return eval_yaml.of_file(value, path, task)
     if task:
         raise UsageError(f"{path} is a card and has no tasks: leave out #{visible(task, 60)}")
@@ -85,6 +89,35 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
     if isinstance(recorded, str):
         return Path(recorded) if Path(recorded).is_file() else None
     return next((path for path in _card_files() if _folded(path.stem) == _folded(name)), None)
+
+
+def by_rules_of_card(
+    name: str, settings: Mapping[str, object], asked: Sequence[Question]
+) -> tuple[Sequence[Question], str | None]:
+    """(the questions with the rules that their card has now, a sentence where the run began with other rules).
+
+    Only the rules change: messages and reference answers are the run's own, in its questions.jsonl. settings: those
+    recorded of the benchmark. Without the card, or with one that cannot be read, nothing changes.
+    """
+    try:
+        file = file_of(name, settings)
+        current = None if file is None else load_file(file)
+    except UsageError as error:
+        return asked, f"the rules are those that the run began with: {error}"
+    if current is None:
+        return asked, None
+    of_rows = bool(current.columns.tolerance)  # a tolerance for each question, read from the data
+    rules = current.rules
+
+    def ruled(question: Question) -> GradeRules:
+        own = question.rules.absolute_tolerance
+        return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
+
+    if all(ruled(question) == question.rules for question in asked):
+        return asked, None
+    regraded = (msgspec.structs.replace(question, rules=ruled(question)) for question in asked)
+    warning = f"graded by the rules of the card as they are now ({file}); the run began with others"
+    return Packed(Question, regraded), warning
 
 
 def names() -> list[str]:

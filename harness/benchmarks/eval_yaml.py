@@ -66,11 +66,6 @@ class _Task(Part):
     scorers: Annotated[list[_Step], pydantic.Field(min_length=1)]
 
 
-def is_one(value: Mapping[str, Any]) -> bool:
-    """Whether a YAML file is an `eval.yaml` and no card."""
-    return "tasks" in value and "source" not in value
-
-
 def of_hub(address: str) -> Card:
     """The card of `hf://datasets/OWNER/NAME[@COMMIT][/eval.yaml][#TASK]`. Raises `UsageError`.
 

@@ -182,7 +182,8 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
 
 
 def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
-    from harness.reports import (
+    from harness.reports.formats import to_terminal
+    from harness.reports.tables import (
         budget_table,
         endpoint_table,
         first_right_table,
@@ -190,7 +191,6 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
         sample_table,
         score_table,
         speed_table,
-        to_terminal,
     )
 
     named = [(label, score) for label, one in scored for score in one.scores]

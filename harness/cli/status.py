@@ -215,8 +215,7 @@ def _watch(folder: RunFolder, as_json: bool) -> None:
     from harness.core import codec
     from harness.showing.display import ProgressDisplay
 
-    display = ProgressDisplay()
-    display.follow(folder)
+    display = ProgressDisplay(folder)
     try:
         while True:
             status = look(folder)

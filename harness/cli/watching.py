@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from contextlib import AbstractContextManager
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -36,10 +37,18 @@ class Terminal(Watcher):
     """
 
     def __init__(self, *, progress: bool = True) -> None:
-        self.resume_command = shlex.join(["harness", *command_words(sys.argv[1:])])
-        self._display = ProgressDisplay(shown=progress)
-        self._heartbeat = Heartbeat(terminal.note)
+        self._shows_progress = progress
+        self._display: ProgressDisplay | None = None
         self._graded_due = time.monotonic() + GRADED_SECONDS
+
+    @property
+    def resume_command(self) -> str:
+        """The command that was typed, without its keys."""
+        return shlex.join(["harness", *command_words(sys.argv[1:])])
+
+    @cached_property
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(terminal.note)
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +58,8 @@ class Terminal(Watcher):
 
     def close(self) -> None:
         """End the display of progress: what is printed from now on stands below its last state."""
-        self._display.close()
+        if self._display is not None:
+            self._display.close()
 
     def warn(self, sentence: Sentence) -> None:
         """See `Watcher.warn`."""
@@ -84,13 +94,14 @@ class Terminal(Watcher):
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """See `Watcher.sampling`."""
-        self._display.close()  # of the session before
-        self._display.follow(folder)
+        self.close()  # the display of the session before
+        if self._shows_progress:
+            self._display = ProgressDisplay(folder)
         terminal.note(what)
 
     def sampled(self) -> None:
         """The last state of the progress stands, above what follows."""
-        self._display.close()
+        self.close()
 
     def metered(self, address: str) -> None:
         """Where metrics can be read."""
@@ -102,7 +113,9 @@ class Terminal(Watcher):
 
     def progressed(self, progress: Progress) -> None:
         """See `Watcher.progressed`."""
-        self._display(progress)
+        if self._shows_progress:
+            self._display = self._display or ProgressDisplay()
+            self._display(progress)
 
     def graded(self, benchmark: str, n: int) -> None:
         """A line now and then while grading takes its time."""

@@ -12,9 +12,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Sample
-from harness.core.spilled import Spilled
-from harness.scoring.anomalies.signs import signs_of
+from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
 """Samples by their numbers in the order in which they were told."""

@@ -36,8 +36,8 @@ from harness.runs import (
 from harness.runs.jsonl import write_lines
 from harness.runs.keys import KeySet
 from harness.runs.safe_open import refuse_link
-from harness.scoring import by_endpoint, seams
-from harness.scoring.anomalies.count import Anomalies, anomalies
+from harness.scoring import by_endpoint
+from harness.scoring.anomalies import Anomalies, anomalies
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.in_order import ById, basis, grade_journal
 from harness.scoring.observed import Observed, Rows
@@ -154,7 +154,7 @@ def grade_run(
 def _graded(
     folder: RunFolder, name: str, record: BenchmarkRecord, grading: Grading, on_graded: OnGraded
 ) -> GradedBenchmark:
-    from harness.scoring.card_rules import by_rules_of_card  # cards, which a file of outputs does without
+    from harness.benchmarks.catalogue import by_rules_of_card  # cards, which a file of outputs does without
 
     place = folder.benchmark(name)
     asked, by_card = by_rules_of_card(name, record.settings, questions.read_planned(place, record))
@@ -178,7 +178,7 @@ def _graded(
         grades=found.grades,
         warnings=(
             *_journal_warnings(place, found.report),
-            *seams.notes(found.observed, planned, grading.salvaged),
+            *_salvage_warnings(found.observed, planned, counted=grading.salvaged),
             *by_endpoint.notes(found.observed, planned),
             *filter(None, [by_card]),
         ),
@@ -196,10 +196,24 @@ def _graded(
     )
 
 
+def _salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
+    """Warnings for a score with samples that went on after an interruption. rows: the planned samples. counted: such
+    samples count towards the score."""
+    n_salvaged = int(observed.salvaged(rows).sum())
+    if not n_salvaged:
+        return []
+    n_near = int(observed.nearly(rows).sum())
+    how = "over the same tokens" if not n_near else f"{n_near} of them over text that was turned into tokens anew"
+    warning = f"{n_salvaged} of {len(rows)} samples went on after an interruption, {how}"
+    if not counted:
+        return [f"{warning}; they are left out"]
+    return [f"{warning}; a score can leave them out"] if n_near else []
+
+
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: Grading) -> int:
     """The grades of one stretch of a benchmark's journal, as for `read_samples`, into the file `out`, in the order that
     a grading of the whole gives them. Returns how many there are. Raises as `score_run` does."""
-    from harness.scoring.card_rules import by_rules_of_card
+    from harness.benchmarks.catalogue import by_rules_of_card
 
     place, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
     asked, _ = by_rules_of_card(benchmark, record.settings, questions.read_planned(place, record))

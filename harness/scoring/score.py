@@ -16,7 +16,7 @@ from harness.core.inert import visible
 from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
-from harness.scoring.anomalies.count import Anomalies
+from harness.scoring.anomalies import Anomalies
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_endpoint import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated

@@ -22,21 +22,24 @@ class Collecting(Watcher):
     def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
         self.warnings: list[str] = []
         self._on_progress = on_progress
-        self._display = ProgressDisplay(shown=shown)
+        self._shown = shown
+        self._display: ProgressDisplay | None = None
 
     def close(self) -> None:
         """The last state of the progress stands."""
-        self._display.close()
+        if self._display is not None:
+            self._display.close()
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """See `Watcher.sampling`."""
         del what
-        self._display.close()  # of the session before
-        self._display.follow(folder)
+        self.close()  # the display of the session before
+        if self._shown:
+            self._display = ProgressDisplay(folder)
 
     def sampled(self) -> None:
         """See `Watcher.sampled`."""
-        self._display.close()
+        self.close()
 
     def warn(self, sentence: Sentence) -> None:
         """See `Watcher.warn`."""
@@ -44,6 +47,8 @@ class Collecting(Watcher):
 
     def progressed(self, progress: Progress) -> None:
         """See `Watcher.progressed`."""
-        self._display(progress)
+        if self._shown:
+            self._display = self._display or ProgressDisplay()
+            self._display(progress)
         if self._on_progress is not None:
             self._on_progress(progress)

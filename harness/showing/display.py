@@ -106,29 +106,22 @@ class NotebookScreen:
 
 
 class ProgressDisplay:
-    """Told of progress, shows it. `close` leaves the last state standing.
+    """Shows the progress of a session. `close` leaves the last state standing.
 
-    shown: False for a silent one. follow: the run whose scores are shown beside it.
+    folder: of the run; its scores are shown beside the progress, as far as it has been graded. None: no scores.
     """
 
-    def __init__(self, *, shown: bool = True) -> None:
-        self._shown = shown
+    def __init__(self, folder: RunFolder | None = None) -> None:
         self._kind = NotebookScreen if in_notebook() else TerminalScreen if redraws() else None
         self._screen: Screen | None = None
         self._due = 0.0
         self._stopping = False
         self._printed: Progress | None = None
         self._last: Progress | None = None
-        self._running: RunningScores | None = None
-
-    def follow(self, folder: RunFolder) -> None:
-        """From now on the scores of this run are shown, as far as it has been graded."""
-        self._running = RunningScores(folder)
+        self._running = None if folder is None else RunningScores(folder)
 
     def __call__(self, progress: Progress) -> None:
         """Show it, if it is time."""
-        if not self._shown:
-            return
         self._last = progress
         if self._kind is not None:
             self._screen = self._screen or self._kind()

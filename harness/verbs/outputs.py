@@ -82,7 +82,11 @@ def score_file(path: Path, grading: Grading, options: OutputsOptions, watcher: W
 def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
     """Whether `path` is scored as another tool's outputs, not as a run. described: columns and the like are named for
     it, by which a path that is not there is a file that is not there."""
-    if tool is not None or outputs.are_outputs(path):
+    if tool is not None:
+        return True
+    if RunFolder(path).manifest.is_file():
+        return False
+    if outputs.are_outputs(path):
         return True
     return not path.is_dir() and (path.exists() or described)
 

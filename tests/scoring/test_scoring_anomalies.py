@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from harness.core.records import Sample, Timing, Usage
-from harness.scoring.anomalies.count import anomalies
-from harness.scoring.anomalies.signs import signs
+from harness.scoring.anomalies import anomalies, signs
 from harness.scoring.observed import Observed
 
 WORDS = [

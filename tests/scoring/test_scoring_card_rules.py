@@ -1,6 +1,6 @@
 """A rule that a card changed after the run holds at the next score, without a resume.
 
-For: harness.scoring.card_rules.
+For: harness.benchmarks.catalogue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Samples that went on after an interruption: counted, named where that is not exact, left out on demand.
 
-For: harness.scoring.seams.
+For: harness.scoring.pipeline.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.core import packed, spilled
+from harness.core import packed
 from harness.runs import RunFolder
 from harness.scoring import observed
 from tests.exports.graded_runs import sample, write_run
@@ -34,7 +34,7 @@ def scored(folder: Path, *, streamed: bool) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_score_is_the_same_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool) -> None:
     plain = scored(tmp_path / "plain", streamed=streamed)
-    monkeypatch.setattr(spilled, "HELD_BYTES", 64)
+    monkeypatch.setattr(packed, "HELD_BYTES", 64)
     monkeypatch.setattr(packed, "PLAIN_RECORDS", 0)
     monkeypatch.setattr(observed, "_PIECE", 4)
     assert scored(tmp_path / "spilled", streamed=streamed) == plain
