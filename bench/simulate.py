@@ -102,7 +102,7 @@ def draw(rng: np.random.Generator, chances: Array, n: int) -> Array:
     return rng.binomial(n, chances).astype(float)
 
 
-def covered(limits: intervals.Limits, truth: Array | float, *, width: Array | None = None) -> Rate:
+def covered(limits: intervals.IntervalEnds, truth: Array | float, *, width: Array | None = None) -> Rate:
     """How often the truth lies inside; the note is the median width over that of `width`."""
     inside = (limits.low <= truth) & (truth <= limits.high)
     ratio = math.nan
@@ -484,7 +484,7 @@ def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
     return [
         covered(
             intervals.mean_limits(
-                means, intervals.Limits(*(np.stack(ends, axis=-1) for ends in zip(*found, strict=True)))
+                means, intervals.IntervalEnds(*(np.stack(ends, axis=-1) for ends in zip(*found, strict=True)))
             ),
             truth,
         )

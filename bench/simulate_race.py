@@ -27,7 +27,7 @@ from harness.generation.plan import Task, owed
 from harness.scoring.differences import score_variance
 from harness.scoring.distributions import Z_95
 from harness.scoring.planning import samples_to_detect
-from harness.scoring.race import LEVEL, Verdict
+from harness.scoring.race import LEVEL, RaceVerdict
 from harness.verbs.race import play as race
 
 SHAPES = [(30, 64), (198, 16), (500, 8)]
@@ -58,7 +58,7 @@ class Result(NamedTuple):
     """Of one race: its verdict, whether that is false, the rounds used, what the fixed number of all rounds would have
     found, and the fixed number that this difference needs (infinite without one)."""
 
-    verdict: Verdict
+    verdict: RaceVerdict
     false: bool
     rounds: int
     found: bool

@@ -22,7 +22,7 @@ from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceEnd
-    from harness.scoring.race import Standing
+    from harness.scoring.race import RaceState
     from harness.verbs.race import Raced
 
 
@@ -111,13 +111,13 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
     return name, own
 
 
-def _look(standings: Mapping[str, Standing]) -> None:
+def _look(standings: Mapping[str, RaceState]) -> None:
     for name, one in standings.items():
         if one.rounds:
             click.echo(f"  {visible(name)}: {_said(one)}", err=True)
 
 
-def _said(one: Standing) -> str:
+def _said(one: RaceState) -> str:
     between = " and ".join(f"{100 * end:+.1f}" for end in one.interval)
     return f"{100 * one.difference:+.1f} points after {one.rounds} rounds, between {between}: {one.verdict}"
 

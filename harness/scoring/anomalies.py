@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 from harness.core.records import Anomaly, Sample
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
-"""Of a longer text its beginning and its end are looked at: what goes wrong shows at the end."""
+"""Only this much of the beginning and the end of a longer text is examined; faults show at the end."""
 
 LOOP_CHARS, LOOP_TIMES = 200, 4
-"""A text repeats itself where it ends in one passage said at least `LOOP_TIMES`, over `LOOP_CHARS` in all."""
+"""A text loops if it ends in a passage repeated at least `LOOP_TIMES`, over at least `LOOP_CHARS` in all."""
 
 MIN_COMPRESSED = 0.06
-"""Of its size to which the end of a text shrinks (zlib); prose shrinks to 0.3, worked algebra to 0.15."""
+"""A text repeats itself if zlib shrinks its end below this fraction; prose shrinks to 0.3, worked algebra to 0.15."""
 
 COMPRESSED_CHARS = 2000
-"""Shorter texts are not judged by their compression."""
+"""Texts shorter than this are not judged by their compression."""
 
-FEW = 3
-"""So many characters of a kind are chance, or are quoted."""
+MIN_ODD = 3
+"""Fewer garbled or rare characters than this are no sign: they may be quoted."""
 
 SWITCH_CHARS, SWITCH_SHARE = 40, 0.02
-"""Letters of a second script, and their share among all letters, that make a switch."""
+"""A second script is a switch from this many letters on, if they are also this share of all letters."""
 
 _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u0120\w|\u010a")
 """Replacement characters, byte tokens in words, UTF-8 read as Latin-1 or CP-1252, and raw byte-level tokens."""
@@ -40,7 +40,7 @@ _RARE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\U000e0000-
 """Controls, private use, and the planes beyond those with letters."""
 
 _LATIN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4,}")
-"""Words; commands of LaTeX and names of variables are none."""
+"""Words of four letters or more, without commands of LaTeX and names of variables."""
 
 _SCRIPTS = {
     "Chinese or Japanese": re.compile("[\u3040-\u30ff\u3400-\u9fff]"),
@@ -55,7 +55,7 @@ _SCRIPTS = {
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
-    """n_samples: looked at; n_any: that show a sign. by_sign: how many show it, for the signs that any shows."""
+    """Samples examined, samples with any sign, and the number of samples by sign (signs that occur only)."""
 
     n_samples: int
     n_any: int
@@ -63,7 +63,7 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """`12 of 320 samples look wrong: 9 repetition, 4 garbled`; empty where none does."""
+        """`12 of 320 samples (3.8%) look wrong: 9 repetition, 4 garbled`; empty where none does."""
         if not self.n_any:
             return ""
         named = ", ".join(f"{n} {sign}" for sign, n in self.by_sign.items())
@@ -71,7 +71,7 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
-    """shown: for every sign, which samples show it. None without a sample."""
+    """The counts. shown: for every sign, (n_samples,), whether each sample shows it. None without a sample."""
     some = np.logical_or.reduce([*shown.values()])
     if not len(some):
         return None
@@ -80,31 +80,31 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
 
 
 def signs_of(sample: Sample) -> frozenset[Anomaly]:
-    """Which signs a sample shows, in its text, its reasoning and its log-probabilities."""
+    """The signs that a sample shows in its text, its reasoning and its log-probabilities."""
     odd: frozenset[Anomaly] = frozenset({"log-probabilities"} if sample.odd_logprobs else ())
     return odd | signs(sample.reasoning or "") | signs(sample.text or "")
 
 
 def signs(text: str) -> frozenset[Anomaly]:
-    """Which signs `text` shows."""
+    """The signs that `text` shows."""
     if len(text) > HEAD_CHARS + TAIL_CHARS:
         looked, tail = text[:HEAD_CHARS] + text[-TAIL_CHARS:], text[-TAIL_CHARS:]
     else:
         looked = tail = text
-    found: set[Anomaly] = set()
+    shown: set[Anomaly] = set()
     if repeats(tail):
-        found.add("repetition")
-    if len(_GARBLED.findall(looked)) >= FEW:
-        found.add("garbled")
-    if len(_RARE.findall(looked)) >= FEW:
-        found.add("rare characters")
+        shown.add("repetition")
+    if len(_GARBLED.findall(looked)) >= MIN_ODD:
+        shown.add("garbled")
+    if len(_RARE.findall(looked)) >= MIN_ODD:
+        shown.add("rare characters")
     if not looked.isascii() and switches(looked):
-        found.add("language switch")
-    return frozenset(found)
+        shown.add("language switch")
+    return frozenset(shown)
 
 
 def repeats(text: str) -> bool:
-    """Whether `text` ends in a loop, or says next to nothing new."""
+    """Whether `text` ends in a loop, or its end compresses like a loop."""
     if len(text) >= COMPRESSED_CHARS:
         data = text.encode("utf-8", "surrogatepass")
         if len(zlib.compress(data, 1)) < MIN_COMPRESSED * len(data):

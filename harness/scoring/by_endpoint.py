@@ -1,20 +1,20 @@
-"""Is one of several endpoints broken? Its samples beside the others', question by question. Pure.
+"""A test whether one of several endpoints is broken: its samples beside the others', question by question. Pure.
 
-The scheduler asks the endpoints by how long the samples of a question took so far, and short samples tend to be right.
-So which endpoint a sample went to depends on its question and on the outcomes of earlier samples, never on its own
-outcome. The test uses just that: each sample is compared with the mean of the samples of its question that were asked
-*later*, which no assignment had seen either. With the samples of question q in the order of their start, y_j = 1 for
-a correct one, r_j samples after it, e_j = 1 if it went to the endpoint, and c_j the endpoint's share of all samples of
-the benchmark that started before,
+The scheduler chooses an endpoint by how long the samples of a question took so far, and short samples tend to be right.
+So the endpoint of a sample depends on its question and on the outcomes of earlier samples, never on its own outcome.
+The test relies on just that: it compares each sample with the mean of the samples of its question that started *later*,
+whose outcomes no assignment had seen either. Take the samples of question q in the order of their start; y_j = 1 if
+sample j is correct, r_j samples start after it, e_j = 1 if it went to the endpoint, and c_j is the endpoint's share of
+all samples of the benchmark that started before. Then
 
     z = Σ w_j (y_j − mean of the r_j later y) / √ Σ w_j² (1 + 1/r_j) s_q²,    w_j = (e_j − c_j) · r_j / (r_j + 1)
 
 with s_q² the variance of the y of q (n_q − 1 in the denominator). The differences are Helmert's contrasts, which are
-uncorrelated, and the weights are known before the outcomes: so z is about standard normal for any schedule, where the
-endpoint is like the rest. The same with "truncated" for "correct". An endpoint stands out where the two-sided p is
-below `ALPHA`, divided by the number of tests of the benchmark (Bonferroni). Questions with missing samples are left
-out, for what is missing is not missing at random; one sample a question gives no test. `bench/simulate_endpoints.py`
-plays the scheduler and prints how often sound endpoints are named, and broken ones.
+uncorrelated, and the weights are fixed before the outcomes: so z is about standard normal under any schedule if the
+endpoint is like the rest. A second test puts "truncated" for "correct". An endpoint stands out where the two-sided p is
+below `ALPHA` divided by the number of tests of the benchmark (Bonferroni). Questions with missing samples are left out,
+because samples are not missing at random; one sample a question gives no test. `bench/simulate_endpoints.py` plays the
+scheduler and prints how often sound endpoints are named, and how often broken ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.scoring.intervals import Interval, sampling_limits
 from harness.scoring.observed import Observed, Rows
 
 ALPHA = 0.01
-"""Chance that a run with sound endpoints only names one, at most."""
+"""Largest chance that a run whose endpoints are all sound names one of them."""
 
 MAX_URL_CHARS = 120
 
@@ -43,13 +43,13 @@ MAX_URL_CHARS = 120
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     """What one endpoint contributed to a benchmark. Shares are fractions of its n_samples.
 
-    expected_accuracy, expected_truncated: the same if it did on each question as all endpoints together do; a schedule
-    may move them by some points even where all are alike, so z is not computed from them. sampling_interval: 95 %, of
-    the accuracy if the endpoint were asked the same questions, each as often, again and again; at_most: it has one
-    sample of each, and the interval is the widest that it can be. Intervals of two endpoints do not compare them: they
-    were asked different questions.
-    z_accuracy, z_truncated: see the module; None where nothing can be compared. outlier: one of them stands out.
-    tokens_per_s: of one stream, over the samples whose tokens are stated. n_failures: failed requests, as logged.
+    expected_accuracy, expected_truncated: the shares if the endpoint did on each question as all endpoints together do.
+    A schedule may move them by some points even where all endpoints are alike, so z is not computed from them.
+    sampling_interval: 95 %, of the accuracy if the endpoint got the same questions, each as often, again and again;
+    at_most: it has one sample of each, and the interval is the widest that it can be. Two endpoints got different
+    questions, so their intervals do not compare them. z_accuracy, z_truncated: see the module; None where nothing can
+    be compared. outlier: one of the two stands out. tokens_per_s: of one stream, over the samples whose tokens are
+    stated. n_failures: failed requests in the run's log.
     """
 
     endpoint: str
@@ -69,7 +69,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notes(observed: Observed, planned: Rows) -> list[str]:
-    """A sentence for each file of another tool that samples of the plan were taken over from."""
+    """A warning for each file of another tool that planned samples were taken from."""
     counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
     files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
     return [
@@ -83,10 +83,10 @@ def notes(observed: Observed, planned: Rows) -> list[str]:
 def scores(
     observed: Observed, rows: Rows, grades: Sequence[Grade], failures: Mapping[str, int], planned: int | None = None
 ) -> tuple[EndpointScore, ...]:
-    """One score an endpoint, by its URL; none when all samples are of one.
+    """A score for each endpoint, by URL; empty when all samples come from one endpoint.
 
-    rows: the samples of the `grades`. failures: failed requests by URL. planned: samples of each question; None =
-    those that are there.
+    rows: the samples of the `grades`. failures: failed requests by URL. planned: samples of each question; None = as
+    many as there are.
     """
     if len(observed.endpoints) < 2:
         return ()
@@ -98,7 +98,7 @@ def scores(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ordered:
-    """The samples in the order of their start, in columns. question: the number of each one's; endpoint: likewise."""
+    """The samples in the order of their start, in columns. question, endpoint: their numbers, question ids in order."""
 
     rows: Rows
     question: NDArray[np.int64]
@@ -115,7 +115,7 @@ class _Ordered:
             question.append(numbers.setdefault(grade.question_id, len(numbers)))
             index.append(grade.sample_index)
             facts.append((grade.verdict == "correct") | grade.truncated << 1 | (grade.verdict == "no_answer") << 2)
-        rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that nothing depends on the order of the grades
+        rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that the order of the grades does not matter
         rank[[numbers[question_id] for question_id in sorted(numbers)]] = np.arange(len(numbers))
         ranked = rank[np.frombuffer(question, dtype=np.int64)]
         order = np.lexsort((np.frombuffer(index, dtype=np.int64), ranked, observed.started.of(rows)))
@@ -130,7 +130,7 @@ class _Ordered:
         )
 
     def of_questions(self, at_least: int) -> Iterator[NDArray[np.int64]]:
-        """The places of each question's samples, the questions as they came; without those that have fewer."""
+        """For each question with `at_least` samples, the positions of its samples; questions by their first start."""
         _, first, counts = np.unique(self.question, return_index=True, return_counts=True)
         begins = np.cumsum(counts) - counts
         grouped = np.argsort(self.question, kind="stable")
@@ -152,17 +152,17 @@ def _score(
     mine = ordered.endpoint == number
     n = int(mine.sum())
     before = np.cumsum(mine) - mine
-    # The endpoint's share of the samples before each, and of one imagined at every endpoint.
+    # e_j − c_j; c_j counts one imagined sample at every endpoint, so that the first sample has a share too.
     weights = mine - (1 + before) / (len(observed.endpoints) + np.arange(len(mine)))
     zs = [_z(_by_question(ordered, outcome, weights, planned or 0)) for outcome in (ordered.correct, ordered.truncated)]
     rows = ordered.rows[mine]
     tokens, seconds = np.nan_to_num(observed.completion_tokens.of(rows)), observed.total.of(rows)
-    known = (tokens != 0) & (seconds > 0)
-    in_all = math.fsum(seconds[known])
-    # Of the share of right ones among the endpoint's samples: each question weighs by its samples there.
-    asked = np.bincount(ordered.question[mine])
-    right = np.bincount(ordered.question[mine & ordered.correct], minlength=len(asked))
-    counts, correct = asked[asked > 0].astype(float), right[asked > 0].astype(float)
+    timed = (tokens != 0) & (seconds > 0)
+    in_all = math.fsum(seconds[timed])
+    # The interval is of the share of right samples at this endpoint: a question weighs by its samples there.
+    per_question = np.bincount(ordered.question[mine])
+    right = np.bincount(ordered.question[mine & ordered.correct], minlength=len(per_question))
+    counts, correct = per_question[per_question > 0].astype(float), right[per_question > 0].astype(float)
     return EndpointScore(
         endpoint=name,
         n_samples=n,
@@ -173,7 +173,7 @@ def _score(
         expected_truncated=_expected(ordered, ordered.truncated, mine) / n,
         z_truncated=zs[1],
         no_answer=int(ordered.silent[mine].sum()) / n,
-        tokens_per_s=int(tokens[known].sum()) / in_all if in_all else None,
+        tokens_per_s=int(tokens[timed].sum()) / in_all if in_all else None,
         n_failures=failures.get(name, 0),
         outlier=any(z is not None and normal_two_sided(z) * n_tests < ALPHA for z in zs),
         sampling_interval=sampling_limits(correct, counts, counts / n).interval(),
@@ -182,7 +182,7 @@ def _score(
 
 
 def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bool_]) -> float:
-    """Samples of `mine` with that outcome if each question's came out as all of it do."""
+    """Expected number of samples of `mine` with this outcome, if each question had the rate of all its samples."""
     of_all = np.bincount(ordered.question)
     hits = np.bincount(ordered.question[outcome], minlength=len(of_all))
     own = np.bincount(ordered.question[mine], minlength=len(of_all))
@@ -190,32 +190,34 @@ def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bo
 
 
 def warnings(scores: Iterable[EndpointScore]) -> list[str]:
-    """A sentence for each endpoint that stands out."""
-    found = []
-    for one in scores:
-        if not one.outlier:
+    """A warning for each endpoint that stands out."""
+    sentences = []
+    for score in scores:
+        if not score.outlier:
             continue
-        said = []
-        if one.z_accuracy is not None:
-            said.append(
-                f"{one.accuracy:.1%} correct where {one.expected_accuracy:.1%} were to be expected of the same "
-                f"questions (z {one.z_accuracy:+.1f})"
+        shares = []
+        if score.z_accuracy is not None:
+            shares.append(
+                f"{score.accuracy:.1%} correct where {score.expected_accuracy:.1%} were to be expected of the same "
+                f"questions (z {score.z_accuracy:+.1f})"
             )
-        if one.z_truncated is not None:
-            said.append(
-                f"{one.truncated:.1%} truncated instead of {one.expected_truncated:.1%} (z {one.z_truncated:+.1f})"
+        if score.z_truncated is not None:
+            shares.append(
+                f"{score.truncated:.1%} truncated instead of {score.expected_truncated:.1%} "
+                f"(z {score.z_truncated:+.1f})"
             )
-        url = visible(one.endpoint, MAX_URL_CHARS)
-        found.append(
-            f"the endpoint {url} stands out, with {', '.join(said)}: is it the same model, precision and engine?"
+        url = visible(score.endpoint, MAX_URL_CHARS)
+        sentences.append(
+            f"the endpoint {url} stands out, with {', '.join(shares)}: is it the same model, precision and engine?"
         )
-    return found
+    return sentences
 
 
 def _by_question(
     ordered: _Ordered, outcomes: NDArray[np.bool_], weights: NDArray[np.float64], at_least: int
 ) -> Iterator[tuple[list[bool], list[float]]]:
-    """(outcomes, weights) of each question's samples in the order of their start, where they are at least so many."""
+    """(outcomes, weights) of each question's samples in the order of their start; questions with fewer samples left
+    out."""
     for places in ordered.of_questions(at_least):
         yield outcomes[places].tolist(), weights[places].tolist()
 

@@ -1,4 +1,4 @@
-"""A score as columns: the names of its numbers wherever they stand flat, in tables of files and in trackers."""
+"""A score as flat columns, name → number, for CSV files and experiment trackers."""
 
 from __future__ import annotations
 
@@ -19,50 +19,51 @@ PLAIN = [
 
 
 def numbers(score: Score) -> dict[str, object]:
-    """Column → number."""
-    found: dict[str, object] = {name: getattr(score, name) for name in PLAIN}
-    found |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}
-    found |= _ends("sampling", score.sampling_interval) | _ends("question", score.question_interval)
+    """Every number of the score by its column's name; None where the score has none."""
+    row: dict[str, object] = {name: getattr(score, name) for name in PLAIN}
+    row |= {"bound_low": score.bounds.low, "bound_high": score.bounds.high}
+    row |= _ends("sampling", score.sampling_interval) | _ends("question", score.question_interval)
     for kind, values, intervals in (
         ("pass@", score.pass_at, score.pass_at_intervals),
         ("pass^", score.pass_hat, score.pass_hat_intervals),
         ("maj@", score.maj_at, score.maj_at_intervals),
     ):
         for k, value in values.items():
-            found[f"{kind}{k}"] = value
-            found |= _both(f"{kind}{k}", intervals.get(k))
-    found |= _both("accuracy_finished", score.accuracy_finished_intervals)
-    found |= _both("accuracy_from_reasoning", score.accuracy_from_reasoning_intervals)
-    found |= _both("accuracy_overridden", score.accuracy_overridden_intervals)
-    for one in score.budgets:
-        name = f"accuracy_within_{one.budget}"
-        found[name] = one.accuracy
-        found |= _ends(f"{name}_sampling", one.sampling_interval)
-        found |= _ends(f"{name}_question", one.question_interval)
-        found[f"{name}_longer"] = one.cut
-        found[f"{name}_cut_text"] = one.accuracy_of_cut_text
-        found |= _both(f"{name}_cut_text", one.accuracy_of_cut_text_intervals)
-        found[f"{name}_first_right"] = one.accuracy_of_first_right
-        found |= _both(f"{name}_first_right", one.accuracy_of_first_right_intervals)
+            row[f"{kind}{k}"] = value
+            row |= _both(f"{kind}{k}", intervals.get(k))
+    row |= _both("accuracy_finished", score.accuracy_finished_intervals)
+    row |= _both("accuracy_from_reasoning", score.accuracy_from_reasoning_intervals)
+    row |= _both("accuracy_overridden", score.accuracy_overridden_intervals)
+    for budget in score.budgets:
+        name = f"accuracy_within_{budget.budget}"
+        row[name] = budget.accuracy
+        row |= _ends(f"{name}_sampling", budget.sampling_interval)
+        row |= _ends(f"{name}_question", budget.question_interval)
+        row[f"{name}_longer"] = budget.cut
+        row[f"{name}_cut_text"] = budget.accuracy_of_cut_text
+        row |= _both(f"{name}_cut_text", budget.accuracy_of_cut_text_intervals)
+        row[f"{name}_first_right"] = budget.accuracy_of_first_right
+        row |= _both(f"{name}_first_right", budget.accuracy_of_first_right_intervals)
     if score.first_right is not None:
         numbers_of = _fields(score.first_right)
-        found |= {f"first_right_tokens_{name}": value for name, value in _fields(score.first_right.tokens).items()}
-        found |= {f"first_right_{name}": value for name, value in numbers_of.items() if name != "tokens"}
+        row |= {f"first_right_tokens_{name}": value for name, value in _fields(score.first_right.tokens).items()}
+        row |= {f"first_right_{name}": value for name, value in numbers_of.items() if name != "tokens"}
     if score.tokens is not None:
         for which, counts in msgspec.structs.asdict(score.tokens).items():
-            found |= {f"tokens_{which}_{name}": value for name, value in _fields(counts).items()}
-    return found | {f"speed_{name}": value for name, value in _fields(score.speed).items()}
+            row |= {f"tokens_{which}_{name}": value for name, value in _fields(counts).items()}
+    return row | {f"speed_{name}": value for name, value in _fields(score.speed).items()}
 
 
 def _fields(record: msgspec.Struct | None) -> dict[str, object]:
     return {} if record is None else msgspec.structs.asdict(record)
 
 
-def _both(name: str, found: Intervals | None) -> dict[str, object]:
-    """The columns of both intervals; none where they are unknown."""
-    if found is None:
+def _both(name: str, intervals: Intervals | None) -> dict[str, object]:
+    """The columns of both intervals; empty where the intervals are unknown."""
+    if intervals is None:
         return {}
-    return _ends(f"{name}_sampling", found.sampling_interval) | _ends(f"{name}_question", found.question_interval)
+    sampling = _ends(f"{name}_sampling", intervals.sampling_interval)
+    return sampling | _ends(f"{name}_question", intervals.question_interval)
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, object]:
@@ -71,7 +72,7 @@ def _ends(name: str, interval: Interval | None) -> dict[str, object]:
 
 
 def column_order(name: str) -> tuple[int, int, str]:
-    """The fields in their own order, then the families, each by its number."""
+    """Sort key of a column: single numbers in the order of `Score`, then pass@k and other families by k or budget."""
     if name in PLAIN:
         return 0, PLAIN.index(name), name
     families = (
@@ -90,5 +91,5 @@ def column_order(name: str) -> tuple[int, int, str]:
         "speed_",
     )
     number = re.search(r"\d+", name)
-    place = next(place for place, family in enumerate(families, 1) if name.startswith(family))
-    return place, int(number[0]) if number else 0, name
+    rank = next(rank for rank, family in enumerate(families, 1) if name.startswith(family))
+    return rank, int(number[0]) if number else 0, name

@@ -1,4 +1,13 @@
-"""Two runs on the same questions, paired; one run beside a published score. The formulas: `differences`."""
+"""Two runs on the same questions, paired; one run beside a published score. The formulas stand in `differences`.
+
+Pairing: a question counts if both runs have it under one id with the same row digest. Each pair gives p_q of the first
+run minus p_q of the second; the mean over questions is the difference.
+
+Missing samples are neither right nor wrong. Both comparisons compute their result at the ends: with every missing
+sample right in one run and wrong in the other, and the reverse. Intervals are the union of both ends, p values the
+larger, and a verdict stands only if both ends agree. The same is done for the unknown number of samples behind a
+published score.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +36,25 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import maj_at, pass_at
 
 UNKNOWN_SAMPLES = (1, 64)
-"""Fewest and most samples a question that a published score without their number is taken to have."""
+"""Bounds for the samples a question of a published score that does not state them."""
 
 WITHOUT_EFFECT = frozenset(("seed",))
-"""Settings of a source that explain no difference: another seed draws other samples of the same model."""
+"""Settings that explain no difference to a published score: another seed draws other samples of the same model."""
 
-Verdict = Literal["compatible", "not compatible", "cannot say"]
+PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run over the questions that both were asked. Fractions; intervals cover 95 %.
+    """First run minus second run over the questions that both runs have. Fractions; intervals cover 95 %.
 
-    difference: mean over questions of the difference of their fractions correct. sampling_interval, p_sampling: the
-    same questions, run again by both. question_interval, p_question: other questions of the kind; None for a single
-    question or cluster. n_missing: planned samples that one of the runs lacks; the intervals hold and the p values are
-    the largest whatever these would have been. sampling_error: of the difference, if both were equally good;
-    single_error: the same if both had one sample of each question, which √n samples of each divide.
-    detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling line, alone).
-    at_most: a run has one sample of every question, so that its sampling interval is the widest possible.
-    better, worse: questions on which the first run does better, worse. unpaired: questions that only one run has
-    samples of, or that differ between the runs under one id.
+    difference: mean over questions of the difference of their fractions correct. sampling_interval, p_sampling: same
+    questions, asked again of both. question_interval, p_question: other questions of this kind; None for a single
+    question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values hold whatever
+    these would have been. sampling_error: of the difference, if both runs were equally good; single_error: the same
+    with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
+    difference that these samples find in 80 % of repetitions (sampling line, one test). at_most: a run has one sample
+    of every question, so its sampling interval is the widest possible. better, worse: questions on which the first run
+    does better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs.
     """
 
     benchmark: str
@@ -69,11 +77,11 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's score minus a published one.
+    """A run's score minus a published one. Fractions.
 
-    error: standard error of the difference if both are of one model, p: its two-sided p value; None where the published
-    sample count is unknown. detectable: smallest true difference that would have been found in 80 % of repetitions.
-    verdict: "cannot say" comes with its reason. differing: setting → (ours, theirs), where theirs is stated.
+    error: standard error of the difference if both scores are of one model; p: two-sided. Both None where the published
+    number of samples is unknown. detectable: the smallest true difference that is found in 80 % of repetitions. reason:
+    why the verdict is "cannot say", else empty. differing: setting → (ours, theirs), of those the source states.
     """
 
     published: PublishedScore
@@ -82,39 +90,38 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     error: float | None
     p: float | None
     detectable: float | None
-    verdict: Verdict
+    verdict: PublishedVerdict
     reason: str
     differing: dict[str, tuple[Any, Any]]
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
-    """The paired comparison of two runs of one benchmark (`tally(…).questions` of each).
+    """The paired comparison of two runs of one benchmark. first, second: `tally(…).questions` of each.
 
-    Pairing removes the difficulty of the questions, which both runs share. Raises `UsageError` if they share none.
+    Pairing removes the difficulty of the questions from the error. Raises `UsageError` if the runs share no question.
     """
     others = {item.question.question_id: item for item in second}
     shared = [
-        (item, other)
+        (item, twin)
         for item in sorted(first, key=lambda item: item.question.question_id)
-        if (other := others.get(item.question.question_id)) is not None
-        and item.question.row_digest == other.question.row_digest
+        if (twin := others.get(item.question.question_id)) is not None
+        and item.question.row_digest == twin.question.row_digest
         and item.planned
-        and other.planned
+        and twin.planned
     ]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
         raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
     ours, theirs = _counted([a for a, _ in shared]), _counted([b for _, b in shared])
     clusters = cluster_numbers([a.cluster for a, _ in shared])
-    # What is missing may be right or wrong: the ends of the difference are reached when it is one in one run and the
-    # other in the other.
+    # The difference is at its ends when everything missing is right in one run and wrong in the other.
     lines = [_lines(ours.filled(right), theirs.filled(not right), clusters) for right in (False, True)]
     one_sign = lines[0].difference * lines[1].difference > 0 or lines[0].difference == lines[1].difference
     questions = [line.question for line in lines if line.question is not None]
     p_questions = [line.p_question for line in lines if line.p_question is not None]
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
     sampling_error = max(line.sampling_error for line in lines)
-    asked = {item.question.question_id for item in (*first, *second) if item.n}
+    sampled = {item.question.question_id for item in (*first, *second) if item.n}
     return PairedComparison(
         benchmark=shared[0][0].question.benchmark,
         n_questions=len(seen),
@@ -132,7 +139,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         at_most=any(all(item.n == 1 for item in side) for side in zip(*seen, strict=True)),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
-        unpaired=len(asked) - len(seen),
+        unpaired=len(sampled) - len(seen),
     )
 
 
@@ -144,11 +151,13 @@ class _Counted(NamedTuple):
     missing: Array
 
     def filled(self, right: bool) -> tuple[Array, Array]:
-        """(correct, samples) if everything that is missing were right, or wrong."""
+        """(correct, samples) if every missing sample were right, or wrong."""
         return self.correct + self.missing * right, self.planned
 
 
 class _Lines(NamedTuple):
+    """The sampling line and the question line at one end of what is missing; see the module."""
+
     difference: float
     sampling_error: float
     single_error: float
@@ -181,7 +190,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         sampling_error=error,
         single_error=math.sqrt(2 * float(pooled_variance(*ours, *theirs).sum())) / len(differences),
         sampling=sampling_difference_limits(*ours, *theirs).interval(),
-        # Without any spread there is no difference either: every question is all right or all wrong in both.
+        # Without spread each question is all right, or all wrong, in both runs: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
@@ -189,7 +198,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
 
 
 def _union(intervals: Sequence[Interval]) -> Interval:
-    return Interval(min(one.low for one in intervals), max(one.high for one in intervals))
+    return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
 
 
 def compare_published(
@@ -198,11 +207,10 @@ def compare_published(
     published: PublishedScore,
     settings: Mapping[str, Any],
 ) -> PublishedComparison:
-    """How a run's score stands to a published one of the same questions.
+    """A run's score beside a published one of the same questions.
 
-    Both are samples of the same questions, so only sampling errors enter: ours, theirs by their number of samples and
-    our own spread, and the rounding of the printed value. Where their number is unknown it lies between two ends, and
-    where samples of ours are missing they are right or wrong: the verdict is given only if all ends agree.
+    Both are samples of the same questions, so only sampling errors enter: ours; theirs, by their number of samples and
+    our spread; and the rounding of the printed value. An unknown number of samples lies within `UNKNOWN_SAMPLES`.
     questions: `tally(…).questions` of the run. settings: of the run, by the names that the published file uses.
     """
     differing = {
@@ -213,11 +221,11 @@ def compare_published(
     ends, reason = _our_ends(score, questions, published)
     samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
     tests = [_test(end, published, number) for end in ends for number in samples]
-    verdict: Verdict = "cannot say"
+    verdict: PublishedVerdict = "cannot say"
     if tests:
-        found = {abs(difference) > Z_95 * error for difference, error in tests}
-        if len(found) == 1:
-            verdict = "not compatible" if found.pop() else "compatible"
+        rejected = {abs(difference) > Z_95 * error for difference, error in tests}
+        if len(rejected) == 1:
+            verdict = "not compatible" if rejected.pop() else "compatible"
         elif len(ends) > 1:
             reason = f"{score.n_missing} samples are missing, and it depends on them"
         else:
@@ -239,7 +247,7 @@ def compare_published(
 
 
 class _Own(NamedTuple):
-    """A run's estimate, as in `uncertainty.Estimate`."""
+    """A run's estimate; the fields are those of `uncertainty.Estimate`."""
 
     value: float
     variance: float
@@ -256,14 +264,14 @@ def _own(correct: Array, counts: Array) -> _Own:
 
 
 def _value(score: Score, published: PublishedScore) -> float | None:
-    """The run's own value of the published metric; None where it has none."""
+    """The run's value of the published metric; None where it has none."""
     if published.metric == "pass@1":
         return score.accuracy
     return (score.pass_at if published.kind == "pass" else score.maj_at).get(published.k)
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
-    """The run's estimate, or the two between which it lies; or none, and why."""
+    """([the run's estimate, or its two ends where samples are missing], "") or ([], why it has none)."""
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
     if published.n_questions is None:
@@ -283,7 +291,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 
 
 def _test(own: _Own, published: PublishedScore, samples: int) -> tuple[float, float]:
-    """(difference, its standard error) if the published score is of this many samples a question."""
+    """(difference, its standard error) if the published score comes from this many samples of each question."""
     draws = max(1.0, samples / published.k)
     variance = published_variance(
         np.asarray(own.value),

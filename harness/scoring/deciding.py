@@ -1,6 +1,7 @@
-"""What to conclude from comparisons: verdicts with Holm's correction over all that is said, and what would settle them.
+"""Verdicts from comparisons, with Holm's correction over all of them, and the samples that would settle each. Pure.
 
-Pure.
+Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report:
+looking at growing runs again and again gives chance more occasions, which only a race (`scoring.race`) corrects.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ from typing import Literal
 
 import msgspec
 
-from harness.scoring.comparison import PairedComparison, PublishedComparison
+from harness.scoring.comparison import PairedComparison, PublishedComparison, PublishedVerdict
 from harness.scoring.differences import holm, smallest_difference
 from harness.scoring.distributions import power_factor
 
 LEVEL = 0.05
-"""p values below it, after Holm's correction, are called a difference."""
+"""A p value below this, after Holm's correction, is called a difference."""
 
-Verdict = Literal["better", "worse", "no difference seen"]
+PairedVerdict = Literal["better", "worse", "no difference seen"]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """One run beside the baseline on one benchmark; paired: the run minus the baseline.
 
-    verdict: on these questions, run again; kind_verdict: on questions of the kind, None where it cannot be told. p
-    values are Holm's over all lines of all decisions. detectable: the smallest true difference (these questions) which
-    is found in 80 % of repetitions, for all this correction. samples: of each question, the fewer of both runs.
-    settling: samples a question of both runs with which a true difference of this size would be; None where no number
-    of them would do.
+    verdict: same questions, asked again; kind_verdict: other questions of this kind, None where it cannot be told. p
+    values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
+    questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
+    runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
+    of repetitions; None where no difference was observed.
     """
 
     run: str
     baseline: str
     paired: PairedComparison
-    verdict: Verdict
-    kind_verdict: Verdict | None
+    verdict: PairedVerdict
+    kind_verdict: PairedVerdict | None
     p_sampling: float
     p_question: float | None
     detectable: float
@@ -44,16 +45,16 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
-        """Whether the run is found worse, and by at least `margin`, a fraction: what a gate refuses."""
+        """Whether the verdict is "worse", by at least `margin`, a fraction: a gate refuses such a run."""
         return self.verdict == "worse" and self.paired.difference <= -margin
 
     def could_see(self, margin: float) -> bool:
-        """Whether a true difference of `margin` would have been found in 80 % of repetitions."""
+        """Whether a true difference of `margin`, a fraction, is found in 80 % of repetitions."""
         return self.detectable <= margin
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """A comparison before its decision; see `Decision`."""
+class RunPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and its baseline, compared but not decided; the fields are those of `Decision`."""
 
     run: str
     baseline: str
@@ -62,58 +63,58 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def decide(comparisons: Sequence[Compared]) -> list[Decision]:
-    """One decision each, in order."""
-    listed = [p for one in comparisons for p in (one.paired.p_sampling, one.paired.p_question) if p is not None]
+def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
+    """A decision for each comparison, in order."""
+    both = [p for comparison in comparisons for p in (comparison.paired.p_sampling, comparison.paired.p_question)]
+    listed = [p for p in both if p is not None]
     adjusted = iter(holm(listed))
     decisions = []
-    for one in comparisons:
+    for comparison in comparisons:
         p_sampling = next(adjusted)
-        p_question = None if one.paired.p_question is None else next(adjusted)
+        p_question = None if comparison.paired.p_question is None else next(adjusted)
         decisions.append(
             Decision(
-                run=one.run,
-                baseline=one.baseline,
-                paired=one.paired,
-                verdict=_verdict(one.paired.difference, p_sampling),
-                kind_verdict=None if p_question is None else _verdict(one.paired.difference, p_question),
+                run=comparison.run,
+                baseline=comparison.baseline,
+                paired=comparison.paired,
+                verdict=_verdict(comparison.paired.difference, p_sampling),
+                kind_verdict=None if p_question is None else _verdict(comparison.paired.difference, p_question),
                 p_sampling=p_sampling,
                 p_question=p_question,
-                detectable=smallest_difference(one.paired.sampling_error, len(listed)),
-                samples=one.samples,
-                settling=_settling(one.paired, len(listed)),
-                warnings=one.warnings,
+                detectable=smallest_difference(comparison.paired.sampling_error, len(listed)),
+                samples=comparison.samples,
+                settling=_settling(comparison.paired, len(listed)),
+                warnings=comparison.warnings,
             )
         )
     return decisions
 
 
-Standing = Literal["compatible", "not compatible", "cannot say"]
+MAX_BLUNTNESS = 2.0
+"""A published score can acquit a run only if its smallest detectable difference is at most this many times that of the
+sharpest score: beside a score from one sample a question nearly every run is compatible."""
 
 
-SHARP = 2.0
-"""A comparison that could not have seen this many times the smallest difference that another could is too blunt to
-acquit: beside one sample a question nearly every run is compatible."""
+def standing(comparisons: Sequence[PublishedComparison]) -> PublishedVerdict:
+    """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
-
-def standing(comparisons: Sequence[PublishedComparison]) -> Standing:
-    """How a run stands to what is published of its model and benchmark: compatible if it is with one of the scores.
-
-    Scores whose stated settings are all ours count alone, where there are such: the others differ for known reasons.
-    Of these pass@1 counts alone, where it is there: the other metrics are made of the same samples, and where nearly
-    every question is solved in k of them, pass@k tells hardly any two models apart. Of these only the sharp ones count.
+    Three rules choose the scores that count, each only where it leaves any:
+    1. scores whose stated settings all equal ours: the others differ for a reason that is known;
+    2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
+       nearly every question is solved in k samples;
+    3. of these the sharp ones (`MAX_BLUNTNESS`).
     """
-    decided = [one for one in comparisons if one.verdict != "cannot say" and one.detectable is not None]
-    listed = [one for one in decided if not one.differing] or decided
-    listed = [one for one in listed if one.published.metric == "pass@1"] or listed
+    decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
+    listed = [entry for entry in decided if not entry.differing] or decided
+    listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"
-    finest = min(one.detectable or 0.0 for one in listed)
-    sharp = [one for one in listed if (one.detectable or 0.0) <= SHARP * finest]
-    return "compatible" if any(one.verdict == "compatible" for one in sharp) else "not compatible"
+    finest = min(entry.detectable or 0.0 for entry in listed)
+    sharp = [entry for entry in listed if (entry.detectable or 0.0) <= MAX_BLUNTNESS * finest]
+    return "compatible" if any(entry.verdict == "compatible" for entry in sharp) else "not compatible"
 
 
-def _verdict(difference: float, p: float) -> Verdict:
+def _verdict(difference: float, p: float) -> PairedVerdict:
     if p >= LEVEL:
         return "no difference seen"
     return "better" if difference > 0 else "worse"

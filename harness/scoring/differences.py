@@ -1,8 +1,15 @@
 """Differences of accuracies and how sure they are. Pure functions on arrays; the last axis runs over questions.
 
-Two lines answer two questions. The sampling line: would these questions, run again, show the same sign? The question
-line: would other questions of the kind? Values are fractions; the coverage and the false alarms are in
-`docs/statistics.md`, printed by `bench/simulate.py`.
+Two lines answer two questions:
+
+| line | everyday meaning | variance of the difference | test |
+| --- | --- | --- | --- |
+| sampling | same questions, asked again: would the sign stay? | `score_variance` | normal |
+| question | other questions of this kind: would the sign stay? | `question_difference_variance` | t |
+
+The variance of a test is that of two equally good runs; intervals come from the variance of each run by itself, so that
+an interval may touch 0 where p is just below 5 %. Values are fractions. `make simulate` prints coverage and false
+alarms; `docs/statistics.md` shows them.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from harness.scoring.intervals import (
     QUESTION_TOSSES,
     SAMPLING_TOSSES,
     Array,
-    Limits,
+    IntervalEnds,
     cluster_variance,
     sampling_limits,
 )
@@ -26,30 +33,32 @@ from harness.scoring.intervals import (
 def score_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
     """Variance of the difference of two accuracies if both runs are equally good on every question.
 
-    Given how many of a question's samples are right in both runs together, which run has them is a draw without
-    replacement: p(1−p)·(n+m)/(n+m−1)·(1/n+1/m), summed over questions and divided by Q² (the variance of Mantel and
-    Haenszel 1959; with one sample a run it is McNemar's test). Arrays (…, Q), every count ≥ 1.
+    p(1−p)·(n+m)/(n+m−1)·(1/n+1/m), summed over questions and divided by Q²: of all samples of a question, the run that
+    has the right ones is a draw without replacement (Mantel and Haenszel 1959; with one sample a run, McNemar's test).
+    Arguments: (…, Q), samples graded correct and samples of each run, every count ≥ 1.
     """
     single = pooled_variance(correct, counts, other_correct, other_counts) * (1 / counts + 1 / other_counts)
     return np.asarray(single.sum(axis=-1) / single.shape[-1] ** 2)
 
 
 def pooled_variance(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Array:
-    """p(1−p)·(n+m)/(n+m−1): variance of one sample of each question, from the samples of both runs together."""
+    """p(1−p)·(n+m)/(n+m−1), (…, Q): variance of one sample of each question, from the samples of both runs together."""
     total = counts + other_counts
     pooled = (correct + other_correct) / total
     return np.asarray(pooled * (1 - pooled) * total / (total - 1))
 
 
-def sampling_difference_limits(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Limits:
-    """95 % interval of the difference over endless reruns of both, from the interval of each.
+def sampling_difference_limits(
+    correct: Array, counts: Array, other_correct: Array, other_counts: Array
+) -> IntervalEnds:
+    """95 % interval of the difference over endless reruns of both, from the sampling interval of each run.
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares.
     """
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
     our, their = sampling_limits(correct, counts), sampling_limits(other_correct, other_counts)
     difference = ours - theirs
-    return Limits(
+    return IntervalEnds(
         difference - np.hypot(ours - our.low, their.high - theirs),
         difference + np.hypot(our.high - ours, theirs - their.low),
     )
@@ -58,8 +67,9 @@ def sampling_difference_limits(correct: Array, counts: Array, other_correct: Arr
 def question_difference_variance(differences: Array, clusters: NDArray[np.intp] | None = None) -> Array:
     """Variance of the mean difference over questions drawn anew: sd²/Q + ½/Q², by clusters where they are given.
 
-    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. The added half keeps a set on which the runs
-    happen to agree from proving that they always do. Student's t with Q − 1 (or clusters − 1) degrees of freedom.
+    differences: (…, Q), p_q of one run minus that of the other, Q ≥ 2. Without the
+    added ½ a set on which the runs happen to agree would prove that they always do. The test is Student's t with Q − 1
+    (or clusters − 1) degrees of freedom.
     """
     if clusters is None:
         clusters = np.arange(differences.shape[-1])
@@ -67,20 +77,20 @@ def question_difference_variance(differences: Array, clusters: NDArray[np.intp] 
     return cluster_variance(differences, clusters) + QUESTION_TOSSES / n_clusters**2
 
 
-def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | None = None) -> Limits:
+def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | None = None) -> IntervalEnds:
     """95 % interval of the difference over all questions of the kind: mean ± t·√`question_difference_variance`."""
     n_clusters = differences.shape[-1] if clusters is None else int(clusters.max()) + 1
     mean = differences.mean(axis=-1)
     reach = t_factor(n_clusters - 1) * np.sqrt(question_difference_variance(differences, clusters))
-    return Limits(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
+    return IntervalEnds(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
 
 
 def smoothed_variance(mean: Array, variance: Array, total: Array) -> Array:
-    """Variance of one sample's correctness around its question's chance, mean over questions; never 0.
+    """Variance of one sample around its question's chance of being right, mean over questions; above 0 always.
 
-    mean, variance: of an accuracy over `total` samples (`sampling_variance_of_mean`; NaN = unknown: the binomial
-    variance stands in, the largest possible). Two samples, one right and one wrong, are added to the mean, and
-    `SAMPLING_TOSSES` at the binomial variance to the variance.
+    mean, variance: an accuracy over `total` samples and its `sampling_variance_of_mean`; where that is NaN (unknown),
+    the binomial variance stands in, the largest possible. Two samples are added to the mean, one right and one wrong,
+    and `SAMPLING_TOSSES` at the binomial variance to the variance.
     """
     middle = (total * mean + 1) / (total + 2)
     observed = np.where(np.isnan(variance), mean * (1 - mean) / total, variance)
@@ -99,11 +109,11 @@ def published_variance(
 ) -> Array:
     """Variance of our accuracy minus a published one, if both models are the same.
 
-    ours, variance, total: as in `smoothed_variance`. theirs: the published value, of their_total samples. unit: of its
-    last printed digit (0.001 for 41.7 %); rounding to it adds unit²/12. Both runs' samples are pooled, and the
-    questions are taken to be as uncertain in their hands as in ours. For pass@k and maj@k a sample is a draw of k, our
-    estimate is better than the mean of its draws, and single is the variance of one draw (mean over questions), by
-    which theirs is judged.
+    ours, variance, total: as in `smoothed_variance`. theirs: the published value, of their_total samples. unit: of the
+    last printed digit (0.001 for 41.7 %); rounding to it adds unit²/12. Both runs' samples are pooled, and each
+    question's outcome is taken to vary as much in their run as in ours. For pass@k and maj@k one "sample" is a draw of
+    k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw (mean
+    over questions), gives their part.
     """
     pooled = (total * ours + their_total * theirs + 1) / (total + their_total + 2)
     own_middle = (total * ours + 1) / (total + 2)
@@ -125,7 +135,7 @@ def smallest_difference(error: float, n_tests: int = 1) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p values of several tests, adjusted so that the chance of any false alarm stays at the level.
+    """p values of several tests, in their order, raised so that the chance of any false alarm stays at the level.
 
     Holm 1979 (Scandinavian Journal of Statistics 6:65): the i-th smallest of m times m − i + 1, never falling.
     """

@@ -1,4 +1,5 @@
-"""Estimates on plain numbers: pass@k, pass^k, maj@k and their jackknife. `docs/statistics.md` explains them."""
+"""Estimates for one question on plain numbers: pass@k (any of k samples right), pass^k (all k), maj@k (the majority),
+and their variance by the jackknife. `docs/statistics.md` explains them."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from numpy.typing import NDArray
 from harness.core.errors import UsageError
 
 MAX_EXACT_VOTES = 128
-"""Largest k for which maj@k is summed exactly (milliseconds a question); above it is estimated, k = n excepted."""
+"""Largest k for which maj@k is summed exactly (milliseconds a question). Larger k are estimated, but for k = n."""
 
 ESTIMATE_DRAWS = 4000
 """Subsets drawn for an estimated maj@k: a standard error of at most 0.8 points a question."""
 
 
 class VoteGroup(NamedTuple):
-    """All samples of one question that gave the same answer, and how many of them were graded correct.
+    """The samples of one question that voted for the same answer: size, and how many of them were graded correct.
 
-    The two differ only where the canonical form is coarser than the grader; such a group's win counts its share.
+    correct is 0 or size, but where the vote is coarser than the grader; the group's win then counts correct / size.
     """
 
     size: int
@@ -53,10 +54,10 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
 
 
 def pass_jackknife(n: int, c: int, k: int) -> float:
-    """Variance of one question's pass@k over reruns, by leaving out each sample once; k < n.
+    """Variance of one question's pass@k over reruns, from leaving out each sample once; k < n.
 
     (n−1)/n · Σ_i (θ_i − θ̄)², θ_i the estimate without sample i (Efron and Stein 1981, Annals of Statistics 9:586).
-    That of pass^k with c correct is this one with n − c.
+    The variance of pass^k with c correct samples is that of pass@k with n − c.
     """
     left_out = [(pass_at_k(n - 1, c - 1, k), c)] if c else []
     left_out += [(pass_at_k(n - 1, c, k), n - c)] if c < n else []
@@ -81,9 +82,9 @@ def maj_jackknife(groups: Sequence[VoteGroup], silent: int, k: int) -> float:
 def maj_at_k(groups: Sequence[VoteGroup], silent: int, k: int, *, seed: int = 0) -> float:
     """Expected correctness of the majority answer among k samples drawn without replacement.
 
-    groups: the answers given; silent: samples that gave none and do not vote. Tied answers share the vote; k samples
-    that are all silent score 0. Exact (see `_win_chance`) up to k = `MAX_EXACT_VOTES` and at k = n; above, the mean of
-    `ESTIMATE_DRAWS` seeded draws (`is_estimated` says which). Raises `UsageError` when k is below 1 or above n.
+    groups: the votes; silent: samples without an answer, which do not vote. Tied answers share the win; k silent
+    samples score 0. Exact (see `_win_chance`) up to k = `MAX_EXACT_VOTES` and at k = n; for other k the mean of
+    `ESTIMATE_DRAWS` seeded draws (`is_estimated` tells). Raises `UsageError` when k is below 1 or above n.
     """
     sizes = tuple(sorted((group.size for group in groups), reverse=True))
     n = sum(sizes) + silent
@@ -111,15 +112,15 @@ def is_estimated(n: int, k: int) -> bool:
 
 
 def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float | None:
-    """The smallest value that at least a fraction `q` of all do not exceed; None of nothing."""
+    """The smallest value that at least a fraction `q` of the values do not exceed; None without a value."""
     if not len(values):
         return None
-    place = max(0, math.ceil(q * len(values)) - 1)
-    return float(np.partition(values, place)[place]) if isinstance(values, np.ndarray) else sorted(values)[place]
+    rank = max(0, math.ceil(q * len(values)) - 1)
+    return float(np.partition(values, rank)[rank]) if isinstance(values, np.ndarray) else sorted(values)[rank]
 
 
 def _jackknife(left_out: Sequence[tuple[float, int]]) -> float:
-    """left_out: (estimate without a sample, number of samples of which it is that)."""
+    """The variance of `pass_jackknife`. left_out: (estimate without a sample, samples that give this estimate)."""
     n = sum(times for _, times in left_out)
     mean = math.fsum(value * times for value, times in left_out) / n
     return (n - 1) / n * math.fsum(times * (value - mean) ** 2 for value, times in left_out)
@@ -134,12 +135,13 @@ def _check_k(name: str, n: int, k: int) -> None:
 
 @lru_cache(maxsize=4_096)
 def _win_chance(sizes: tuple[int, ...], n: int, own: int, k: int) -> float:
-    """Chance that one given group of `own` samples has the most votes among k drawn of n; a tie of t counts 1/t.
+    """Chance that one given group of `own` samples has the most votes among k drawn of n; a tie of t groups counts 1/t.
 
-    Drawing k of n without replacement equals taking each sample with chance k/n, given that k were taken: so counts
-    of groups multiply as polynomials (binomial weights, degree = samples taken) and nothing overflows. For each own
-    count v, rivals of fewer than v samples cannot win and merge with the silent ones into one binomial; the others
-    keep at most v, and a second axis counts those that reach v.
+    sizes: of all groups, `own` among them. Drawing k of n without replacement equals taking each sample with chance
+    k/n, given that k were taken. So the counts of the groups multiply as polynomials (coefficients: binomial chances;
+    degree: samples taken), and nothing overflows. For each own count v: groups of fewer than v samples cannot win or
+    tie, and merge with the silent samples into one binomial; each larger rival takes at most v, and a second axis
+    counts the rivals that take exactly v, the ties.
     """
     p = k / n
     rivals = list(sizes)

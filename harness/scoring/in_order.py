@@ -1,7 +1,13 @@
-"""The grades of a journal in the order of the questions, whatever the order of its lines, in little memory.
+"""The grades of a journal in the order of questions and sample indices, whatever the order of its lines, in little
+memory.
 
-The samples are gone through once. Their grades are kept packed and their numbers in columns; grades of a former scoring
-that hold still are taken over.
+A sample is known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal
+is read once; each sample goes one of two ways:
+
+    a former grade has this mark, and grader and basis are unchanged  →  reused: the position of the former grade
+    otherwise                                                         →  fresh:  graded by the pool
+
+Grades stay packed. At the end both lists of marks are sorted together, and the grades are read out in that order.
 """
 
 from __future__ import annotations
@@ -25,34 +31,38 @@ from harness.runs import BenchmarkFolder, JournalReport, grades, read_samples
 from harness.scoring.observed import Observed, Rows
 
 _INDEX_BITS = 32
-"""Of the number by which grades sort; a sample of an index that needs more, or below 0, is none of any plan."""
+"""Bits of the mark that hold the sample index; samples with a larger or a negative index are ignored, for no plan has
+them."""
 
 _OPEN_BLOCKS = 2048
-"""Blocks of fresh grades that stay unpacked while they are put in order: a journal goes round the questions, so those
-of one question stand in as many blocks as it has samples."""
+"""Blocks of fresh grades that stay unpacked while grades are read in order. A journal goes round the questions, so the
+grades of one question lie in as many blocks as it has samples."""
 
 
 class ById(Mapping[str, Question]):
-    """Questions by their ids, looked up where they are packed."""
+    """Questions by their ids. questions: possibly packed; numbers: id → index among them."""
 
-    def __init__(self, asked: Sequence[Question]) -> None:
-        self.asked = asked
-        self.places = {question.question_id: place for place, question in enumerate(asked)}
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self.questions = questions
+        self.numbers = {question.question_id: number for number, question in enumerate(questions)}
 
     def __getitem__(self, question_id: str) -> Question:
-        return self.asked[self.places[question_id]]
+        return self.questions[self.numbers[question_id]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
+        return iter(self.numbers)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """Every sample's grade, in the order of questions and indices; their sample indices, and their rows in `observed`,
-    which knows every sample of the journal that `report` is about."""
+    """The grades of a journal, in the order of questions and sample indices.
+
+    index, rows: of each grade, its sample index and its row in `observed`. observed: facts of every sample of the
+    journal. report: what was wrong with the journal's lines.
+    """
 
     grades: Sequence[Grade]
     index: NDArray[np.uint32]
@@ -62,7 +72,7 @@ class Graded:
 
 
 class _Marks:
-    """Samples to be put in order. mark: a number by which they sort; row: in `Observed`, fewer than 2³²."""
+    """Marks of samples and their rows in `Observed`, below 2³², side by side."""
 
     def __init__(self) -> None:
         self.mark, self.row = array("q"), array("I")
@@ -76,31 +86,31 @@ class _Marks:
 
 
 class _Former:
-    """The grades that a former scoring left and that hold still. `places`: of the questions, by id."""
+    """The grades of an earlier scoring that are still valid: same question, grader and basis."""
 
     def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str]) -> None:
-        names = pool.grader_names(by_id.asked)
-        graders = [names[question.rules.grader] for question in by_id.asked]
+        names = pool.grader_names(by_id.questions)
+        graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks = array("q")
-        with contextlib.suppress(StoreError):  # what cannot be read can be had again
+        with contextlib.suppress(StoreError):  # grades that cannot be read are made anew
             for grade in grades.read(folder):
-                at = by_id.places.get(grade.question_id)
-                if at is not None and (grade.grader, grade.basis) == (graders[at], bases[at]):
-                    marks.append(_mark(at, grade.sample_index))
+                number = by_id.numbers.get(grade.question_id)
+                if number is not None and (grade.grader, grade.basis) == (graders[number], bases[number]):
+                    marks.append(_mark(number, grade.sample_index))
                     self.grades.append(grade)
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
-        self._places = array("q", order.tobytes())
+        self._positions = array("q", order.tobytes())
 
-    def place(self, mark: int) -> int | None:
-        """Where the grade of the sample stands in `grades`; of several the last counts."""
-        at = bisect_right(self._marks, mark) - 1
-        return self._places[at] if at >= 0 and self._marks[at] == mark else None
+    def position(self, mark: int) -> int | None:
+        """The position in `grades` of the sample with this mark, None without; of several grades the last counts."""
+        i = bisect_right(self._marks, mark) - 1
+        return self._positions[i] if i >= 0 and self._marks[i] == mark else None
 
 
-def _mark(question: int, index: int) -> int:
-    return (question << _INDEX_BITS) + index
+def _mark(question_number: int, sample_index: int) -> int:
+    return (question_number << _INDEX_BITS) + sample_index
 
 
 def grade_journal(
@@ -113,55 +123,55 @@ def grade_journal(
     on_graded: Callable[[int], None],
     span: tuple[int, int] | None = None,
 ) -> Graded:
-    """Every sample of a known question graded; former grades are kept where nothing changed, unless `fresh`.
+    """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    span: only of a part of the journal, as for `read_samples`. on_graded: called with the number of samples graded so
-    far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
+    fresh: reuse none. span: only a part of the journal, as for `read_samples`. on_graded: called with the number of
+    samples graded so far. Raises `StoreError`, and `UsageError` as `pool.grade_all` does.
     """
-    shared: dict[str, str] = {}  # questions with one reference have one text of its digest
-    bases = [shared.setdefault(one, one) for one in map(basis, by_id.asked)]
+    interned: dict[str, str] = {}  # equal digests are held once: a large set repeats its few references
+    bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
     former = None if fresh or not folder.grades.exists() else _Former(folder, by_id, bases)
     reader, observed = read_samples(folder, span=span), Observed()
-    kept, new = _Marks(), _Marks()
-    places = array("q")  # of the grades of those that are kept
+    reused, new = _Marks(), _Marks()
+    former_positions = array("q")  # in `former.grades`, of the samples in `reused`
 
     def ungraded() -> Iterator[Sample]:
         for sample in reader:
             row = observed.observe(sample)
-            at = by_id.places.get(sample.question_id)
-            if at is None or sample.sample_index >> _INDEX_BITS:
+            number = by_id.numbers.get(sample.question_id)
+            if number is None or sample.sample_index >> _INDEX_BITS:
                 continue
-            mark = _mark(at, sample.sample_index)
-            known = None if former is None else former.place(mark)
-            if known is not None:
-                kept.add(mark, row)
-                places.append(known)
+            mark = _mark(number, sample.sample_index)
+            position = None if former is None else former.position(mark)
+            if position is not None:
+                reused.add(mark, row)
+                former_positions.append(position)
             else:
                 new.add(mark, row)
                 yield sample
 
-    made: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
+    graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
     for grade in pool.grade_all(by_id, ungraded(), workers=workers, deadline_s=deadline_s):
-        at = by_id.places[grade.question_id]
-        made.append(msgspec.structs.replace(grade, question_id=ids[at], basis=bases[at]))
-        on_graded(len(made))
+        number = by_id.numbers[grade.question_id]
+        graded.append(msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number]))
+        on_graded(len(graded))
 
-    marks = np.frombuffer(kept.mark + new.mark if kept else new.mark, dtype=np.int64)
+    marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
     index = marks[order]
     index &= (1 << _INDEX_BITS) - 1
-    rows = np.frombuffer(kept.row + new.row if kept else new.row, dtype=np.uint32)[order].astype(np.int64)
+    rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
 
     def in_order() -> Iterator[Grade]:
-        for at in range(len(order)):
-            source, row = int(order[at]), int(rows[at])
-            if source >= len(kept):
-                grade = made[source - len(kept)]
+        for i in range(len(order)):
+            source, row = int(order[i]), int(rows[i])
+            if source >= len(reused):
+                grade = graded[source - len(reused)]
             else:
                 assert former is not None
-                grade = former.grades[places[source]]
-            shown = observed.anomalies(row)
+                grade = former.grades[former_positions[source]]
+            shown = observed.anomalies(row)  # an earlier version of the signs may have seen others
             yield grade if grade.anomalies == shown else msgspec.structs.replace(grade, anomalies=shown)
 
     return Graded(
@@ -174,6 +184,6 @@ def grade_journal(
 
 
 def basis(question: Question) -> str:
-    """Short digest of everything of a question that its grades depend on."""
+    """Short digest of the parts of a question on which its grades depend: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
     return digest([question.references, question.kind, rules, question.choices])[:12]

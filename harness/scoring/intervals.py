@@ -2,8 +2,21 @@
 
 Both intervals are Wilson's (1927, J. Amer. Stat. Assoc. 22:209) at an effective number of trials, as Korn and Graubard
 (1998, Survey Methodology 24:193) do it for surveys: the number of coin tosses whose mean would be as uncertain as the
-accuracy. A few tosses at a typical variance are mixed into the observed variance, so that few samples, or samples that
-all agree, never claim to know everything. `bench/simulate.py` prints the coverage; `docs/statistics.md` shows it.
+accuracy. With N trials, s² the observed variance of the mean and τ extra tosses,
+
+    N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ))        Wilson's interval of p̄ at N* tosses
+
+| interval | everyday meaning | N | s² | τ | factor |
+| --- | --- | --- | --- | --- | --- |
+| sampling | same questions, asked again | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | `SAMPLING_TOSSES` | 1.96 |
+| question | other questions of this kind | Q | sd² / Q | `QUESTION_TOSSES` | t with Q − 1 |
+| question, in clusters | other groups of questions | G | `cluster_variance` | `QUESTION_TOSSES` | t with G − 1 |
+| pass@k, maj@k | same questions, asked again | Σ n_q / k | jackknife | `QUESTION_TOSSES` | 1.96 |
+
+The τ tosses have the variance of a coin with chance p̄. They matter only where few samples were seen, or where all
+agree: such samples then never claim an error of 0. N* is never below N: samples of questions that differ in difficulty
+say more about these questions than tosses of one coin, not less. `make simulate` prints the coverage of each;
+`docs/statistics.md` shows it.
 
 All values are fractions. Leading axes (repetitions of a simulation) are kept.
 """
@@ -21,22 +34,23 @@ from harness.scoring.distributions import Z_95, t_factor
 Array = NDArray[np.float64]
 
 SAMPLING_TOSSES = 2.0
-"""Trials at the binomial variance of the mean that are mixed into an observed sampling variance."""
+"""Coin tosses mixed into an observed sampling variance: τ in the table above."""
 
 ALONE_FACTOR = 10.0
-"""With it the interval covers 93 % and more while the second round is under way (`make simulate`), with 0 as little as
-90 %, and without the weight of the informed samples 68 %."""
+"""Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share: they say
+nothing of their variance. The interval then covers at least 93 % while the second round is under way (`make simulate`);
+without the factor 90 %."""
 
 QUESTION_TOSSES = 0.5
-"""The same for an observed variance between questions, or of an estimate over many draws."""
+"""Coin tosses mixed into an observed variance between questions, or into that of pass@k, pass^k or maj@k."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
-"""Largest mean at which a Poisson count of at least 0, 1, 2 or 3 has a chance of at most 5 %. Wilson's interval begins
-too high where so few are right (Brown, Cai and DasGupta 2001, Statistical Science 16:101)."""
-
+"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
+end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
+Science 16:101)."""
 
 _WIDEST = 0.4999**2
-"""Square of a half-width that no interval of Wilson's exceeds: all of 0 … 1 is that of no trial at all."""
+"""Square of the largest half-width that `mean_limits` inverts: Wilson's interval reaches 0 … 1 only without a trial."""
 
 
 class Interval(NamedTuple):
@@ -47,33 +61,36 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half the distance between the ends."""
+        """Half the distance between the ends, a fraction."""
         return (self.high - self.low) / 2
 
 
-class Limits(NamedTuple):
-    """Lower and upper ends of 95 % intervals, as arrays."""
+class IntervalEnds(NamedTuple):
+    """Lower and upper ends of 95 % intervals, as arrays of one shape."""
 
     low: Array
     high: Array
 
     def interval(self) -> Interval:
-        """The only interval, where there are no leading axes."""
+        """The interval of arrays without axes."""
         return Interval(float(self.low), float(self.high))
 
 
-def wilson(mean: Array, trials: Array, factor: float = Z_95) -> Limits:
-    """Wilson's score interval of a fraction `mean` of `trials` tosses; `factor` standard errors wide at the ends."""
+def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
+    """Wilson's score interval of a fraction `mean` of `trials` tosses. factor: standard errors from the mean to each
+    end."""
     square = factor * factor
     centre = (mean + square / (2 * trials)) / (1 + square / trials)
     reach = factor * np.sqrt(mean * (1 - mean) / trials + square / (4 * trials * trials)) / (1 + square / trials)
-    return Limits(np.clip(np.minimum(centre - reach, mean), 0, 1), np.clip(np.maximum(centre + reach, mean), 0, 1))
+    return IntervalEnds(
+        np.clip(np.minimum(centre - reach, mean), 0, 1), np.clip(np.maximum(centre + reach, mean), 0, 1)
+    )
 
 
 def effective_samples(counts: Array, weights: Array | None = None) -> Array:
-    """Q² / Σ 1/n_q: samples in all, where every question has as many; fewer where their numbers differ.
+    """Q² / Σ 1/n_q: the number of all samples if every question has as many; less if their numbers differ.
 
-    weights: as in `sampling_variance_of_mean`; then 1 / Σ w_q²/n_q.
+    counts, weights: (…, Q), as in `sampling_variance_of_mean`; with weights it is 1 / Σ w_q²/n_q.
     """
     return np.asarray(1 / (_weights(counts, weights) ** 2 / counts).sum(axis=-1))
 
@@ -82,14 +99,14 @@ def sampling_variance_of_mean(correct: Array, counts: Array, weights: Array | No
     """s² = Σ p_q(1−p_q)/(n_q−1) / Q², the variance of the accuracy over reruns of the same questions.
 
     correct, counts: samples graded correct and samples of each question, counts ≥ 1. A question with one sample takes
-    the mean variance of the others; NaN where every question has one. weights: of the questions in the mean, 1 in all;
-    then w_q² stands for 1/Q². None = all alike.
+    the mean variance of the others; NaN where every question has one. weights: each question's weight in the mean, 1 in
+    all, and w_q² then stands for 1/Q². None = equal weights.
     """
     rates = correct / counts
     repeated = counts > 1
     single = np.where(repeated, rates * (1 - rates) * counts / np.maximum(counts - 1, 1), 0.0)
-    known = repeated.sum(axis=-1, keepdims=True)
-    typical = np.where(known > 0, single.sum(axis=-1, keepdims=True) / np.maximum(known, 1), np.nan)
+    n_repeated = repeated.sum(axis=-1, keepdims=True)
+    typical = np.where(n_repeated > 0, single.sum(axis=-1, keepdims=True) / np.maximum(n_repeated, 1), np.nan)
     return np.asarray((_weights(counts, weights) ** 2 * np.where(repeated, single, typical) / counts).sum(axis=-1))
 
 
@@ -97,13 +114,13 @@ def _weights(counts: Array, weights: Array | None) -> Array:
     return np.asarray(1 / counts.shape[-1]) if weights is None else weights
 
 
-def sampling_limits(correct: Array, counts: Array, weights: Array | None = None) -> Limits:
-    """Where the accuracy of endless reruns of the same questions lies.
+def sampling_limits(correct: Array, counts: Array, weights: Array | None = None) -> IntervalEnds:
+    """The sampling interval: the accuracy of endless reruns of the same questions lies in it.
 
     correct, counts, weights: (…, Q), as in `sampling_variance_of_mean`. With one sample of every question the variance
-    is unknown and that of equally hard questions stands in, the largest possible: the interval is then "at most" so
-    wide. Where only some questions have more (the second round, half done), the variance counts for the samples in
-    which it was seen: the largest possible variance weighs `ALONE_FACTOR` times more where all have one, in proportion.
+    is unknown, and the largest possible one stands in, that of equally hard questions: the true interval is "at most"
+    as wide. Where only some questions have more (the second round is half done), the observed variance counts only as
+    much as the samples that show it, and `ALONE_FACTOR` adds tosses.
     """
     mean = (correct / counts).mean(axis=-1) if weights is None else (weights * correct / counts).sum(axis=-1)
     total = effective_samples(counts, weights)
@@ -117,8 +134,8 @@ def sampling_limits(correct: Array, counts: Array, weights: Array | None = None)
     return _lowered(limits, right, samples - right, total)
 
 
-def question_limits(values: Array) -> Limits:
-    """Where the mean over all questions of the kind lies, if these are a random draw of them, each sampled anew.
+def question_limits(values: Array) -> IntervalEnds:
+    """The question interval: the mean over all questions of this kind, if those asked are a random draw of them.
 
     values: (…, Q), one fraction for each of Q ≥ 2 questions: its accuracy, pass@k, maj@k.
     """
@@ -145,8 +162,11 @@ def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
     return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / values.shape[-1] ** 2)
 
 
-def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> Limits:
-    """`question_limits` where questions come in clusters (orders of one question, a template, a shared passage)."""
+def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
+    """`question_limits` where questions come in clusters: orders of one question, a template, a shared passage.
+
+    values, clusters: as in `cluster_variance`.
+    """
     n_clusters = int(clusters.max()) + 1
     mean = values.mean(axis=-1)
     trials = _trials(mean, cluster_variance(values, clusters), np.asarray(float(n_clusters)), QUESTION_TOSSES)
@@ -154,22 +174,23 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> Limits:
     return _lowered(limits, n_clusters * mean, n_clusters * (1 - mean), np.asarray(float(n_clusters)))
 
 
-def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> Limits:
+def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:
     """Sampling interval of pass@k, pass^k or maj@k from its variance over reruns (`estimators.pass_jackknife`).
 
-    total: independent draws of k samples, Σ n_q/k where every question has as many samples.
+    mean, variance: over the questions, fractions. total: independent draws of k samples in all, Σ n_q/k where every
+    question has as many samples.
     """
     trials = _trials(mean, variance, np.asarray(total), QUESTION_TOSSES)
     return wilson(mean, np.maximum(trials, n_questions))
 
 
-def mean_limits(values: Array, limits: Limits) -> Limits:
+def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
     """Interval of the mean of independent estimates, each counted once, from their own intervals.
 
-    values, limits: (…, number of estimates). The half-widths add as squares, and the interval is Wilson's at the number
-    of trials at which it is so wide. So one estimate keeps its interval, and many skew ones do not make a skew one, for
-    their mean is more nearly normal than each. To add the distances to the lower ends as squares, and those to the
-    upper ones (Newcombe 1998), covers as little as 91 % where ten small sets are nearly all right.
+    values, limits: (…, number of estimates). The half-widths add as squares; the result is
+    Wilson's interval of that half-width. So one estimate keeps its interval, and the mean of many skew estimates has a
+    nearly symmetric one, as it should: it is more nearly normal than each. Adding the distances to the lower and to the
+    upper ends separately (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
     """
     mean = values.mean(axis=-1)
     square = (((limits.high - limits.low) / 2) ** 2).sum(axis=-1) / values.shape[-1] ** 2
@@ -178,27 +199,33 @@ def mean_limits(values: Array, limits: Limits) -> Limits:
     linear = mean * (1 - mean) - 2 * square
     t = 2 * square / (linear + np.sqrt(linear * linear + 4 * (0.25 - square) * square))
     centre, reach = (mean + t / 2) / (1 + t), np.sqrt(square)
-    return Limits(np.clip(np.minimum(centre - reach, mean), 0, 1), np.clip(np.maximum(centre + reach, mean), 0, 1))
+    return IntervalEnds(
+        np.clip(np.minimum(centre - reach, mean), 0, 1), np.clip(np.maximum(centre + reach, mean), 0, 1)
+    )
 
 
 def cluster_numbers(labels: Sequence[Hashable]) -> NDArray[np.intp]:
-    """Each label's number, in order of first occurrence."""
+    """Each label's cluster number, 0 for the first that occurs: (len(labels),)."""
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     return np.array([numbers[label] for label in labels], dtype=np.intp)
 
 
-def _lowered(limits: Limits, right: Array, wrong: Array, total: Array) -> Limits:
-    """The lower end at most the Poisson one where up to three of `total` are right, the upper end mirrored."""
-    places = np.arange(len(POISSON_LOW))
+def _lowered(limits: IntervalEnds, right: Array, wrong: Array, total: Array) -> IntervalEnds:
+    """The ends moved outwards to the Poisson ones where at most three of `total` samples are right, or wrong.
+
+    right, wrong: samples, not necessarily whole; between whole numbers the Poisson means are interpolated.
+    """
+    counts = np.arange(len(POISSON_LOW))
     low = np.where(
-        right <= places[-1], np.minimum(limits.low, np.interp(right, places, POISSON_LOW) / total), limits.low
+        right <= counts[-1], np.minimum(limits.low, np.interp(right, counts, POISSON_LOW) / total), limits.low
     )
     high = np.where(
-        wrong <= places[-1], np.maximum(limits.high, 1 - np.interp(wrong, places, POISSON_LOW) / total), limits.high
+        wrong <= counts[-1], np.maximum(limits.high, 1 - np.interp(wrong, counts, POISSON_LOW) / total), limits.high
     )
-    return Limits(low, high)
+    return IntervalEnds(low, high)
 
 
 def _trials(mean: Array, variance: Array, total: Array, tosses: Array | float) -> Array:
-    """Coin tosses as uncertain as the mean, if `tosses` of `total` trials are taken to have the binomial variance."""
+    """N* of the module before its maximum with N: coin tosses whose mean has this variance, `tosses` of them mixed
+    in."""
     return np.asarray(total * (total * mean * (1 - mean) + tosses) / (total * total * variance + tosses))

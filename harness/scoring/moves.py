@@ -1,4 +1,4 @@
-"""Which questions moved between two runs, and which of them by more than chance. Pure."""
+"""Questions whose fraction correct differs between two runs, each with a test whether by more than chance. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from harness.scoring.tally import QuestionTally
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One question in two runs: samples and how many of them are right.
+    """One question in two runs: samples of each run, and how many of them are right.
 
-    p: Fisher's exact test of the two fractions, two-sided, by Holm over all questions compared.
+    p: two-sided, from Fisher's exact test of the two fractions, corrected by Holm over all questions compared.
     """
 
     question: Question
@@ -32,33 +32,33 @@ class Move:
 
 
 def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
-    """The questions that both runs have samples of, in the order of the first; one id may stand for different rows in
-    two files of a benchmark, so the row's digest decides."""
+    """The questions that both runs have samples of, in the order of the first run. Two files of a benchmark may use one
+    id for different rows, so the digest of the row must agree too."""
     others = {item.question.question_id: item for item in second if item.n}
     return [
-        (item, other)
+        (item, twin)
         for item in first
         if item.n
-        and (other := others.get(item.question.question_id)) is not None
-        and item.question.row_digest == other.question.row_digest
+        and (twin := others.get(item.question.question_id)) is not None
+        and item.question.row_digest == twin.question.row_digest
     ]
 
 
 def moves(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[Move]:
-    """Every question of both runs whose fraction correct differs, what fell most first."""
+    """Every question whose fraction correct differs, largest fall first."""
     shared = pairs(first, second)
     tested = holm([fisher(a.correct, a.n, b.correct, b.n) for a, b in shared])
-    found = [
+    changed = [
         Move(a.question, a.correct, a.n, b.correct, b.n, p)
         for (a, b), p in zip(shared, tested, strict=True)
         if a.correct * b.n != b.correct * a.n
     ]
-    return sorted(found, key=lambda move: (move.change, move.p, move.question.question_id))
+    return sorted(changed, key=lambda move: (move.change, move.p, move.question.question_id))
 
 
 def fisher(correct: int, n: int, other_correct: int, other_n: int) -> float:
-    """Two-sided p of Fisher's exact test (1935): the chance of a split at most as likely as this one, if which run has
-    the right samples were a draw without replacement."""
+    """Two-sided p of Fisher's exact test (1935): the chance of a split at most as likely as this one, if the run of
+    each right sample were a draw without replacement."""
     total, right = n + other_n, correct + other_correct
     least, most = max(0, right - other_n), min(n, right)
     ways = [math.comb(right, hits) * math.comb(total - right, n - hits) for hits in range(least, most + 1)]

@@ -1,6 +1,13 @@
-"""What is kept of a benchmark's samples beside their grades: a few numbers each, in columns. Their texts are not.
+"""The numbers of a benchmark's samples beside their grades (times, tokens, flags), in columns without their texts.
 
-Eight bytes a number, and none for what no sample states; columns beyond tens of MB stand in files without a name.
+`Observed.observe` gives each sample the next row number; everything else is asked by arrays of these numbers:
+
+    row     first_token   completion_tokens   …   bits (kernel clock, reasoning sent, salvaged …)
+    0       0.31          1204                    0 1 0
+    1       0.28          NaN (not stated)        0 1 1
+
+A number takes eight bytes; a column that no sample states takes none, and one beyond tens of MB lies in a file without
+a name (`core.spilled`).
 """
 
 from __future__ import annotations
@@ -17,23 +24,22 @@ from harness.core.records import Anomaly, Sample
 from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
-"""Samples by their numbers in the order in which they were told."""
+"""Row numbers into `Observed`, in order of arrival."""
 
 _SIGNS: tuple[Anomaly, ...] = get_args(Anomaly)
 
-_SHOWN = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
-"""By the bits of a row."""
+_SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit & 1) for bits in range(1 << len(_SIGNS))]
+"""The signs for each value that the bits of a row can have."""
 
-_MOST = float(1 << 53)
-"""Larger counts are a server's nonsense, and not exact as a float."""
+_MAX_NUMBER = float(1 << 53)
+"""Larger numbers count as this one: no server means them, and above it a float is not exact."""
 
-
-_PIECE = 8192
-"""Numbers that are gathered before they are put aside."""
+_BUFFERED = 8192
+"""A column holds this many recent numbers in memory, then moves them to its store."""
 
 
 class Column:
-    """A number a row, NaN for none. Rows behind the last that states one take no memory."""
+    """A number for each row, NaN where the row states none. Rows after the last that states one take no memory."""
 
     __slots__ = ("_aside", "_n", "_recent")
 
@@ -44,17 +50,17 @@ class Column:
 
     @property
     def stated(self) -> bool:
-        """Some row states a number."""
+        """Whether any row states a number."""
         return self._n > 0
 
     def put(self, row: int, value: float | None) -> None:
-        """State the number of `row`, which is above all that were stated."""
+        """Set the number of `row`, which must lie behind every row set before; None leaves it unset."""
         if value is not None:
             if self._n < row:
                 self._recent.frombytes(np.full(row - self._n, np.nan).tobytes())
-            self._recent.append(min(value, _MOST))
+            self._recent.append(min(value, _MAX_NUMBER))
             self._n = row + 1
-            if len(self._recent) >= _PIECE:
+            if len(self._recent) >= _BUFFERED:
                 self._put_aside()
 
     def _put_aside(self) -> None:
@@ -62,20 +68,20 @@ class Column:
         self._recent = array("d")
 
     def of(self, rows: Rows) -> NDArray[np.float64]:
-        """Of each of `rows`."""
+        """(len(rows),): the number of each row, NaN where it states none."""
         if self._recent:
             self._put_aside()
         values = np.frombuffer(self._aside.read(0, len(self._aside)))
         if len(rows) and len(values) > int(rows.max()):
             return values[rows]
-        found = np.full(len(rows), np.nan)
+        numbers = np.full(len(rows), np.nan)
         there = rows < len(values)
-        found[there] = values[rows[there]]
-        return found
+        numbers[there] = values[rows[there]]
+        return numbers
 
 
-class Flags:
-    """Eight bits a row."""
+class BitRows:
+    """Up to eight bits for each row."""
 
     __slots__ = ("_values",)
 
@@ -83,34 +89,34 @@ class Flags:
         self._values = bytearray()
 
     def put(self, bits: Sequence[bool]) -> None:
-        """Those of the next row."""
-        self._values.append(sum(1 << place for place, bit in enumerate(bits) if bit))
+        """Set the bits of the next row."""
+        self._values.append(sum(1 << position for position, bit in enumerate(bits) if bit))
 
     def __getitem__(self, row: int) -> int:
         return self._values[row]
 
     def of(self, rows: Rows, bit: int) -> NDArray[np.bool_]:
-        """Whether the bit is set, of each of `rows`."""
+        """(len(rows),): whether the bit is set in each row."""
         return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
 class Observed:
-    """Told of each sample of a benchmark, each key once. A row a sample."""
+    """Facts of a benchmark's samples, a row for each; no key may be given twice."""
 
     def __init__(self) -> None:
         self.n = 0
         self.endpoints: dict[str, int] = {}
-        """Number of each endpoint's URL, in the order of their first samples."""
+        """Number of each endpoint by URL, in the order of their first samples."""
         self.started, self.total = Column(), Column()
         self.first_token, self.last_token = Column(), Column()
         self.gap_p50, self.gap_p99, self.lag = Column(), Column(), Column()
         self.attempts = Column()
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
         self._endpoint = array("I")
-        self._facts, self._signs = Flags(), Flags()
+        self._facts, self._signs = BitRows(), BitRows()
 
     def observe(self, sample: Sample) -> int:
-        """The row of `sample`, the next one."""
+        """Take in `sample`; return its row number, the next one."""
         row, timing, usage = self.n, sample.timing, sample.usage
         self.n += 1
         self._endpoint.append(self.endpoints.setdefault(sample.endpoint, len(self.endpoints)))
@@ -134,33 +140,33 @@ class Observed:
         return row
 
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
-        """The number of the endpoint, of each of `rows`."""
+        """(len(rows),): the number of each row's endpoint."""
         return np.frombuffer(self._endpoint, dtype=np.uint32)[rows]
 
     def stamped_by_kernel(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the kernel gave the times of receipt."""
+        """Whether the kernel stamped the times of receipt."""
         return self._facts.of(rows, 0)
 
     def reasoned(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether reasoning was sent."""
+        """Whether the server sent reasoning."""
         return self._facts.of(rows, 1)
 
     def salvaged(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether it went on after an interruption."""
+        """Whether the sample was continued after an interruption."""
         return self._facts.of(rows, 2)
 
-    def nearly(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether it went on, once at least, over text that was turned into tokens anew."""
+    def retokenised(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether a continuation had to turn text into tokens again, which may have changed the tokens."""
         return self._facts.of(rows, 3)
 
     def foreign(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether another tool made it."""
+        """Whether another tool made the sample."""
         return self._facts.of(rows, 4)
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
-        """Signs of something wrong: for each, which of `rows` show it."""
+        """For each sign of something wrong, (len(rows),): whether each row shows it."""
         return {sign: self._signs.of(rows, bit) for bit, sign in enumerate(_SIGNS)}
 
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
-        """The signs that one sample shows."""
-        return _SHOWN[self._signs[row]]
+        """The signs that the sample of this row shows."""
+        return _SIGNS_OF_BITS[self._signs[row]]

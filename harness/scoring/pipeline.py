@@ -1,4 +1,9 @@
-"""From the files of a run to its grades and scores. Runs in a process of its own, at any time, also beside the run."""
+"""From the files of a run to its grades and scores, in a process of its own, at any time, also beside the run.
+
+    samples.jsonl ─ grade_journal ─▶ GradedBenchmark ─ score_of ─▶ Score ─ publish ─▶ grades.jsonl, scores.json
+
+Grading by other rules (answers from reasoning, cut text) reads the journal again for the samples that it concerns only.
+"""
 
 from __future__ import annotations
 
@@ -48,22 +53,23 @@ from harness.scoring.tokens import accuracy_of_first_right, budgets_of, first_ri
 from harness.scoring.workload import Workload, workload
 
 MAX_NAMED = 3
-"""Damaged lines or conflicting keys that a warning names; the rest are counted."""
+"""A warning names at most this many damaged lines or conflicting keys; the rest are counted."""
 
 MAX_LOG_LINE_BYTES = 64 * 1024
+"""Longer lines of a log are skipped; the harness writes none."""
 
 OnGraded = Callable[[str, int], None]
-"""Called with the benchmark and the number of its samples graded so far."""
+"""A callback that receives the benchmark and the number of its samples graded so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
     """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again.
 
-    answer_from_reasoning: also say what the accuracy would be if the reasoning were searched where the final part gives
-    no answer; the grades stay as they are. cut_text: also grade what replies had come to at smaller budgets,
-    and say when the right answer first stood in them. ks: the k of pass@k, pass^k and maj@k beside the powers of two.
-    salvaged: score samples, too, that went on after an interruption; they are graded in any case.
+    answer_from_reasoning: compute also the accuracy if the reasoning were searched where the final part gives no
+    answer; the grades do not change. cut_text: also grade the replies cut at smaller budgets, and find where the right
+    answer first stands. ks: further k of pass@k, pass^k and maj@k, beside the powers of two. salvaged: score the
+    samples that were continued after an interruption too; they are graded in any case.
     """
 
     workers: int = 1
@@ -75,7 +81,7 @@ class Grading:
     salvaged: bool = True
 
     def __post_init__(self) -> None:
-        """Raises `UsageError`."""
+        """Raise `UsageError` for a value out of bounds."""
         pool.check_deadline(self.deadline_s)
         if self.workers < 1:
             raise UsageError("at least one worker is needed", field="workers", value=self.workers)
@@ -87,15 +93,13 @@ class Grading:
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
-    questions: those planned, in order. samples: planned a question; None: what is there is the plan. grades: in the
-    order of questions and indices.
-    warnings: what its journal gives reason to say. observed, rows: what is known of the samples of the grades beside
-    them. failures: failed requests by endpoint, if there are several. speed: how fast the samples came, if streamed.
-    workload: what they asked of the servers. anomalies: those whose text looks wrong.
-    from_reasoning: the grades with answers taken from the reasoning where there is no other; None = not asked for.
-    cut: by budget in tokens, the grades of the longer replies cut there; None = not asked for. first_right: with it,
-    completion tokens up to where the right answer first stands, of the samples in which it does. ks: see `Grading`.
-    salvaged: whether samples count that went on after an interruption; they are graded in any case.
+    questions: the planned ones, in order. samples: planned a question; None: what is there is the plan. grades: in the
+    order of questions and sample indices. warnings: about the journal. observed, rows: facts of the samples, and the
+    row of each grade. failures: failed requests by endpoint, if there are several. speed, workload, anomalies: as in
+    `Score`. from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option
+    was not given. cut: by budget in tokens, the grades of the longer replies cut there; None = the option was not
+    given. first_right: completion tokens up to where the right answer first stands, of the samples in which it does,
+    likewise. ks, salvaged: see `Grading`.
     """
 
     folder: BenchmarkFolder
@@ -117,16 +121,16 @@ class GradedBenchmark:
 
     @property
     def counts(self) -> Rows:
-        """Places of the grades that the score is made of."""
+        """Positions of the grades that the score counts."""
         return np.arange(len(self.grades)) if self.salvaged else np.flatnonzero(~self.observed.salvaged(self.rows))
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
-        """Those of `grades`, which stand as the benchmark's do, that the score is made of."""
+        """The grades that the score counts, out of `grades`, which are in the order of the benchmark's."""
         return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
 
 
 def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
-    """Grade what is new, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
+    """Grade new samples, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
 
     Raises `StoreError` when a file of the run is missing or damaged.
     """
@@ -143,7 +147,7 @@ def grade_run(
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
-    for name, record in manifest.benchmarks.items():  # refused before anything is graded
+    for name, record in manifest.benchmarks.items():  # a wrong k is refused before the long work
         check_ks(name, grading.ks, record.plan.samples)
     for name, record in manifest.benchmarks.items():
         if only not in (None, name):
@@ -156,78 +160,82 @@ def _graded(
 ) -> GradedBenchmark:
     from harness.benchmarks.catalogue import by_rules_of_card  # cards, which a file of outputs does without
 
-    place = folder.benchmark(name)
-    asked, by_card = by_rules_of_card(name, record.settings, questions.read_planned(place, record))
-    by_id = ById(asked)
-    found = grade_journal(
-        place,
+    files = folder.benchmark(name)
+    planned, by_card = by_rules_of_card(name, record.settings, questions.read_planned(files, record))
+    by_id = ById(planned)
+    journal = grade_journal(
+        files,
         by_id,
         workers=grading.workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
         on_graded=partial(on_graded, name),
     )
-    within = found.index < record.plan.samples
-    planned = found.rows if within.all() else found.rows[within]
-    counted = planned if grading.salvaged else planned[~found.observed.salvaged(planned)]
-    from_reasoning = _from_reasoning(place, by_id, found.grades, grading) if grading.answer_from_reasoning else None
+    within = journal.index < record.plan.samples
+    planned_rows = journal.rows if within.all() else journal.rows[within]
+    counted = planned_rows if grading.salvaged else planned_rows[~journal.observed.salvaged(planned_rows)]
+    from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     return GradedBenchmark(
-        folder=place,
-        questions=asked,
+        folder=files,
+        questions=planned,
         samples=record.plan.samples,
-        grades=found.grades,
+        grades=journal.grades,
         warnings=(
-            *_journal_warnings(place, found.report),
-            *_salvage_warnings(found.observed, planned, counted=grading.salvaged),
-            *by_endpoint.notes(found.observed, planned),
+            *_journal_warnings(files, journal.report),
+            *_salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
+            *by_endpoint.notes(journal.observed, planned_rows),
             *filter(None, [by_card]),
         ),
-        observed=found.observed,
-        rows=found.rows,
-        failures=failed_requests(folder, name) if len(found.observed.endpoints) > 1 else {},
-        speed=speed(found.observed, counted),
-        workload=workload(found.observed, counted),
-        anomalies=anomalies(found.observed.shown(counted)),
+        observed=journal.observed,
+        rows=journal.rows,
+        failures=failed_requests(folder, name) if len(journal.observed.endpoints) > 1 else {},
+        speed=speed(journal.observed, counted),
+        workload=workload(journal.observed, counted),
+        anomalies=anomalies(journal.observed.shown(counted)),
         from_reasoning=from_reasoning,
-        cut=_cut(place, by_id, found.grades, grading) if grading.cut_text else None,
-        first_right=_first_right(place, by_id, grading) if grading.cut_text else {},
+        cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
+        first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
         ks=grading.ks,
         salvaged=grading.salvaged,
     )
 
 
 def _salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """Warnings for a score with samples that went on after an interruption. rows: the planned samples. counted: such
-    samples count towards the score."""
+    """A warning where the score counts samples continued after an interruption and some may have changed by it, or
+    where it leaves such samples out. rows: the planned samples; counted: whether the score counts continued ones."""
     n_salvaged = int(observed.salvaged(rows).sum())
     if not n_salvaged:
         return []
-    n_near = int(observed.nearly(rows).sum())
-    how = "over the same tokens" if not n_near else f"{n_near} of them over text that was turned into tokens anew"
+    n_retokenised = int(observed.retokenised(rows).sum())
+    how = "over the same tokens"
+    if n_retokenised:
+        how = f"{n_retokenised} of them over text that was turned into tokens anew"
     warning = f"{n_salvaged} of {len(rows)} samples went on after an interruption, {how}"
     if not counted:
         return [f"{warning}; they are left out"]
-    return [f"{warning}; a score can leave them out"] if n_near else []
+    return [f"{warning}; a score can leave them out"] if n_retokenised else []
 
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: Grading) -> int:
-    """The grades of one stretch of a benchmark's journal, as for `read_samples`, into the file `out`, in the order that
-    a grading of the whole gives them. Returns how many there are. Raises as `score_run` does."""
+    """Write the grades of a part of a benchmark's journal to the file `out`; return their number.
+
+    span: as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
+    """
     from harness.benchmarks.catalogue import by_rules_of_card
 
-    place, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
-    asked, _ = by_rules_of_card(benchmark, record.settings, questions.read_planned(place, record))
-    found = grade_journal(
-        place,
-        ById(asked),
+    files, record = folder.benchmark(benchmark), Manifest.load(folder).benchmarks[benchmark]
+    planned, _ = by_rules_of_card(benchmark, record.settings, questions.read_planned(files, record))
+    journal = grade_journal(
+        files,
+        ById(planned),
         workers=grading.workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
         on_graded=lambda _: None,
         span=span,
     )
-    write_lines(out, found.grades)
-    return len(found.grades)
+    write_lines(out, journal.grades)
+    return len(journal.grades)
 
 
 def publish(graded: GradedBenchmark) -> Score:
@@ -241,7 +249,7 @@ def publish(graded: GradedBenchmark) -> Score:
 
 
 def score_of(graded: GradedBenchmark) -> Score:
-    """Its score; nothing is written. Raises `UsageError` for a k beyond the samples of a question."""
+    """The benchmark's score; nothing is written. Raises `UsageError` for a k beyond the samples of a question."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     thought = graded.observed.reasoning_tokens
@@ -258,19 +266,21 @@ def score_of(graded: GradedBenchmark) -> Score:
         warnings=graded.warnings,
     )
     if graded.from_reasoning is not None:
-        other = score_benchmark(graded.questions, graded.counted(graded.from_reasoning), graded.samples)
+        with_reasoning = score_benchmark(graded.questions, graded.counted(graded.from_reasoning), graded.samples)
         score = msgspec.structs.replace(
-            score, accuracy_from_reasoning=other.accuracy, accuracy_from_reasoning_intervals=intervals_of(other)
+            score,
+            accuracy_from_reasoning=with_reasoning.accuracy,
+            accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
         )
     if graded.cut is not None:
         counted = tally(graded.questions, counted_grades, graded.samples).questions
         budgets = []
-        for one in score.budgets:
-            cut_text = accuracy_of_cut_text(counted, graded.cut.get(one.budget, {}))
-            stood = accuracy_of_first_right(counted, graded.first_right, one.budget)
+        for budget in score.budgets:
+            cut_text = accuracy_of_cut_text(counted, graded.cut.get(budget.budget, {}))
+            stood = accuracy_of_first_right(counted, graded.first_right, budget.budget)
             budgets.append(
                 msgspec.structs.replace(
-                    one,
+                    budget,
                     accuracy_of_cut_text=cut_text[0],
                     accuracy_of_cut_text_intervals=cut_text[1],
                     accuracy_of_first_right=stood[0],
@@ -284,7 +294,7 @@ def score_of(graded: GradedBenchmark) -> Score:
 
 
 def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
-    """The same score, with what it would be if verdicts corrected by hand counted."""
+    """`score` with the accuracy that it would have if verdicts corrected by hand counted."""
     in_force = overrides.in_force(overrides.read(graded.folder))
     if not in_force:
         return score
@@ -293,24 +303,26 @@ def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
     n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))
     if n == 0:
         return score
-    other = score_benchmark(graded.questions, corrected, graded.samples)
-    share = "unknown" if other.accuracy is None else f"{100 * other.accuracy:.2f} %"
-    said = (
+    by_hand = score_benchmark(graded.questions, corrected, graded.samples)
+    share = "unknown" if by_hand.accuracy is None else f"{100 * by_hand.accuracy:.2f} %"
+    sentence = (
         f"{n} verdict{'' if n == 1 else 's'} corrected by hand (overrides.jsonl); the accuracy would be {share} with "
         f"{'it' if n == 1 else 'them'}, this score is without"
     )
     return msgspec.structs.replace(
         score,
-        accuracy_overridden=other.accuracy,
-        accuracy_overridden_intervals=intervals_of(other),
+        accuracy_overridden=by_hand.accuracy,
+        accuracy_overridden_intervals=intervals_of(by_hand),
         n_overridden=n,
-        warnings=(*score.warnings, said),
+        warnings=(*score.warnings, sentence),
     )
 
 
-def _from_reasoning(folder: BenchmarkFolder, by_id: ById, found: Sequence[Grade], grading: Grading) -> Sequence[Grade]:
-    """`found`, with the samples that gave no answer graded by what their reasoning ends with."""
-    silent = KeySet(grade.key for grade in found if grade.verdict == "no_answer")
+def _from_reasoning(
+    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: Grading
+) -> Sequence[Grade]:
+    """`every_grade`, with the samples that gave no answer graded by the end of their reasoning."""
+    silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,
         read_samples(folder, keys=silent),
@@ -319,39 +331,46 @@ def _from_reasoning(folder: BenchmarkFolder, by_id: ById, found: Sequence[Grade]
         answer_from_reasoning=True,
     )
     by_key = {grade.key: grade for grade in regraded}
-    return Packed(Grade, (by_key.get(grade.key, grade) for grade in found))
+    return Packed(Grade, (by_key.get(grade.key, grade) for grade in every_grade))
 
 
-def _cut(folder: BenchmarkFolder, by_id: ById, found: Sequence[Grade], grading: Grading) -> dict[int, dict[Key, Grade]]:
-    """By budget, the grades of the replies that are longer, cut there."""
+def _cut(
+    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: Grading
+) -> dict[int, dict[Key, Grade]]:
+    """By budget, the grades of the longer replies cut at the budget."""
     graded = {}
-    tokens = np.array([g.completion_tokens for g in found if g.completion_tokens is not None], dtype=float)
+    tokens = np.array([g.completion_tokens for g in every_grade if g.completion_tokens is not None], dtype=float)
     for budget in budgets_of(tokens):
-        keys = KeySet(g.key for g in found if (g.completion_tokens or 0) > budget)
-        short = (one for sample in read_samples(folder, keys=keys) if (one := cut(sample, budget)) is not None)
-        regraded = pool.grade_all(by_id, short, workers=grading.workers, deadline_s=grading.deadline_s)
+        keys = KeySet(g.key for g in every_grade if (g.completion_tokens or 0) > budget)
+        shortened = (cut(sample, budget) for sample in read_samples(folder, keys=keys))
+        regraded = pool.grade_all(
+            by_id,
+            (sample for sample in shortened if sample is not None),
+            workers=grading.workers,
+            deadline_s=grading.deadline_s,
+        )
         graded[budget] = {grade.key: grade for grade in regraded}
     return graded
 
 
 def _first_right(folder: BenchmarkFolder, by_id: ById, grading: Grading) -> dict[Key, int]:
-    """Completion tokens up to where a right answer first stands in a reply, of those in which one does."""
-    places: dict[Key, list[int]] = {}
+    """By sample, completion tokens up to where a right answer first stands; samples without one are left out."""
+    tokens_of: dict[Key, list[int]] = {}  # up to each answer stated in a reply, until the pool has judged it
 
-    def on_the_way() -> Iterator[tuple[Key, Question, list[str]]]:
+    def stated_answers() -> Iterator[tuple[Key, Question, list[str]]]:
         for sample in read_samples(folder):
             if sample.question_id in by_id and sample.usage.completion_tokens is not None:
                 question = by_id[sample.question_id]
-                found = stated(question, sample)
-                places[sample.key] = [tokens_until(sample, one.end) or 0 for one in found]
-                yield sample.key, question, [one.answer for one in found]
+                statements = stated(question, sample)
+                tokens_of[sample.key] = [tokens_until(sample, statement.end) or 0 for statement in statements]
+                yield sample.key, question, [statement.answer for statement in statements]
 
-    judged = pool.first_right(on_the_way(), workers=grading.workers, deadline_s=grading.deadline_s)
-    return {key: places.pop(key)[place] for key, place in judged if place is not None}
+    judged = pool.first_right(stated_answers(), workers=grading.workers, deadline_s=grading.deadline_s)
+    return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
 
 
 def failed_requests(folder: RunFolder, benchmark: str) -> dict[str, int]:
-    """Failed requests of a benchmark by the endpoint's base URL, as the run's log has them."""
+    """Failed requests of a benchmark by the endpoint's base URL, from the run's log."""
     counts: Counter[str] = Counter()
     for path in folder.logs():
         with contextlib.suppress(OSError), open_untrusted(path) as log:
@@ -364,7 +383,7 @@ def failed_requests(folder: RunFolder, benchmark: str) -> dict[str, int]:
 
 
 class _FailedRequest(msgspec.Struct, frozen=True):
-    """A line of `log.jsonl`, as far as it matters here."""
+    """The fields of a line of `log.jsonl` that are needed here."""
 
     event: str
     endpoint: str
@@ -377,51 +396,53 @@ def grade_outputs(
     grading: Grading,
     on_graded: OnGraded = lambda _name, _n: None,
 ) -> list[GradedBenchmark]:
-    """The benchmarks of another tool's outputs, by name, gone through once, with grades in their order.
+    """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`, which is read
+    once.
 
-    folder: where their files would stand; nothing is written. What is there is the plan: questions may have unequal
-    numbers of samples.
+    folder: the folder that their files would lie in; nothing is written. What is there is the plan: questions may have
+    unequal numbers of samples.
     """
-    asked: dict[str, dict[str, Question]] = {}
+    by_benchmark: dict[str, dict[str, Question]] = {}
     by_id: dict[str, Question] = {}
 
     def samples() -> Iterator[Sample]:
         for question, sample in pairs:
-            by_id[question.question_id] = asked.setdefault(question.benchmark, {})[question.question_id] = question
+            by_id[question.question_id] = question
+            by_benchmark.setdefault(question.benchmark, {})[question.question_id] = question
             yield sample
 
-    found: dict[str, list[Grade]] = {}
+    graded: dict[str, list[Grade]] = {}
     bases: dict[str, str] = {}
     for grade in pool.grade_all(by_id, samples(), workers=grading.workers, deadline_s=grading.deadline_s):
         if grade.question_id not in bases:
             bases[grade.question_id] = basis(by_id[grade.question_id])
-        of_it = found.setdefault(grade.benchmark, [])
-        of_it.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
-        on_graded(grade.benchmark, len(of_it))
+        same_benchmark = graded.setdefault(grade.benchmark, [])
+        same_benchmark.append(msgspec.structs.replace(grade, basis=bases[grade.question_id]))
+        on_graded(grade.benchmark, len(same_benchmark))
     return [
         GradedBenchmark(
             folder=folder.benchmark(name),
             questions=list(questions.values()),
             samples=None,
-            grades=found[name],
+            grades=graded[name],
             warnings=(),
             ks=grading.ks,
         )
-        for name, questions in sorted(asked.items())
+        for name, questions in sorted(by_benchmark.items())
     ]
 
 
 def _journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
-    found = []
+    sentences = []
     if report.damaged:
         named = ", ".join(f"line {d.number} ({d.reason})" for d in report.damaged[:MAX_NAMED])
         more = f" and {len(report.damaged) - MAX_NAMED} more" if len(report.damaged) > MAX_NAMED else ""
-        found.append(
+        sentences.append(
             f"{folder.samples.name}: damaged and not counted: {named}{more}; `harness run` asks for them again"
         )
     if report.n_duplicates:
-        found.append(f"{report.n_duplicates} repeated records of a key left out; the first counts")
+        sentences.append(f"{report.n_duplicates} repeated records of a key left out; the first counts")
     if report.conflicts:
         named = ", ".join(f"{quoted(k.question_id)} #{k.sample_index}" for k in report.conflicts[:MAX_NAMED])
-        found.append(f"{len(report.conflicts)} keys have records with different texts; the first counts: {named}")
-    return [*found, *report.warnings]
+        sentences.append(f"{len(report.conflicts)} keys have records with different texts; the first counts: {named}")
+    return [*sentences, *report.warnings]

@@ -1,4 +1,4 @@
-"""How many samples a difference takes. Pure functions on numbers; fractions throughout."""
+"""The number of samples that a difference needs to be found. Pure functions on numbers; fractions throughout."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def samples_to_detect(
 ) -> int | None:
     """Samples a question with which a true difference between two runs is found in 80 % of repetitions (at 5 %).
 
-    variance: of one sample around its question's chance (`differences.smoothed_variance`), taken to be the same in both
-    runs: the error of the difference is √(variance/Q · (1/n + 1/m)). other_samples: m, of a run or publication that is
-    there already; None = the other run has as many as this one. n_tests: as in `power_factor`. None is returned where
-    no number of samples will do.
+    variance: of one sample around its question's chance of being right (`differences.smoothed_variance`), the same in
+    both runs; the error of the difference is then √(variance/Q · (1/n + 1/m)). other_samples: m, the samples a question
+    of a run or publication that exists already; None = both runs get as many. n_tests: as in `power_factor`. Returns
+    None where no number of samples is enough, because the other run's error alone is too large.
     """
     assert variance > 0
     assert difference > 0

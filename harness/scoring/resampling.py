@@ -1,12 +1,13 @@
-"""How far accuracies of repeated runs lie apart: seen in repeats, and foretold by the sampling error. Pure.
+"""The deviation between accuracies of repeated runs: observed in repeats, and predicted by the sampling error. Pure.
 
-Formulas are functions on arrays, the last axis over questions: `correct` of `counts` samples of each question. Repeats
-are either runs of their own, or are drawn from one set of N samples of each question without replacement, so that the
-number of right ones among n is hypergeometric (Johnson, Kotz and Kemp 1992, Univariate Discrete Distributions, ch. 6):
+Formulas are functions on arrays whose last axis runs over questions: `correct` of `counts` samples of each question.
+Repeats are runs of their own, or they are drawn without replacement from one set of N samples of each question; the
+number of right samples among n is then hypergeometric (Johnson, Kotz and Kemp 1992, Univariate Discrete Distributions,
+ch. 6):
 
 - `split`: one permutation of each question's samples, cut into blocks of n. The samples are independent, so the blocks
-  are as independent of each other as runs; the deviation between them has the rerun's as its exact expectation.
-- `drawn`: every repeat draws n of the N anew. Repeats share samples and lie closer together than runs, exactly by the
+  are as independent as runs: the expected variance between blocks is exactly that between reruns.
+- `drawn`: every repeat draws n of the N again. Repeats share samples and lie closer together than runs, exactly by the
   finite-population factor √(1 − n/N) (Cochran 1977, Sampling Techniques, theorem 2.2).
 
 Values are fractions.
@@ -27,7 +28,7 @@ from harness.scoring.intervals import Array, sampling_variance_of_mean
 Counts: TypeAlias = NDArray[np.int64]
 
 Source = Literal["runs", "blocks", "draws"]
-"""What a repeat is: a run of its own; a block of one run's samples, none used twice; a draw from them, see `drawn`."""
+"""A repeat is a run of its own, a block of one run's samples (none used twice), or a draw from them (see `drawn`)."""
 
 
 def single_variances(correct: Counts, counts: Counts) -> Array:
@@ -42,18 +43,19 @@ def rerun_deviation(correct: Counts, counts: Counts, n: float) -> float:
 
 
 def draw_deviation(correct: Counts, counts: Counts, n: int) -> float:
-    """The same of n samples drawn without replacement from those that are there; 0 where all are drawn."""
+    """`rerun_deviation` of n samples drawn without replacement from the stored ones; 0 where all are drawn."""
     spared = single_variances(correct, counts) / n * (1 - n / counts)
     return math.sqrt(float(spared.sum())) / len(counts)
 
 
 def mean_question_deviation(correct: Counts, counts: Counts, n: float) -> float:
-    """Mean over questions of sd_q/√n: what some scripts print as the standard error. It is no error of the accuracy."""
+    """Mean over questions of sd_q/√n. Some scripts print it as the standard error, but it is no error of the
+    accuracy."""
     return float(np.sqrt(single_variances(correct, counts) / n).mean())
 
 
 def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
-    """(runs, Q): right ones in each of `runs` blocks of n, no sample in two; runs·n ≤ every count."""
+    """(runs, Q): right samples in each of `runs` blocks of n, no sample in two blocks; runs·n ≤ every count."""
     columns = [
         rng.multivariate_hypergeometric([n] * runs + [total - runs * n], right, method="marginals")[:-1]
         for right, total in zip(correct.tolist(), counts.tolist(), strict=True)
@@ -62,14 +64,14 @@ def split(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Gen
 
 
 def drawn(correct: Counts, counts: Counts, n: int, runs: int, rng: np.random.Generator) -> Counts:
-    """(runs, Q): right ones among n samples of each question, drawn anew for each of `runs`; n ≤ every count."""
+    """(runs, Q): right samples among n of each question, drawn again for each of `runs`; n ≤ every count."""
     return rng.hypergeometric(correct, counts - correct, n, size=(runs, len(counts)))
 
 
 def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
-    """Between which the deviation of `runs` ≥ 2 accuracies lies in 95 % of experiments, if its expectation is this one.
+    """The range that holds the deviation of `runs` ≥ 2 accuracies in 95 % of experiments, given its expectation.
 
-    √(χ²/(runs − 1)) of it, with χ²'s quantiles as Wilson and Hilferty (1931, PNAS 17:684) have them.
+    deviation · √(χ²/(runs − 1)), with the quantiles of χ² as approximated by Wilson and Hilferty (1931, PNAS 17:684).
     """
     df = runs - 1
 
@@ -82,15 +84,13 @@ def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark run again and again. Fractions.
 
-    source: `runs`: the repeats are runs of their own; `blocks`: cut from one run, no sample used twice; `draws`:
-    drawn from one run, so that repeats share samples. n: samples of each question in each repeat; stored: in the
-    run that they are taken from (None: runs of their own). accuracies, errors: of each repeat, with its own
-    sampling error (None for one sample a question). names: of the repeats' run folders, or their numbers. mean: of
-    the accuracies, or the accuracy of all that is stored. deviation: of the accuracies (n − 1 in the denominator).
-    predicted: what it should be about; limits: where it lies in 95 % of experiments. run_error: the sampling error
-    of one run of n samples; above `predicted` for draws that share samples. n_within: accuracies within 1.96
-    predicted deviations of the mean. mean_question_deviation: the mean over questions of sd/√n, which some scripts
-    print as the error. warnings: sentences about what is counted.
+    source: see `Source`. n: samples of each question in each repeat; stored: samples of each question in the run that
+    repeats are taken from (None: they are runs). accuracies, errors: of each repeat, with its own sampling error (None
+    for one sample a question). names: of the repeats' run folders, or their numbers. mean: of the accuracies, or the
+    accuracy of all stored samples. deviation: of the accuracies (n − 1 in the denominator). predicted: its expectation;
+    limits: the range that holds it in 95 % of experiments. run_error: the sampling error of one run of n samples, above
+    `predicted` where draws share samples. n_within: accuracies within 1.96 predicted deviations of the mean.
+    mean_question_deviation: see the function.
     """
 
     benchmark: str
@@ -112,7 +112,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Literal["as predicted", "less than predicted", "more than predicted", "cannot say"]:
-        """How the deviation stands to its limits; no samples that differ predict nothing."""
+        """The deviation beside its limits; "cannot say" where all samples agree, so that nothing is predicted."""
         low, high = self.limits
         if not self.predicted:
             return "cannot say"
@@ -125,8 +125,8 @@ class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
     """The sampling error of n samples of each question. Fractions.
 
     predicted: from all samples of the experiment. runs: repeats of this size. own: mean of the errors that each repeat
-    states of itself; own_low, own_high: between which 95 % of them lie. deviation: of the repeats' accuracies, scaled
-    to that of runs where they share samples; None where it cannot be told (one repeat; all samples drawn).
+    states of itself; own_low, own_high: the range of 95 % of these. deviation: of the repeats' accuracies, scaled
+    to that of runs where repeats share samples; None where it is unknown (one repeat; all samples drawn).
     mean_question_deviation: see the function.
     """
 
@@ -141,7 +141,8 @@ class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """The error against the number of samples. single: the predicted error of one sample; √n divides it."""
+    """The sampling error by the number of samples. single: predicted for one sample a question; n samples divide it by
+    √n."""
 
     benchmark: str
     source: Source
@@ -153,16 +154,16 @@ class SampleSizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resampled_repeats(benchmark: str, correct: Counts, counts: Counts, n: int, runs: int, seed: int) -> Repeats:
-    """`runs` ≥ 2 repeats of n samples from one set: blocks where they suffice, draws that share samples elsewhere."""
+    """`runs` ≥ 2 repeats of n samples from one set: blocks if it holds runs·n samples a question, else draws."""
     rng = np.random.default_rng(seed)
     blocks = runs * n <= counts.min()
-    found = (split if blocks else drawn)(correct, counts, n, runs, rng)
+    right = (split if blocks else drawn)(correct, counts, n, runs, rng)
     run_error = rerun_deviation(correct, counts, n)
     return _repeats(
         benchmark,
         "blocks" if blocks else "draws",
-        found,
-        np.full_like(found, n),
+        right,
+        np.full_like(right, n),
         names=tuple(map(str, range(1, runs + 1))),
         stored=int(counts.min()),
         mean=float((correct / counts).mean()),
@@ -173,7 +174,7 @@ def resampled_repeats(benchmark: str, correct: Counts, counts: Counts, n: int, r
 
 
 def real_repeats(benchmark: str, names: tuple[str, ...], correct: Counts, counts: Counts) -> Repeats:
-    """Runs of their own; correct, counts: (runs, Q), two runs at least. The prediction is from all their samples."""
+    """Repeats that are runs. correct, counts: (runs, Q), at least two runs; all their samples make the prediction."""
     right, total = correct.sum(axis=0), counts.sum(axis=0)
     n = float(counts.mean())
     run_error = rerun_deviation(right, total, n)
@@ -194,15 +195,15 @@ def real_repeats(benchmark: str, names: tuple[str, ...], correct: Counts, counts
 def resampled_sizes(
     benchmark: str, correct: Counts, counts: Counts, ns: tuple[int, ...], runs: int, seed: int
 ) -> SampleSizes:
-    """Each n of `ns` ≥ 2 drawn `runs` times from one set of samples."""
+    """The errors of `runs` draws from one set of samples, for each n of `ns`, all ≥ 2."""
     rng = np.random.default_rng(seed)
     sizes = []
     for n in ns:
-        found = drawn(correct, counts, n, runs, rng)
+        right = drawn(correct, counts, n, runs, rng)
         shared = draw_deviation(correct, counts, n)
         run_error = rerun_deviation(correct, counts, n)
-        seen = _deviation((found / n).mean(axis=1)) * run_error / shared if shared and runs > 1 else None
-        sizes.append(_size(found, np.full_like(found, n), run_error, seen, mean_question_deviation(correct, counts, n)))
+        seen = _deviation((right / n).mean(axis=1)) * run_error / shared if shared and runs > 1 else None
+        sizes.append(_size(right, np.full_like(right, n), run_error, seen, mean_question_deviation(correct, counts, n)))
     return SampleSizes(
         benchmark=benchmark,
         source="draws",
@@ -214,7 +215,8 @@ def resampled_sizes(
 
 
 def real_sizes(benchmark: str, cells: tuple[tuple[Counts, Counts], ...]) -> SampleSizes:
-    """Runs of their own; cells: (correct, counts), each (runs, Q), a cell for each n. The prediction is from all."""
+    """The errors of real runs. cells: for each n, (correct, counts), each (runs, Q); all samples make the
+    prediction."""
     right = np.sum([correct.sum(axis=0) for correct, _ in cells], axis=0)
     total = np.sum([counts.sum(axis=0) for _, counts in cells], axis=0)
     sizes = []
@@ -282,8 +284,8 @@ def _size(correct: Counts, counts: Counts, predicted: float, seen: float | None,
 
 
 def _own_errors(correct: Counts, counts: Counts) -> list[float]:
-    found: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
-    return found
+    errors: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
+    return errors
 
 
 def _deviation(values: NDArray[np.float64]) -> float:

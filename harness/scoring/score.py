@@ -1,4 +1,7 @@
-"""Grades of one benchmark → its score, the object of `scores.json`. Fractions throughout, not percent."""
+"""The score of one benchmark from its grades: the record of `scores.json`. Fractions throughout, not percent.
+
+`tally` counts the grades by question, `uncertainty` makes the intervals; here they become one record with its warnings.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from harness.scoring.by_endpoint import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval
 from harness.scoring.speed import Speed
-from harness.scoring.tally import Columns, Kind, QuestionTally, slim, tally
+from harness.scoring.tally import GradeKind, QuestionTally, SampleColumns, slim, tally
 from harness.scoring.tokens import (
     BudgetScore,
     FirstRight,
@@ -46,32 +49,32 @@ from harness.scoring.workload import Workload
 T = TypeVar("T")
 
 MAX_TRUNCATED_SHARE = 0.01
-"""Above this share of samples cut by max_tokens the score carries a warning."""
+"""A score warns if max_tokens cut more than this share of its samples."""
 
 MAX_GROUPS = 20
-"""A metadata field with more values than this is no breakdown."""
+"""A metadata field with more values than this makes no breakdown."""
 
 MAX_BREAKDOWNS = 8
-"""Metadata fields by which a score is broken down, at most."""
+"""Largest number of metadata fields by which a score is broken down."""
 
 MAX_NAMED_ERRORS = 5
-"""Exceptions of a verifier that a score tells apart."""
+"""Largest number of different exceptions of a verifier that a score lists."""
 
 MAX_LABEL_CHARS = 80
-"""Longest metadata field name or value that stands in a score."""
+"""Longest name or value of a metadata field in a score; a longer one is clipped."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Range of the accuracy: every missing or undecided sample wrong … every one right."""
+    """The accuracy if every missing or undecided sample were wrong (low), or right (high)."""
 
     low: float
     high: float
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions that share one metadata value. None: no sample, or too few to tell an error.
+    """The score of the questions that share one metadata value. None: no sample, or too few to know an error.
 
-    The errors and 95 % intervals are those of `Score`.
+    The fields mean what they mean in `Score`.
     """
 
     accuracy: float | None
@@ -87,31 +90,35 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """One benchmark's score.
 
     accuracy: mean over questions of the fraction correct; None without any sample.
-    sampling_error: one standard error if the same questions were run again; None when no question has two samples,
-    and then at most sampling_error_bound. n_imputed: questions with one sample, whose spread was taken from the others.
-    question_error: one standard error over other questions of the kind; contains the sampling error.
-    sampling_interval, question_interval: the 95 % intervals, [low, high]; they are no multiples of the errors (see
-    `intervals`). Where sampling_error is None the sampling interval is the widest possible. n_clusters: independent
-    groups of questions, where that are fewer than the questions (`QuestionTally.cluster`).
-    n_samples: samples covered; samples_per_question: planned (None: what is there); rounds: covered of each question.
-    n_missing: planned samples without a grade. partial: some are missing inside what is covered, so that the accuracy
-    leans to what finished first; bounds hold in any case. n_truncated: cut by max_tokens. n_undecided: no rule could
-    decide, or the grader ran out of time or memory; wrong in the accuracy. verifier_errors: sentences about exceptions
-    of the benchmark's own verifier, whose samples are undecided. near_misses: wrong answers by how they miss.
-    n_unextracted: the right answer stood in the text but was not given as the answer. pass_at, pass_hat (all k right),
-    maj_at: k → value, and the same with `_intervals`: k → intervals; maj_at_estimated: the k that were drawn at random,
-    the others are exact.
-    mean_completion_tokens: over the n_tokens_known samples whose server stated them.
-    accuracy_from_reasoning: accuracy if answers were also taken from reasoning that no final answer follows; None = not
-    asked for. It is no score: it says what the budget cost.
-    n_overridden: verdicts that a person corrected; accuracy_overridden: the accuracy if these counted, which they do
-    nowhere else in this score; None without any. Each of these accuracies has its `_intervals`.
-    accuracy_finished: accuracy among the samples that max_tokens did not cut. tokens: how many, of right and wrong
-    samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right: when the
-    right answer stands for the first time; None = not asked for.
-    breakdowns: metadata field → value → score. endpoints: where the samples came from, if from several.
-    speed: None where nothing was streamed. workload: what the samples asked of the servers. anomalies:
-    samples whose text looks wrong.
+    Errors and intervals. sampling_error: one standard error, same questions, asked again; None when no question has two
+    samples, and then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken
+    from the others. question_error: one standard error, other questions of this kind; it contains the sampling error.
+    sampling_interval, question_interval: the 95 % intervals, [low, high], no multiples of the errors (see `intervals`).
+    Where sampling_error is None the sampling interval is the widest possible. n_clusters: independent groups of
+    questions, None where every question is one (`QuestionTally.cluster`).
+
+    Coverage. n_samples: samples covered; samples_per_question: planned (None: what is there is the plan); rounds:
+    samples covered of each question. n_missing: planned samples without a grade. partial: some are missing inside what
+    is covered, so the accuracy leans to what finished first; bounds hold in any case.
+
+    Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
+    or memory; they are wrong in the accuracy. verifier_errors: sentences about exceptions of the benchmark's own
+    verifier, whose samples are undecided. near_misses: wrong answers by how they miss. n_unextracted: the right answer
+    stood in the text but was not given as the answer. anomalies: samples whose text looks wrong.
+
+    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
+    k → intervals. maj_at_estimated: the k whose maj@k was drawn at random; the others are exact.
+
+    Other accuracies, each with its `_intervals`. accuracy_finished: among the samples that max_tokens did not cut.
+    accuracy_from_reasoning: if answers were also taken from reasoning that no final answer follows; None = the option
+    was not given. It is no score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts
+    that a person corrected counted, which they do nowhere else in this score; None without any.
+
+    Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
+    and other samples. budgets: accuracy within fewer tokens; empty where a sample's tokens are unknown. first_right:
+    how early the right answer stands; None = the option was not given. speed: None where nothing was streamed.
+    workload: the work for the servers. breakdowns: metadata field → value → score. endpoints: empty where there was
+    only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -183,18 +190,18 @@ def score_benchmark(
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
-    samples_per_question: planned for each question; None when what is there is the plan (outputs of another tool, also
-    with unequal counts). ks: the k of pass@k, pass^k and maj@k beside the powers of two up to the samples that every
-    question has; a k above them raises `UsageError`. endpoints, speed, workload, anomalies: from `Observed`.
-    reasoning_tokens: of each of the `grades`, NaN for unknown. warnings: sentences of the stages before, handed on.
+    samples_per_question: planned for each question; None where what is there is the plan (outputs of another tool, also
+    with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
+    every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies: from `Observed`.
+    reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
     """
     tallies = tally([*map(slim, questions)], grades, samples_per_question)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)  # equal sums in every order
-    columns = Columns.of(covered)
+    columns = SampleColumns.of(covered)
     present = [item for item in covered if item.n]
     fewest = min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    chosen = sorted({*_powers_of_two(fewest), *ks})
+    every_k = sorted({*_powers_of_two(fewest), *ks})
     n_known, mean_tokens = _mean_tokens(columns.tokens)
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
@@ -213,7 +220,7 @@ def score_benchmark(
         n_missing=tallies.missing,
         n_truncated=int(columns.truncated.sum()),
         n_undecided=sum(item.undecided for item in covered),
-        **_over_k(covered, chosen),
+        **_over_k(covered, every_k),
         accuracy_finished=finished and finished[0],
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens),
@@ -238,7 +245,7 @@ def score_benchmark(
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:
-    """The fields of a score that stand for several samples of a question, by k."""
+    """The fields of a score that depend on k."""
     passed, all_passed = ({k: of(covered, k) for k in ks} for of in (pass_at, pass_hat))
     voted = maj_at(covered, ks)
     by_name = {"pass_at": passed, "maj_at": voted, "pass_hat": all_passed}
@@ -251,13 +258,13 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
 
 
 def _mean_tokens(tokens: NDArray[np.float64]) -> tuple[int, float | None]:
-    """How many are known, and their mean."""
-    known = tokens[~np.isnan(tokens)]
-    return len(known), math.fsum(known) / len(known) if len(known) else None
+    """(samples whose tokens are stated, their mean)."""
+    stated = tokens[~np.isnan(tokens)]
+    return len(stated), math.fsum(stated) / len(stated) if len(stated) else None
 
 
 def intervals_of(score: Score) -> Intervals:
-    """Those of the accuracy, as one value."""
+    """The intervals of the accuracy as one value."""
     return Intervals(
         sampling_interval=score.sampling_interval,
         question_interval=score.question_interval,
@@ -266,7 +273,7 @@ def intervals_of(score: Score) -> Intervals:
 
 
 def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
-    """Raises `UsageError` where `fewest` samples of every question are too few for one of the `ks`."""
+    """Raise `UsageError` if a k exceeds `fewest`, the samples of the question that has the fewest."""
     for k in ks:
         if not 1 <= k <= fewest:
             has = f"the question with the fewest has {fewest}"
@@ -280,21 +287,21 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
-    """`score` with pass@k, pass^k and maj@k for further k, from its counted questions. Raises as `check_ks` does."""
+    """`score` with pass@k, pass^k and maj@k for further k; items: its questions. Raises as `check_ks` does."""
     check_ks(score.benchmark, ks, min((item.n for item in items), default=0))
     fresh = sorted(set(ks) - score.pass_at.keys())
     covered = sorted(items, key=lambda item: item.question.question_id)
     passed, all_passed = ({k: of(covered, k) for k in fresh} for of in (pass_at, pass_hat))
     voted = maj_at(covered, fresh)
 
-    def joined(known: Mapping[int, T], found: Mapping[int, T]) -> dict[int, T]:
-        return dict(sorted({**known, **found}.items()))
+    def joined(former: Mapping[int, T], added: Mapping[int, T]) -> dict[int, T]:
+        return dict(sorted({**former, **added}.items()))
 
-    def values(found: Mapping[int, Estimate]) -> dict[int, float]:
-        return {k: one.value for k, one in found.items()}
+    def values(estimates: Mapping[int, Estimate]) -> dict[int, float]:
+        return {k: estimate.value for k, estimate in estimates.items()}
 
-    def intervals(found: Mapping[int, Estimate]) -> dict[int, Intervals]:
-        return {k: one.intervals for k, one in found.items()}
+    def intervals(estimates: Mapping[int, Estimate]) -> dict[int, Intervals]:
+        return {k: estimate.intervals for k, estimate in estimates.items()}
 
     estimated = {k for k in fresh if any(is_estimated(item.n, k) for item in covered)}
     return msgspec.structs.replace(
@@ -309,39 +316,40 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
     )
 
 
-def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[Kind, int]) -> list[str]:
-    found = [*left_out, *endpoint_warnings(score.endpoints)]
+def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int]) -> list[str]:
+    sentences = [*left_out, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
-        found.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")
+        sentences.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")
     if score.n_missing and score.partial:
         low, high = 100 * score.bounds.low, 100 * score.bounds.high
-        found.append(
+        sentences.append(
             f"partial: {score.n_missing} samples are missing; the accuracy of all of them "
             f"lies between {low:.1f} and {high:.1f} %"
         )
     elif score.n_missing:
-        found.append(
+        sentences.append(
             f"unfinished: covers {score.rounds} of {score.samples_per_question} rounds, those complete for all "
             f"questions; "
             f"{score.n_missing} samples are missing"
         )
-    found += score.verifier_errors
-    found += _undecided(kinds)
-    found += [
+    sentences += score.verifier_errors
+    sentences += _undecided(kinds)
+    sentences += [
         f"{count} wrong answers are near misses: {NEAR_MISSES[near]}" for near, count in score.near_misses.items()
     ]
     if score.accuracy is not None and score.sampling_error is None:
-        found.append("one sample per question: the sampling error is unknown, only its upper bound")
+        sentences.append("one sample per question: the sampling error is unknown, only its upper bound")
     if score.n_imputed:
-        found.append(f"{score.n_imputed} questions have one sample; their spread is taken from the others")
+        sentences.append(f"{score.n_imputed} questions have one sample; their spread is taken from the others")
     if len(score.graders) > 1:
-        found.append(f"graded by {len(score.graders)} graders: {', '.join(visible(g, 60) for g in score.graders[:4])}")
-    return found
+        named = ", ".join(visible(grader, 60) for grader in score.graders[:4])
+        sentences.append(f"graded by {len(score.graders)} graders: {named}")
+    return sentences
 
 
-def _undecided(kinds: Mapping[Kind, int]) -> list[str]:
-    judged: Counter[bool] = Counter()  # by whether the grader ran out
+def _undecided(kinds: Mapping[GradeKind, int]) -> list[str]:
+    judged: Counter[bool] = Counter()  # True: the grader ran out of time or memory
     for kind, n in kinds.items():
         if kind.verdict == "undecided" and not kind.rule.startswith(RAISED):
             judged[kind.rule in EXHAUSTED] += n
@@ -349,7 +357,7 @@ def _undecided(kinds: Mapping[Kind, int]) -> list[str]:
     return [f"{count} samples are undecided ({cause}) and count as wrong" for count, cause in causes if count]
 
 
-def _over_kinds(kinds: Mapping[Kind, int]) -> dict[str, Any]:
+def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
     """The fields of a score that count grades of one kind."""
     return {
         "n_no_answer": sum(n for kind, n in kinds.items() if kind.verdict == "no_answer"),
@@ -360,7 +368,7 @@ def _over_kinds(kinds: Mapping[Kind, int]) -> dict[str, Any]:
     }
 
 
-def _verifier_errors(kinds: Mapping[Kind, int]) -> tuple[str, ...]:
+def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
     raised: Counter[str] = Counter()
     for kind, n in kinds.items():
         if kind.rule.startswith(RAISED):
@@ -371,12 +379,12 @@ def _verifier_errors(kinds: Mapping[Kind, int]) -> tuple[str, ...]:
     )
 
 
-def _near_misses(kinds: Mapping[Kind, int]) -> dict[NearMiss, int]:
-    found: Counter[NearMiss] = Counter()
+def _near_misses(kinds: Mapping[GradeKind, int]) -> dict[NearMiss, int]:
+    counts: Counter[NearMiss] = Counter()
     for kind, n in kinds.items():
         if kind.near_miss is not None:
-            found[kind.near_miss] += n
-    return dict(sorted(found.items()))
+            counts[kind.near_miss] += n
+    return dict(sorted(counts.items()))
 
 
 def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
@@ -394,7 +402,8 @@ def _group_score(items: Sequence[QuestionTally]) -> GroupScore:
 
 
 def _bounds(items: Sequence[QuestionTally]) -> Bounds:
-    """Each question's share of its planned samples; a question planned at 0 (another tool's) may be anything."""
+    """The bounds over planned samples; a question with none planned (another tool's outputs) may be all right or
+    wrong."""
     low = [item.correct / item.planned if item.planned else 0.0 for item in items]
     high = [
         (item.correct + item.undecided + item.planned - item.n) / item.planned if item.planned else 1.0
@@ -410,10 +419,10 @@ def _breakdowns(items: Sequence[QuestionTally]) -> dict[str, dict[str, GroupScor
             label = _label(value)
             if label is not None:
                 fields.setdefault(visible(field, MAX_LABEL_CHARS), {}).setdefault(label, []).append(item)
-    kept = [field for field, groups in fields.items() if 2 <= len(groups) <= min(MAX_GROUPS, len(items) - 1)]
+    shown = [field for field, groups in fields.items() if 2 <= len(groups) <= min(MAX_GROUPS, len(items) - 1)]
     return {
         field: {label: _group_score(fields[field][label]) for label in sorted(fields[field], key=_natural)}
-        for field in sorted(kept)[:MAX_BREAKDOWNS]
+        for field in sorted(shown)[:MAX_BREAKDOWNS]
     }
 
 
@@ -428,7 +437,7 @@ def _natural(label: str) -> tuple[int, float, str]:
 
 
 def _powers_of_two(limit: int) -> list[int]:
-    """1, 2, 4 … and `limit` itself, none above it."""
+    """1, 2, 4 … up to `limit`, and `limit` itself; empty for 0."""
     powers = [1 << exponent for exponent in range(limit.bit_length())] if limit else []
     return powers if not powers or powers[-1] == limit else [*powers, limit]
 

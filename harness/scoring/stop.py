@@ -1,4 +1,4 @@
-"""When are there samples enough? The rule of the option `target_error`, on arrays. Pure."""
+"""The rule of the option `target_error`: when a run has enough samples. Pure functions on arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from harness.scoring.distributions import Z_95
 from harness.scoring.intervals import Array, sampling_limits
 
 MIN_ROUNDS = 8
-"""Samples a question before a sampling interval may stop a run. To stop where the samples happen to agree biases the
-accuracy; from eight rounds on by at most about a sample's worth (`make simulate`, table "stopping")."""
+"""A sampling interval may stop a run only after this many samples a question. Stopping where samples happen to agree
+biases the accuracy; after eight rounds the bias is at most about one sample's worth (`make simulate`, table
+"stopping")."""
 
 
 def reached_error(correct: Array, rounds: int) -> float:
-    """Half-width of the sampling interval over 1.96: the error that a target is compared with; a fraction.
+    """Half-width of the sampling interval divided by 1.96, a fraction: the error that is compared with the target.
 
     correct: samples graded correct of each question, all with `rounds` samples ≥ 1.
     """
@@ -24,10 +25,10 @@ def reached_error(correct: Array, rounds: int) -> float:
 
 
 def next_rounds(error: float, rounds: int, target: float) -> int:
-    """Samples a question to look at next, after `rounds` ≥ `MIN_ROUNDS` gave `error` above `target`.
+    """Samples a question at which to test the error next, after `rounds` ≥ `MIN_ROUNDS` gave `error` above `target`.
 
-    The error falls with the root of the samples, so rounds · (error/target)² should do. From far away this is known
-    roughly only, and nine tenths of it are taken first.
+    The error falls with the root of the samples, so rounds · (error/target)² should be enough. Where that is more than
+    a third above `rounds` it is a rough guess, and the next test comes at nine tenths of it.
     """
     assert error > target > 0
     needed = rounds * (error / target) ** 2

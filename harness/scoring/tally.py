@@ -1,4 +1,13 @@
-"""Grades counted per question: which samples are covered, which are missing, who voted for what."""
+"""Grades counted by question: which samples a score covers, which are missing, and the votes for each answer.
+
+Grades stay packed; a `QuestionTally` holds the positions of its grades. Three cases:
+
+| planned samples missing | the score covers |
+| --- | --- |
+| none | all |
+| up to `MAX_MISSING_SHARE`, or no round is complete | all that are there ("partial") |
+| more | the complete rounds only: one sample of every question each |
+"""
 
 from __future__ import annotations
 
@@ -20,22 +29,22 @@ from harness.core.records import Grade, Key, NearMiss, Question, Verdict
 from harness.scoring.estimators import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
-"""Above this share of missing samples an unfinished run is scored on its complete rounds only."""
+"""An unfinished run that misses more than this share of its samples is scored on its complete rounds only."""
 
 _NO_METADATA: dict[str, Any] = {}
 
 _MAX_TOKENS = 1 << 53
-"""A server that states more talks nonsense; up to here a float is exact."""
+"""Larger numbers of tokens count as this one: no server means them, and above it a float is not exact."""
 
 MAX_NAMED_KEYS = 5
-"""Keys that one warning names; the rest are counted."""
+"""A warning names at most this many keys; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionTally:
-    """One question's covered samples. planned: samples that the score wants of it; correct: those graded so.
+    """One question's covered samples. planned: how many the score should cover; correct: how many are graded correct.
 
-    undecided: those on which the grader could not decide, which are wrong in the headline and open in the bounds.
+    undecided: samples on which the grader could not decide; they are wrong in the accuracy and open in the bounds.
     """
 
     question: Question
@@ -51,7 +60,7 @@ class QuestionTally:
 
     @property
     def n(self) -> int:
-        """Samples present."""
+        """The number of samples present."""
         return len(self.grades)
 
     @property
@@ -61,13 +70,13 @@ class QuestionTally:
 
     @property
     def cluster(self) -> str:
-        """What the question shares with others that are not independent of it: the card's `cluster_key`, the question
-        of which it is another order, or itself."""
+        """The label of the group of questions that are not independent of each other: the value of the card's
+        `cluster_key`, or the question of which this is another order, or its own id."""
         metadata = self.question.metadata
         return str(metadata.get("cluster", metadata.get("same_as", self.question.question_id)))
 
     def votes(self) -> tuple[list[VoteGroup], int]:
-        """The groups of equal votes, and how many samples do not vote."""
+        """(groups of equal votes, samples that do not vote)."""
         sizes: Counter[str] = Counter()
         correct: Counter[str] = Counter()
         for grade in self.grades:
@@ -79,9 +88,9 @@ class QuestionTally:
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """What one score covers.
+    """The samples that one score covers.
 
-    questions: in the order asked. planned: samples of each question that were planned (None: what is there is the
+    questions: in the order asked. planned: samples planned of each question (None: what is there is the
     plan). covered: samples of each question that the score covers. missing: planned samples without a grade.
     partial: samples are missing inside what is covered. warnings: sentences about grades that do not count.
     """
@@ -95,11 +104,11 @@ class Tallies:
 
 
 def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | None) -> Tallies:
-    """Count `grades` by question; order of the grades does not matter but for repeated keys, of which the first counts.
+    """Count `grades` by question. Their order matters for repeated keys only, of which the first counts.
 
-    With a plan, samples beyond it and grades of questions that were not planned are left out with a warning. Where more
-    than `MAX_MISSING_SHARE` is missing and some rounds (one sample of every question) are complete, only these are
-    covered: what finished first tends to be short and right. Raises `UsageError` for no question, one id twice, or
+    With a plan, samples beyond it and grades of questions that were not planned are left out with a warning. Complete
+    rounds stand in for an unfinished run (see the module) because samples that finish first tend to be short and right.
+    Raises `UsageError` for no question, one id twice, or
     samples_per_question < 1.
     """
     if samples_per_question is not None and samples_per_question < 1:
@@ -113,9 +122,9 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         raise UsageError("there are no questions to score")
 
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
-    of_question, of_index, at = array("q"), array("q"), array("q")
+    of_question, of_index, of_position = array("q"), array("q"), array("q")
     foreign = beyond = 0
-    for place, grade in enumerate(held):
+    for position, grade in enumerate(held):
         number = numbers.get(grade.question_id)
         if number is None:
             foreign += 1
@@ -124,34 +133,37 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         else:
             of_question.append(number)
             of_index.append(grade.sample_index)
-            at.append(place)
-    of, index, places = (np.frombuffer(one, dtype=np.int64) for one in (of_question, of_index, at))
+            of_position.append(position)
+    columns = (of_question, of_index, of_position)
+    of, index, positions = (np.frombuffer(column, dtype=np.int64) for column in columns)
     if not _in_order(of, index):
-        order = np.lexsort((index, of))  # of one key in the order of the grades
-        of, index, places = of[order], index[order], places[order]
+        order = np.lexsort((index, of))  # stable: grades of one key stay in their order
+        of, index, positions = of[order], index[order], positions[order]
     again = np.zeros(len(of), dtype=bool)
     again[1:] = (of[1:] == of[:-1]) & (index[1:] == index[:-1])
-    repeated = [held[place].key for place in np.sort(places[again])[:MAX_NAMED_KEYS].tolist()]
+    repeated = [held[position].key for position in np.sort(positions[again])[:MAX_NAMED_KEYS].tolist()]
     if again.any():
-        of, index, places = of[~again], index[~again], places[~again]
+        of, index, positions = of[~again], index[~again], positions[~again]
 
-    present = len(places)
+    present = len(positions)
     planned = len(numbers) * samples_per_question if samples_per_question is not None else present
     missing = planned - present
     indices, times = np.unique(index if missing else index[:0], return_counts=True)
-    rounds = indices[times == len(numbers)]  # those of every question
+    rounds = indices[times == len(numbers)]  # indices that every question has
     keep_rounds = bool(len(rounds)) and missing > MAX_MISSING_SHARE * planned
     if keep_rounds:
-        kept = np.isin(index, rounds)
-        of, places = of[kept], places[kept]
+        complete = np.isin(index, rounds)
+        of, positions = of[complete], positions[complete]
     ends = np.cumsum(np.bincount(of, minlength=len(numbers))).tolist()
-    covers: Sequence[int] = range(len(places))
-    if len(places) != len(held) or not (places[1:] > places[:-1]).all():
-        covers = array("q", places.tobytes())
+    covers: Sequence[int] = range(len(positions))
+    if len(positions) != len(held) or not (positions[1:] > positions[:-1]).all():
+        covers = array("q", positions.tobytes())
     tallies = []
     for question, begin, end in zip(questions, [0, *ends], ends, strict=False):
-        wanted = len(rounds) if keep_rounds else end - begin if samples_per_question is None else samples_per_question
-        tallies.append(QuestionTally(question, Picked(held, covers, begin, end), wanted))
+        n_planned = len(rounds) if keep_rounds else samples_per_question
+        if n_planned is None:
+            n_planned = end - begin
+        tallies.append(QuestionTally(question, Picked(held, covers, begin, end), n_planned))
     return Tallies(
         questions=tuple(tallies),
         planned=samples_per_question,
@@ -163,14 +175,14 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
 
 
 def _in_order(of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:
-    """By question and index, as a run's grades are."""
+    """Whether the samples rise by question and index, as a run's grades do."""
     rising = (of[1:] > of[:-1]) | ((of[1:] == of[:-1]) & (index[1:] >= index[:-1]))
     return bool(rising.all())
 
 
 def slim(question: Question, *, row: bool = False) -> Question:
-    """What a score needs of a question: its id and metadata; `row`: also the digest of its row, to pair it with that of
-    another run. Of a large set the texts would take most of the memory."""
+    """The question with its id and metadata only, for its texts would take most of the memory. row: keep the digest of
+    its row too, which pairs it with the question of another run."""
     return Question(
         benchmark=sys.intern(question.benchmark),
         question_id=question.question_id,
@@ -183,37 +195,36 @@ def slim(question: Question, *, row: bool = False) -> Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """The samples of some questions, question by question, in columns; the grades are gone through once for it.
+class SampleColumns:
+    """The samples of some questions in columns, question by question.
 
-    question: place of each one's question among the items. place: its place among the grades that were tallied.
-    tokens: NaN where the server stated none. kinds: how many samples there are of each verdict, rule, grader and
-    oddity.
+    question: number of each sample's question among the items. position: the position of its grade among all that were
+    tallied. tokens: completion tokens, NaN where the server stated none. kinds: how many samples are of each kind.
     """
 
     question: NDArray[np.uint32]
-    place: NDArray[np.uint32]
+    position: NDArray[np.uint32]
     tokens: NDArray[np.float64]
     correct: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
-    kinds: Mapping[Kind, int]
+    kinds: Mapping[GradeKind, int]
 
     @classmethod
-    def of(cls, items: Sequence[QuestionTally]) -> Columns:
-        tokens, facts, places = array("d"), bytearray(), array("I")
-        kinds: Counter[Kind] = Counter()
+    def of(cls, items: Sequence[QuestionTally]) -> SampleColumns:
+        tokens, facts, positions = array("d"), bytearray(), array("I")
+        kinds: Counter[GradeKind] = Counter()
         for item in items:
             if isinstance(item.grades, Picked):
-                places.extend(iter(item.grades.places))
+                positions.extend(iter(item.grades.places))
             for grade in item.grades:
-                known = grade.completion_tokens
-                tokens.append(math.nan if known is None else min(known, _MAX_TOKENS))
+                n_tokens = grade.completion_tokens
+                tokens.append(math.nan if n_tokens is None else min(n_tokens, _MAX_TOKENS))
                 facts.append((grade.verdict == "correct") | grade.truncated << 1)
-                kinds[Kind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)] += 1
+                kinds[GradeKind(grade.verdict, grade.rule, grade.grader, grade.unextracted, grade.near_miss)] += 1
         bits = np.frombuffer(facts, dtype=np.uint8)
         return cls(
             question=np.repeat(np.arange(len(items), dtype=np.uint32), [item.n for item in items]),
-            place=np.frombuffer(places, dtype=np.uint32),
+            position=np.frombuffer(positions, dtype=np.uint32),
             tokens=np.frombuffer(tokens),
             correct=(bits & 1).astype(bool),
             truncated=(bits >> 1).astype(bool),
@@ -221,8 +232,8 @@ class Columns:
         )
 
 
-class Kind(NamedTuple):
-    """What many samples have in common."""
+class GradeKind(NamedTuple):
+    """The facts of a grade by which samples are counted together."""
 
     verdict: Verdict
     rule: str
@@ -232,7 +243,7 @@ class Kind(NamedTuple):
 
 
 def _left_out(foreign: int, beyond: int, repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
-    """repeated: the first of the n_repeated grades whose key came before."""
+    """The warnings about grades left out. repeated: the first few of n_repeated keys that occur again."""
     warnings = []
     if foreign:
         warnings.append(f"{_count(foreign, 'grade')} of questions outside the plan left out")

@@ -1,8 +1,8 @@
-"""Tokens of a benchmark's samples: how many, of which samples, and what the accuracy is within a smaller budget. Pure.
+"""Tokens of a benchmark's samples, and the accuracy within a smaller budget of tokens. Pure.
 
-Accuracy within a budget b counts a sample as right if it is right and took at most b tokens. Of a run with a larger
-limit this is an unbiased estimate of the accuracy of a run with `max_tokens = b` in which a cut reply counts as wrong.
-A reply cut at b may hold its answer already; so where cut replies are graded too it is a lower bound.
+The accuracy within a budget b counts a sample as right if it is right and took at most b tokens. From a run with a
+larger limit this estimates without bias the accuracy of a run with `max_tokens = b` in which every cut reply counts as
+wrong. A reply cut at b may hold its answer already: where cut replies are graded too, the estimate is a lower bound.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from harness.core.records import Grade, Key
 from harness.scoring.estimators import quantile
 from harness.scoring.intervals import Interval
-from harness.scoring.tally import Columns, QuestionTally
+from harness.scoring.tally import QuestionTally, SampleColumns
 from harness.scoring.uncertainty import Intervals, rate, rate_intervals
 
 MIN_BUDGET = 256
-"""Tokens of the smallest budget in the table; the next ones double it."""
+"""The smallest budget in the table, in tokens; each further one is twice the one before."""
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the n samples whose server stated them: mean and quantiles (the smallest value that a tenth, a half …
-    of the samples do not exceed)."""
+    """Tokens of the n samples whose server stated them: mean, largest and quantiles. p10: the smallest number that a
+    tenth of the samples do not exceed."""
 
     n: int
     mean: float
@@ -38,9 +38,9 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Completion tokens (reasoning included) and reasoning tokens of all samples, the right and the others.
+    """Completion tokens (reasoning included) and reasoning tokens: of all samples, of the right ones, of the others.
 
-    None where no server stated any.
+    None where no server stated them.
     """
 
     completion: TokenCounts | None
@@ -54,9 +54,9 @@ class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracy if every reply longer than `budget` completion tokens had counted as wrong, with its 95 % intervals.
 
-    cut: fraction of the samples that are longer. accuracy_of_cut_text: the accuracy if longer replies were cut there
-    and graded; accuracy_of_first_right: if every right reply had ended where its right answer first stands
-    (`FirstRight`); both with their intervals. None = not asked for.
+    cut: fraction of the samples that are longer. accuracy_of_cut_text: the accuracy if longer replies were cut at the
+    budget and graded. accuracy_of_first_right: the accuracy if every right reply had ended where its right answer first
+    stands (`FirstRight`). Both with their intervals; None = the option was not given.
     """
 
     budget: int
@@ -71,11 +71,11 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the right answer first stands in a reply: in a box, behind "=", "is" or a colon, or as its answer.
+    """How early the right answer first stands in a reply: in a box, behind "=", "is" or a colon, or as its answer.
 
-    tokens: completion tokens up to there, of the right samples whose tokens are known. share: mean of these tokens over
-    all of the reply's; share_p10, share_p50, share_p90: quantiles. n_passed_over: samples that are not right though the
-    right answer stood in them, of n_not_right.
+    tokens: completion tokens up to that place, of the right samples whose tokens are known. share: these tokens as a
+    fraction of the whole reply's, mean and quantiles. n_passed_over: of the n_not_right samples that are not right,
+    those in which the right answer stood.
     """
 
     tokens: TokenCounts
@@ -87,9 +87,10 @@ class FirstRight(msgspec.Struct, frozen=True, kw_only=True):
     n_not_right: int
 
 
-def token_statistics(columns: Columns, reasoning: NDArray[np.float64] | None) -> TokenStatistics:
-    """Of these samples. reasoning: reasoning tokens by place among the grades, NaN for unknown; None = none known."""
-    thought = np.zeros(0) if reasoning is None else reasoning[columns.place]
+def token_statistics(columns: SampleColumns, reasoning: NDArray[np.float64] | None) -> TokenStatistics:
+    """The statistics of these samples. reasoning: reasoning tokens by position of the grade, NaN where not stated; None
+    = no sample states them."""
+    thought = np.zeros(0) if reasoning is None else reasoning[columns.position]
     right = columns.correct
     thought_right = columns.correct if len(thought) else np.zeros(0, dtype=bool)
     return TokenStatistics(
@@ -102,26 +103,26 @@ def token_statistics(columns: Columns, reasoning: NDArray[np.float64] | None) ->
     )
 
 
-def accuracy_of_finished(items: Sequence[QuestionTally], columns: Columns) -> tuple[float, Intervals] | None:
+def accuracy_of_finished(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[float, Intervals] | None:
     """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut; its intervals.
 
-    Questions without such a sample are left out: it says what the answers are worth once they are given, and is no
-    score of the model. None where every sample was cut. columns: those of the items.
+    Questions without such a sample are left out, so it is no score of the model: it says how often an answer is right
+    once it is given. None where every sample was cut. columns: of the items.
     """
     counts = np.bincount(columns.question[~columns.truncated], minlength=len(items))
     hits = np.bincount(columns.question[~columns.truncated & columns.correct], minlength=len(items))
-    kept = np.flatnonzero(counts).tolist()
-    if not kept:
+    answered = np.flatnonzero(counts).tolist()
+    if not answered:
         return None
-    some, right = counts[kept].tolist(), hits[kept].tolist()
-    mean = math.fsum(hit / n for hit, n in zip(right, some, strict=True)) / len(kept)
-    return mean, rate_intervals(right, [items[place] for place in kept], some)
+    some, right = counts[answered].tolist(), hits[answered].tolist()
+    mean = math.fsum(hit / n for hit, n in zip(right, some, strict=True)) / len(answered)
+    return mean, rate_intervals(right, [items[number] for number in answered], some)
 
 
-def budget_scores(items: Sequence[QuestionTally], columns: Columns) -> tuple[BudgetScore, ...]:
-    """By budgets of 256, 512 … tokens, up to the first that no sample exceeds. columns: those of the items.
+def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> tuple[BudgetScore, ...]:
+    """A score for each of the `budgets_of` the samples. columns: of the items.
 
-    Empty where the tokens of a sample are unknown, or a question has no sample.
+    Empty where a sample's tokens are unknown, or a question has no sample.
     """
     if np.isnan(columns.tokens).any() or not all(item.n for item in items):
         return ()
@@ -129,7 +130,7 @@ def budget_scores(items: Sequence[QuestionTally], columns: Columns) -> tuple[Bud
 
 
 def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
-    """256, 512 … from the first that a sample keeps to up to the first that all do."""
+    """256, 512 …: from the first budget that some reply fits into to the first that all replies fit into."""
     if not len(tokens):
         return []
     budgets = [MIN_BUDGET]
@@ -138,24 +139,24 @@ def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
     return [budget for budget in budgets if budget >= tokens.min()]
 
 
-def _budget_score(items: Sequence[QuestionTally], columns: Columns, budget: int) -> BudgetScore:
+def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
     """The accuracy within `budget` completion tokens; every question has samples, all with their tokens."""
     within = columns.tokens <= budget
     hits = np.bincount(columns.question[within & columns.correct], minlength=len(items)).tolist()
-    accuracy, found = rate(items, hits)
+    accuracy, intervals = rate(items, hits)
     return BudgetScore(
         budget=budget,
         accuracy=accuracy,
-        sampling_interval=found.sampling_interval,
-        question_interval=found.question_interval,
+        sampling_interval=intervals.sampling_interval,
+        question_interval=intervals.question_interval,
         cut=int((~within).sum()) / len(within),
     )
 
 
 def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> FirstRight | None:
-    """places: completion tokens up to where the right answer first stands, of the samples in which it does.
+    """How early right answers stand. places: by sample, completion tokens up to where the right answer first stands.
 
-    A right sample that is not among them states it at its end. None without a right sample whose tokens are known.
+    A right sample that is not in `places` gives it at its end. None without a right sample whose tokens are known.
     """
     grades = [grade for item in items for grade in item.grades]
     right = [g for g in grades if g.verdict == "correct" and g.completion_tokens]
@@ -180,8 +181,7 @@ def first_right(items: Sequence[QuestionTally], places: Mapping[Key, int]) -> Fi
 def accuracy_of_first_right(
     items: Sequence[QuestionTally], places: Mapping[Key, int], budget: int
 ) -> tuple[float, Intervals]:
-    """The accuracy within `budget` if every right reply had ended where its right answer first stands; its
-    intervals."""
+    """(accuracy within `budget` if every right reply had ended where its right answer first stands, its intervals)."""
     return rate(
         items,
         [sum(g.verdict == "correct" and _until_right(g, places) <= budget for g in item.grades) for item in items],
@@ -194,17 +194,17 @@ def _until_right(grade: Grade, places: Mapping[Key, int]) -> int:
 
 
 def _counts(tokens: NDArray[np.float64]) -> TokenCounts | None:
-    """NaN does not count."""
-    known = tokens[~np.isnan(tokens)]
-    if not len(known):
+    """The counts of the stated tokens; None without any. NaN = not stated."""
+    stated = tokens[~np.isnan(tokens)]
+    if not len(stated):
         return None
-    p10, p50, p90, p99 = (int(quantile(known, q) or 0) for q in (0.1, 0.5, 0.9, 0.99))
+    p10, p50, p90, p99 = (int(quantile(stated, q) or 0) for q in (0.1, 0.5, 0.9, 0.99))
     return TokenCounts(
-        n=len(known),
-        mean=math.fsum(known) / len(known),
+        n=len(stated),
+        mean=math.fsum(stated) / len(stated),
         p10=p10,
         p50=p50,
         p90=p90,
         p99=p99,
-        largest=int(known.max()),
+        largest=int(stated.max()),
     )

@@ -1,7 +1,7 @@
-"""From counted questions to the errors and intervals of a score: accuracy, pass@k, pass^k, maj@k.
+"""Errors and intervals of accuracy, pass@k, pass^k and maj@k from counted questions (`QuestionTally`).
 
-The formulas stand in `intervals`, each once: the sampling error is the root of `sampling_variance_of_mean`, the
-question error that of `cluster_variance`.
+The formulas stand in `intervals`, each once. The sampling error (same questions, asked again) is the root of
+`sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `cluster_variance`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from harness.scoring.tally import QuestionTally
 
 
 class SamplingError(NamedTuple):
-    """One standard error, a fraction. error: None when no question has two samples. bound: its largest value.
+    """A standard error, a fraction. error: None when no question has two samples. bound: the largest it can be.
 
-    imputed: questions with one sample.
+    imputed: questions with one sample, whose variance was taken from the others.
     """
 
     error: float | None
@@ -43,10 +43,10 @@ class SamplingError(NamedTuple):
 
 
 def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
-    """How far the accuracy moves when the same questions are run again; every question has samples.
+    """How far the accuracy moves when the same questions are asked again. Every question has samples.
 
-    With one sample everywhere the error is unknown and only bounded by √(p̄(1−p̄)/Q), which is reached when every
-    question has the same chance.
+    With one sample of every question the error is unknown; it is at most √(p̄(1−p̄)/Q), which it reaches when all
+    questions are equally hard.
     """
     correct, counts = _counts(items)
     variance = float(sampling_variance_of_mean(correct, counts))
@@ -59,7 +59,7 @@ def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
 
 
 def question_error(items: Sequence[QuestionTally]) -> float | None:
-    """How far the accuracy moves with other questions of the kind, sampled anew; None where all are one cluster.
+    """How far the accuracy moves with other questions of this kind, sampled anew; None where all are one cluster.
 
     It contains the sampling error: the two are never added. Every question has samples.
     """
@@ -71,9 +71,9 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
 class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """95 % intervals of one estimate, [low, high] in fractions.
 
-    sampling_interval: over endless reruns of the same questions; None without a sample. at_most: too few samples to
-    know it, so this is the widest that it can be. question_interval: over other questions of the kind; None where all
-    questions are one cluster.
+    sampling_interval: same questions, asked again; None without a sample. at_most: there are too few samples to know
+    the sampling interval, and this is the widest that it can be. question_interval: other questions of this kind; None
+    where all questions are one cluster.
     """
 
     sampling_interval: Interval | None
@@ -82,7 +82,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
-    """Of the accuracy over the questions that have samples."""
+    """The intervals of the accuracy over the questions that have samples."""
     present = [item for item in items if item.n]
     if not present:
         return Intervals(sampling_interval=None, question_interval=None)
@@ -92,21 +92,21 @@ def accuracy_intervals(items: Sequence[QuestionTally]) -> Intervals:
 def rate_intervals(
     hits: Sequence[int], items: Sequence[QuestionTally], samples: Sequence[int] | None = None
 ) -> Intervals:
-    """Of the mean over questions of hits a sample.
+    """The intervals of the mean over questions of hits / samples.
 
-    samples: how many of each question the hits are of, all above 0; None = all that it has.
+    hits: of each question. samples: of each question, all above 0; None = all that the question has.
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
-    found = np.array(hits, dtype=float)
+    right = np.array(hits, dtype=float)
     return Intervals(
-        sampling_interval=sampling_limits(found, counts).interval(),
-        question_interval=_question_interval(found / counts, items),
+        sampling_interval=sampling_limits(right, counts).interval(),
+        question_interval=_question_interval(right / counts, items),
         at_most=bool((counts == 1).all()),
     )
 
 
 def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, Intervals]:
-    """The mean over questions of hits a sample, and its intervals; every question has samples."""
+    """(mean over questions of hits / samples, its intervals); every question has samples."""
     mean = math.fsum(hit / item.n for hit, item in zip(hits, items, strict=True)) / len(items)
     return mean, rate_intervals(hits, items)
 
@@ -114,8 +114,8 @@ def rate(items: Sequence[QuestionTally], hits: Sequence[int]) -> tuple[float, In
 class Estimate(NamedTuple):
     """Mean over questions, a fraction, with its intervals.
 
-    variance: over reruns of the same questions; NaN = unknown, and then at most that of `trials` coin tosses. single:
-    variance of one draw of k samples, mean over questions; NaN = unknown.
+    variance: of the mean over reruns of the same questions; NaN = unknown, at most that of `trials` coin tosses.
+    single: variance of one draw of k samples, mean over questions; NaN = unknown.
     """
 
     value: float
@@ -126,7 +126,7 @@ class Estimate(NamedTuple):
 
 
 def accuracy(items: Sequence[QuestionTally]) -> Estimate:
-    """pass@1; every question has samples."""
+    """The accuracy, pass@1; every question has samples."""
     correct, counts = _counts(items)
     variance, trials = float(sampling_variance_of_mean(correct, counts)), float(effective_samples(counts))
     mean = math.fsum((correct / counts).tolist()) / len(items)
@@ -135,7 +135,7 @@ def accuracy(items: Sequence[QuestionTally]) -> Estimate:
 
 def pass_at(items: Sequence[QuestionTally], k: int) -> Estimate:
     """pass@k; every question has at least k samples."""
-    value, spread = cache(pass_at_k), cache(pass_jackknife)  # most questions are like others
+    value, spread = cache(pass_at_k), cache(pass_jackknife)  # most questions share their (n, correct) with others
     values = [value(item.n, item.correct, k) for item in items]
     variances = [spread(item.n, item.correct, k) for item in items] if _spread_is_known(items, k) else None
     return _estimate(items, k, values, variances)
@@ -145,15 +145,15 @@ def pass_hat(items: Sequence[QuestionTally], k: int) -> Estimate:
     """pass^k; every question has at least k samples."""
     value, spread = cache(pass_hat_k), cache(pass_jackknife)
     values = [value(item.n, item.correct, k) for item in items]
-    known = _spread_is_known(items, k)
-    variances = [spread(item.n, item.n - item.correct, k) for item in items] if known else None
+    spread_known = _spread_is_known(items, k)
+    variances = [spread(item.n, item.n - item.correct, k) for item in items] if spread_known else None
     return _estimate(items, k, values, variances)
 
 
 def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estimate]:
-    """maj@k of each of `ks`; every question has at least k samples. Where it is drawn at random its interval is
-    "at most"."""
-    known = {k: _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks}
+    """maj@k for each of `ks`; every question has at least k samples. Where maj@k itself is drawn at random, its
+    interval is "at most"."""
+    spread_known = {k: _spread_is_known(items, k) and not any(is_estimated(item.n, k) for item in items) for k in ks}
     values: dict[int, list[float]] = {k: [] for k in ks}
     variances: dict[int, list[float]] = {k: [] for k in ks}
     value, spread = cache(maj_at_k), cache(maj_jackknife)
@@ -162,9 +162,9 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
         votes = tuple(groups)
         for k in ks:
             values[k].append(value(votes, silent, k))
-            if known[k]:
+            if spread_known[k]:
                 variances[k].append(spread(votes, silent, k))
-    return {k: _estimate(items, k, values[k], variances[k] if known[k] else None) for k in ks}
+    return {k: _estimate(items, k, values[k], variances[k] if spread_known[k] else None) for k in ks}
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
@@ -173,7 +173,7 @@ def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
 
 
 def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
-    """Whether two draws of k can be had of every question: fewer do not show how much such draws differ."""
+    """Whether every question has two disjoint draws of k samples; fewer do not show how much such draws differ."""
     return all(2 * k <= item.n for item in items)
 
 
@@ -190,7 +190,7 @@ def _estimate(
     else:
         trials = float(effective_samples(np.array([float(item.n) for item in items]))) / k
         variance = math.fsum(variances) / n_questions**2
-        # value · (1 − value) is too small by the variance of the value
+        # value · (1 − value) underestimates the variance of one draw by the variance of the value
         single = math.fsum(v * (1 - v) + spread for v, spread in zip(values, variances, strict=True)) / n_questions
         sampling = estimate_limits(np.asarray(mean), np.asarray(variance), n_questions, trials)
     intervals = Intervals(

@@ -1,7 +1,11 @@
-"""What a benchmark's samples asked of the servers: time, tokens, requests, and both along the way. Pure.
+"""The work that a benchmark's samples were for the servers: time, tokens and requests, in all and slice by slice. Pure.
 
 Time is busy time: seconds in which at least one request was in flight. A run that was interrupted on Monday and
-resumed on Thursday therefore has no gap of three days, and its speed is that of the servers.
+resumed on Thursday has no gap of three days, so its speed is that of the servers.
+
+    requests      ▬▬▬▬▬▬▬          ▬▬▬▬
+                     ▬▬▬▬▬             ▬▬▬▬▬▬
+    busy time     0 ─────── 10     10 ──────── 21      the pause between the spells does not count
 """
 
 from __future__ import annotations
@@ -16,16 +20,16 @@ from harness.scoring.estimators import quantile
 from harness.scoring.observed import Observed, Rows
 
 N_SLICES = 48
-"""Equal slices of the busy time over which speed and latency are followed."""
+"""Equal slices of the busy time for which speed and latency are computed."""
 
 CHUNK = 1 << 20
-"""Samples whose shares in the slices are worked out at a time: a dozen columns of them are held."""
+"""Samples whose shares in the slices are computed together, which bounds memory: a dozen columns of them are held."""
 
 _Array = NDArray[np.float64]
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """One slice of the busy time. start: seconds from its beginning; finished: samples whose reply ended in it.
+    """One slice of the busy time. start: busy seconds before it; finished: samples whose reply ended in it.
 
     tokens_per_s: completion tokens generated a second, each reply's spread evenly over its time after the first token.
     in_flight: mean number of requests. latency_p50, latency_p95: seconds from request to end of reply, of the finished;
@@ -64,7 +68,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
-    """Of the samples `rows`; None without one. Of another tool's no time is known."""
+    """The work for the samples `rows`; None without any. Samples of another tool are left out: their times are
+    unknown."""
     foreign = observed.foreign(rows)
     if foreign.any():
         rows = rows[~foreign]
@@ -92,7 +97,7 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
 
 
 class _Counts(NamedTuple):
-    """Sums over samples: requests; those whose server stated tokens, and these."""
+    """Sums over samples: requests; samples whose server stated tokens; these tokens."""
 
     requests: int
     n_stated: int
@@ -113,7 +118,7 @@ class _Counts(NamedTuple):
 
 
 class _BusyTime:
-    """From Unix time to seconds with a request in flight. What is kept are the spells of work, not the requests."""
+    """Converts Unix time to busy seconds. Holds the spells of work between pauses, not the requests."""
 
     def __init__(self, begun: _Array, ended: _Array) -> None:
         order = np.argsort(begun, kind="stable")
@@ -121,46 +126,49 @@ class _BusyTime:
         del order
         np.maximum.accumulate(reached, out=reached)
         idle = begun[1:] - reached[:-1]
-        after = np.flatnonzero(idle > 0)  # of these requests a spell begins with the next one
+        after = np.flatnonzero(idle > 0)  # a pause follows these requests, and the next one begins a spell
         self._spells = begun[np.concatenate(([0], after + 1))]
         self._idle_before = np.concatenate(([0.0], np.cumsum(idle[after])))
         self.total = float(reached[-1] - begun[0] - self._idle_before[-1])
 
     def of(self, moments: _Array) -> _Array:
-        """Busy seconds up to each moment; every moment lies within a request."""
-        place = np.searchsorted(self._spells, moments, side="right") - 1
-        return np.asarray(moments - self._spells[0] - self._idle_before[place])
+        """Busy seconds before each moment; every moment must lie within a request."""
+        spell = np.searchsorted(self._spells, moments, side="right") - 1
+        return np.asarray(moments - self._spells[0] - self._idle_before[spell])
 
 
 def _slices(started: _Array, latency: _Array, observed: Observed, rows: Rows, busy: _BusyTime) -> tuple[Slice, ...]:
-    """started, latency: of the samples `rows`."""
+    """The slices. started, latency: (len(rows),), of the samples `rows`.
+
+    Sums up to each edge are differenced: `flown` holds request seconds before each edge, `generated` tokens before it.
+    """
     edges = np.linspace(0.0, busy.total, N_SLICES + 1)
     width = busy.total / N_SLICES
-    flown, made = np.zeros(len(edges)), np.zeros(len(edges))
-    place = np.empty(len(rows), dtype=np.uint8)
-    known = True
+    flown, generated = np.zeros(len(edges)), np.zeros(len(edges))
+    slice_of = np.empty(len(rows), dtype=np.uint8)
+    all_stated = True
     for first in range(0, len(rows), CHUNK):
         here = slice(first, first + CHUNK)
         begun, ended = busy.of(started[here]), busy.of(started[here] + latency[here])
         tokens = observed.completion_tokens.of(rows[here])
-        known = known and not np.isnan(tokens).any()
+        all_stated = all_stated and not np.isnan(tokens).any()
         tokens = np.nan_to_num(tokens)
         talking = np.clip(begun + np.nan_to_num(observed.first_token.of(rows[here])), begun, ended)
         spans = np.maximum(ended - talking, 1e-9)
         flown += [np.clip(edge, begun, ended).sum() for edge in edges]
-        made += [(tokens * np.clip((edge - talking) / spans, 0.0, 1.0)).sum() for edge in edges]
-        place[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
-    in_flight, made = np.diff(flown) / width, np.diff(made) / width
+        generated += [(tokens * np.clip((edge - talking) / spans, 0.0, 1.0)).sum() for edge in edges]
+        slice_of[here] = np.minimum(np.searchsorted(edges, ended, side="left") - 1, N_SLICES - 1).clip(0)
+    in_flight, generated = np.diff(flown) / width, np.diff(generated) / width
     first_token = observed.first_token.of(rows) if observed.first_token.stated else np.zeros(0)
     slices = []
     for number in range(N_SLICES):
-        finished = np.flatnonzero(place == number)
+        finished = np.flatnonzero(slice_of == number)
         streamed = first_token[finished] if len(first_token) else first_token
         slices.append(
             Slice(
                 start=float(edges[number]),
                 finished=len(finished),
-                tokens_per_s=float(made[number]) if known else None,
+                tokens_per_s=float(generated[number]) if all_stated else None,
                 in_flight=float(in_flight[number]),
                 latency_p50=quantile(latency[finished], 0.5),
                 latency_p95=quantile(latency[finished], 0.95),

@@ -14,7 +14,8 @@ from harness.reports.settings import settings_beside
 from harness.runs import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
 from harness.scoring import PublishedComparison, QuestionTally, compare_published, compare_runs, load_published
-from harness.scoring.deciding import Compared, Decision, Standing, decide, standing
+from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.deciding import Decision, RunPair, decide, standing
 from harness.scoring.moves import Move, moves
 from harness.scoring.published import matching
 
@@ -56,7 +57,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
             f"compared with a benchmark's runs once they are scored under its name ({option('score.benchmark')})"
         )
     compared = [
-        Compared(
+        RunPair(
             run=run.label,
             baseline=base.label,
             paired=compare_runs(scored(run, benchmark), scored(base, first)),
@@ -80,7 +81,7 @@ class Verified:
     """One benchmark of a run beside the published scores of its model. comparisons: the nearest settings first."""
 
     benchmark: str
-    standing: Standing
+    standing: PublishedVerdict
     comparisons: Sequence[PublishedComparison]
 
 

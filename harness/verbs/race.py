@@ -19,7 +19,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import safe_name, visible
 from harness.core.wording import option
 from harness.generation.outcome import Outcome
-from harness.scoring.race import Standing, judge, totals_of
+from harness.scoring.race import RaceState, judge, totals_of
 from harness.verbs.graded import GradedRounds
 
 
@@ -39,7 +39,7 @@ class Raced:
     """
 
     baseline: str
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, RaceState]
     folders: Mapping[str, Path]
     n_rounds: Mapping[str, int]
     owed: str = ""
@@ -72,7 +72,7 @@ def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out
         raise
 
 
-OnLook = Callable[[Mapping[str, Standing]], None]
+OnLook = Callable[[Mapping[str, RaceState]], None]
 """Told after each look how the candidates stand."""
 
 
@@ -102,7 +102,7 @@ def race(
 class Played:
     """standings, rounds: by candidate; short: who could not complete its rounds, which ended the race."""
 
-    standings: Mapping[str, Standing]
+    standings: Mapping[str, RaceState]
     rounds: Mapping[str, NDArray[np.bool_]]
     short: str = ""
 
@@ -167,7 +167,9 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     )
 
 
-def _standing(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], margin: float, n_comparisons: int) -> Standing:
+def _standing(
+    candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], margin: float, n_comparisons: int
+) -> RaceState:
     common = min(len(candidate), len(baseline))
     return judge(totals_of(candidate[:common], baseline[:common]), margin, n_comparisons)
 

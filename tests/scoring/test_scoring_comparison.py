@@ -14,7 +14,7 @@ from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
 from harness.core.records import Grade, Question
 from harness.scoring import PublishedScore, compare_published, compare_runs, load_published, score_benchmark
-from harness.scoring.deciding import Compared, decide
+from harness.scoring.deciding import RunPair, decide
 from harness.scoring.distributions import normal_two_sided, power_factor, t_two_sided
 from harness.scoring.published import Source, matching
 from harness.scoring.tally import QuestionTally, tally
@@ -47,7 +47,7 @@ def test_what_would_settle_a_difference_takes_both_runs_samples_into_account() -
     first = tallied(**{f"q{n}": "c" * 44 + "w" * 20 for n in range(30)})
     second = tallied(**{f"q{n}": "ccww" if n % 2 else "cccw" for n in range(30)})
     paired = compare_runs(first, second)
-    (decision,) = decide([Compared(run="a", baseline="b", paired=paired, samples=4)])
+    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, samples=4)])
     assert decision.settling is not None
     variance = sum((p := (44 + right) / 68) * (1 - p) * 68 / 67 for right in (2, 3)) / 2
     needed = 2 * variance / 30 * (power_factor(2) / paired.difference) ** 2

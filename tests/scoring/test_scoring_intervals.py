@@ -31,7 +31,7 @@ from harness.scoring.estimators import (
 )
 from harness.scoring.intervals import (
     Interval,
-    Limits,
+    IntervalEnds,
     cluster_limits,
     cluster_numbers,
     cluster_variance,
@@ -188,13 +188,13 @@ def test_the_mean_of_ten_small_sets_nearly_all_right_is_covered_where_newcombes_
     rates = rng.binomial(2, chances) / 2
     means, own = rates.mean(axis=-1), question_limits(rates)
 
-    def coverage(limits: Limits) -> float:
+    def coverage(limits: IntervalEnds) -> float:
         return float(((limits.low <= 0.98) & (limits.high >= 0.98)).mean())
 
     gaps = [np.sqrt((gap**2).sum(axis=-1)) / 10 for gap in (means - own.low, own.high - means)]
     centre = means.mean(axis=-1)
     assert coverage(mean_limits(means, own)) > 0.94
-    assert coverage(Limits(centre - gaps[0], centre + gaps[1])) < 0.93
+    assert coverage(IntervalEnds(centre - gaps[0], centre + gaps[1])) < 0.93
 
 
 def test_leading_axes_are_repetitions() -> None:

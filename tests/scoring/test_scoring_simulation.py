@@ -65,10 +65,10 @@ def test_a_variance_of_few_samples_that_counts_for_all_would_be_found_out(monkey
 
 @pytest.mark.usefixtures("small")
 def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def normal(correct: intervals.Array, counts: intervals.Array) -> intervals.Limits:
+    def normal(correct: intervals.Array, counts: intervals.Array) -> intervals.IntervalEnds:
         mean = (correct / counts).mean(axis=-1)
         reach = Z_95 * np.sqrt(np.nan_to_num(intervals.sampling_variance_of_mean(correct, counts)))
-        return intervals.Limits(mean - reach, mean + reach)
+        return intervals.IntervalEnds(mean - reach, mean + reach)
 
     monkeypatch.setattr(intervals, "sampling_limits", normal)
     table = simulate.sampling(np.random.default_rng(7), 300)

@@ -36,5 +36,5 @@ def test_a_score_is_the_same_from_files(tmp_path: Path, monkeypatch: pytest.Monk
     plain = scored(tmp_path / "plain", streamed=streamed)
     monkeypatch.setattr(packed, "HELD_BYTES", 64)
     monkeypatch.setattr(packed, "PLAIN_RECORDS", 0)
-    monkeypatch.setattr(observed, "_PIECE", 4)
+    monkeypatch.setattr(observed, "_BUFFERED", 4)
     assert scored(tmp_path / "spilled", streamed=streamed) == plain

@@ -16,7 +16,7 @@ import pytest
 import harness as reasoning_harness
 from harness.core.errors import StoreError, UsageError
 from harness.runs import RunFolder, grades
-from harness.scoring.deciding import Compared, decide
+from harness.scoring.deciding import RunPair, decide
 from harness.verbs.compare import compare, verify
 from harness.verbs.plan import plan
 from tests.reports.run_folders import write_run
@@ -95,7 +95,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
 def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path, second=0.44)
     (alone,) = compare([base, tuned])
-    same = Compared(run="r", baseline="b", paired=alone.decision.paired, samples=16)
+    same = RunPair(run="r", baseline="b", paired=alone.decision.paired, samples=16)
     many = decide([same] * 10)
     assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
     assert min(one.p_sampling for one in many) == pytest.approx(min(1.0, 20 * alone.decision.paired.p_sampling))

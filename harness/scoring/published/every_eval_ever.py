@@ -1,9 +1,9 @@
 """Records of Every Eval Ever (`eval.schema.json`, as of version 0.3.0) read as published scores.
 
-What a record says and a published score has no place for is left out; a result whose metric is not accuracy, pass@k or
-maj@k, or does not say whether it is a fraction or a percentage, is passed over. `num_samples` of a result counts all
-its samples, so divided by the questions it is the number of samples of each; where the two do not go together, that
-number is unknown.
+Fields of a record that a published score has no field for are ignored. A result is skipped if its metric is not
+accuracy, pass@k or maj@k, or if it does not say whether its score is a fraction or a percentage. `num_samples` of a
+result counts all samples of all questions; divided by the number of questions it gives the samples of each, which are
+unknown if the division leaves a remainder.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from harness.core.inert import quoted, visible
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Longest record that is read; the longest lists in one are the ids of its questions."""
+"""A larger record is refused; its longest lists are the ids of its questions."""
 
 MAX_RESULTS = 10_000
-"""Results of one record."""
+"""A record with more results is refused."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _T = TypeVar("_T")
@@ -55,7 +55,7 @@ class _ModelInfo(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The record without its results, which are read one by one so that an objection says which one it is about."""
+    """The record; its results are decoded one by one, so that an error names the one it is about."""
 
     schema_version: str
     evaluation_id: str
@@ -100,7 +100,7 @@ class _Details(msgspec.Struct, frozen=True):
 
 
 class _Arguments(msgspec.Struct, frozen=True):
-    """The arguments that runs of ours have under the same name."""
+    """The arguments that our runs have under the same names."""
 
     temperature: int | float | None = None
     top_p: int | float | None = None
@@ -147,8 +147,8 @@ def read(path: Path) -> list[PublishedScore]:
         else:
             scores.append(_score(record, result, metric, scale, where))
     if not scores:
-        found = ", ".join(list(dict.fromkeys(passed_over))[:10]) or "no result"
-        raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with, found {found}")
+        passed = ", ".join(list(dict.fromkeys(passed_over))[:10]) or "no result"
+        raise UsageError(f"{path} has no accuracy, pass@k or maj@k to compare with, found {passed}")
     return scores
 
 
@@ -164,17 +164,17 @@ _DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
 
 
 def _metric(config: _Metric) -> str | None:
-    """In our spelling; None for one that runs of ours do not have."""
+    """The metric in our spelling, such as pass@8; None for a metric that our runs do not have."""
     if config.lower_is_better:
         return None
     for name in (config.metric_id, config.metric_name):
         spelled = re.sub(r"[\s_-]+", "", (name or "").casefold())
         if spelled in _ACCURACY:
             return "pass@1"
-        if found := _DRAWN.fullmatch(spelled):
-            drawn = found[2] if found[2] != "k" else str((config.metric_parameters or {}).get("k"))
+        if match := _DRAWN.fullmatch(spelled):
+            drawn = match[2] if match[2] != "k" else str((config.metric_parameters or {}).get("k"))
             if re.fullmatch("[1-9][0-9]{0,5}", drawn):
-                return f"{'pass' if found[1] == 'pass' else 'maj'}@{drawn}"
+                return f"{'pass' if match[1] == 'pass' else 'maj'}@{drawn}"
     return None
 
 
@@ -192,15 +192,16 @@ _SCALES = {
 
 
 def _scale(config: _Metric, where: str) -> int | None:
-    """What stands for "all correct": 1 or 100, by the unit and by the greatest score, as far as they say."""
-    said = [_SCALES.get(str(value).casefold()) for value in (config.metric_unit, config.max_score)]
-    found = {scale for scale in said if scale is not None}
-    if len(found) > 1:
+    """The score that means "all correct", 1 or 100, from the unit and the largest score; None where neither states
+    it."""
+    stated = [_SCALES.get(str(value).casefold()) for value in (config.metric_unit, config.max_score)]
+    scales = {scale for scale in stated if scale is not None}
+    if len(scales) > 1:
         raise UsageError(
             f"{where}.metric_config: metric_unit {quoted(repr(config.metric_unit))} does not go with max_score "
             f"{quoted(repr(config.max_score))}; expected `proportion` with 1, or `percent` with 100"
         )
-    return found.pop() if found else None
+    return scales.pop() if scales else None
 
 
 def _score(record: _Record, result: _Result, metric: str, scale: int, where: str) -> PublishedScore:
@@ -230,18 +231,19 @@ def _score(record: _Record, result: _Result, metric: str, scale: int, where: str
 
 
 def _card(*names: str) -> Card | None:
-    """Of the benchmark: lm-eval, for one, puts the name of a filter behind that of its task. A part of a benchmark may
-    be taken for the whole here; its number of questions then tells them apart."""
+    """The shipped card of the first name that has one. The task and the data set are tried, because lm-eval appends the
+    name of a filter to its task. A part of a benchmark may match the card of the whole; its number of questions then
+    keeps the two from being compared."""
     return next((card for name in names if (card := catalogue.shipped(name, {})) is not None), None)
 
 
 def _questions(data: _Data, card: Card | None, n_samples: int | None) -> int | None:
-    """Only data of the hub have a field for their size, others have digits in their details; else it is the size of the
-    benchmark if the samples are so many, or so many times as many."""
-    said = data.additional_details.get("samples_number", "")
-    stated = data.samples_number or (int(said) if re.fullmatch("[1-9][0-9]{0,8}", said) else None)
-    known = card.questions if card else None
-    return stated or (known if known and n_samples and not n_samples % known else None)
+    """The number of questions: from the field that data of the hub have, or the digits that other data have in their
+    details; else the card's, if it divides the number of samples. None where unknown."""
+    digits = data.additional_details.get("samples_number", "")
+    stated = data.samples_number or (int(digits) if re.fullmatch("[1-9][0-9]{0,8}", digits) else None)
+    of_card = card.questions if card else None
+    return stated or (of_card if of_card and n_samples and not n_samples % of_card else None)
 
 
 def _settings(generation: _Generation | None) -> Settings:

@@ -1,4 +1,4 @@
-"""Published scores of a place: a file of any of the forms, or a folder of such."""
+"""Published scores from a file of either form, or from a folder of such files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.core.inert import visible
 from harness.scoring.published.value import PublishedScore
 
 MAX_FILES = 10_000
-"""Files of a folder and of those below it; a folder of more is not one of published scores."""
+"""A folder with more files, those of its subfolders included, is refused: it is no folder of published scores."""
 
 
 def published_folder() -> Path:
@@ -20,15 +20,16 @@ def published_folder() -> Path:
     return about.shipped_folder("published", "results/published")
 
 
-def load_published(place: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
-    """The scores of a file (.yaml, or .json of Every Eval Ever), or of those in a folder and below it in order of
-    name; of these models only, where they are given.
+def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
+    """The scores of a file (.yaml, or .json of Every Eval Ever), or of all such files of a folder tree in order of
+    name.
 
-    place: None = those shipped. Raises `UsageError` naming file and field.
+    path: None = the shipped folder. models: only the scores of these; None = all. Raises `UsageError` naming file and
+    field.
     """
     names = None if models is None else {short_name(model) for model in models}
-    found = [score for path in _files(place or published_folder()) for score in _read(path, names)]
-    return [score for score in found if names is None or short_name(score.model) in names]
+    loaded = [score for file in _files(path or published_folder()) for score in _read(file, names)]
+    return [score for score in loaded if names is None or short_name(score.model) in names]
 
 
 def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> list[PublishedScore]:
@@ -38,27 +39,27 @@ def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> li
 
 
 def short_name(model: str) -> str:
-    """What is compared of a model's name: its last part, without case."""
+    """The part of a model's name that is compared: behind the last slash, in lower case."""
     return model.rstrip("/").rsplit("/", 1)[-1].casefold()
 
 
-def _files(place: Path) -> list[Path]:
-    if place.is_file():
-        return [place]
-    named = (path for path in place.rglob("*") if path.suffix in (".yaml", ".json") and path.is_file())
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    named = (file for file in path.rglob("*") if file.suffix in (".yaml", ".json") and file.is_file())
     paths = sorted(islice(named, MAX_FILES + 1))
     if len(paths) > MAX_FILES:
-        raise UsageError(f"{visible(str(place), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
+        raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
     if not paths:
         raise UsageError(
             f"expected a file of published scores (.yaml, or .json of Every Eval Ever), or a folder of such; "
-            f"{visible(str(place), 200)} {'holds none' if place.is_dir() else 'is not there'}"
+            f"{visible(str(path), 200)} {'holds none' if path.is_dir() else 'is not there'}"
         )
     return paths
 
 
 def _read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
-    # Each form with what it needs: pydantic for what people write, msgspec for records.
+    # Imported when needed: one form needs pydantic, the other msgspec, and most callers read one.
     if path.suffix == ".json":
         from harness.scoring.published import every_eval_ever
 

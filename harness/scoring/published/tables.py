@@ -16,10 +16,10 @@ from harness.core.validation import first_problem
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 1024 * 1024
-"""A published file is a short table; a larger one is not one."""
+"""A larger file is refused: published scores are a short table."""
 
 
-class _Source(Part):
+class _SourceFields(Part):
     title: str
     url: str = pydantic.Field(pattern=r"^https://")
     by: Literal["authors", "others"]
@@ -27,7 +27,7 @@ class _Source(Part):
     note: str = ""
 
 
-class _Row(Part):
+class _ScoreRow(Part):
     model: str
     benchmark: str
     metric: str = pydantic.Field(pattern=r"^(pass|maj)@[1-9][0-9]*$")
@@ -40,15 +40,15 @@ class _Row(Part):
     settings: Settings = pydantic.Field(default_factory=dict)
 
 
-class _File(Part):
+class _ScoreFile(Part):
     schema_: Literal[1] = pydantic.Field(alias="schema")
-    source: _Source
+    source: _SourceFields
     settings: Settings = pydantic.Field(default_factory=dict)
     questions: dict[str, int | None]
-    scores: list[_Row] | None = None
+    scores: list[_ScoreRow] | None = None
 
     @pydantic.model_validator(mode="after")
-    def _every_benchmark_has_its_size(self) -> _File:
+    def _every_benchmark_has_its_size(self) -> _ScoreFile:
         for row in self.scores or ():
             if row.benchmark not in self.questions:
                 raise ValueError(f"`questions` does not say how many questions {row.benchmark} has")
@@ -59,15 +59,16 @@ _ROW = re.compile(r"\s*- \{.*\}\s*$")
 
 
 def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
-    """The scores of the file. names: a row on a line of its own that holds none of them, in any case, is never parsed:
-    the files are long and a run has one model. Raises `UsageError` naming file and field."""
+    """The scores of the file. names: lower-case model names; a row on one line that contains none of them is skipped
+    before YAML parses it, because files are long and a run has one model. None = all rows. Raises `UsageError` naming
+    file and field."""
 
-    def wanted(line: str) -> bool:
+    def may_match(line: str) -> bool:
         return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)
 
-    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, wanted)
+    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, may_match)
     try:
-        file = _File.model_validate(content)
+        file = _ScoreFile.model_validate(content)
     except pydantic.ValidationError as error:
         raise UsageError(f"{path}: {first_problem(error).sentence}") from error
     source = Source(**file.source.model_dump())

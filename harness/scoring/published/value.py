@@ -1,4 +1,4 @@
-"""One reported number and where it stands, whatever file it was read from."""
+"""One published number and its source, whatever file it was read from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Settings = dict[str, str | int | float | bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where the scores stand. url: empty where the source has none. by: "authors" of the model, or "others" who
+    """The source of published scores. url: empty where the source has none. by: "authors" of the model, or "others" who
     measured it; engine: what served it."""
 
     title: str
@@ -30,12 +30,11 @@ class Source:
 class PublishedScore:
     """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n), "pass@k", "maj@k".
 
-    samples: of each question, None where the source does not say. unit: of the last digit that the source prints, a
-    fraction; 0 where it prints all. run_deviation: deviation of one run's accuracy over the `samples` runs, where the
-    source gives it; few runs hardly know it, so no test uses it. standard_error: a fraction, as the source gives it; of
-    what it is the error differs from source to source, so no test uses it either. mean_tokens: of a reply. quoted: the
-    source quotes somebody else for it. settings: the file's, overridden by the row's. n_questions: None where the
-    source does not say.
+    samples: of each question. unit: of the last printed digit, a fraction; 0 where the source prints all digits.
+    run_deviation: standard deviation of one run's accuracy over the `samples` runs; few runs estimate it badly, so no
+    test uses it. standard_error: a fraction; sources differ in what it is the error of, so no test uses it either.
+    mean_tokens: of a reply. quoted: the source quotes somebody else for this number. settings: the file's, overridden
+    by the row's. None: the source does not say.
     """
 
     model: str
@@ -60,7 +59,7 @@ class PublishedScore:
 
     @property
     def k(self) -> int:
-        """Samples that the metric draws of each question."""
+        """The k of pass@k or maj@k."""
         return int(self.metric.partition("@")[2])
 
 

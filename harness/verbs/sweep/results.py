@@ -15,10 +15,11 @@ from harness.core.errors import HarnessError, UsageError
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
 from harness.scoring import PairedComparison, PublishedComparison, Score, compare_runs
-from harness.scoring.deciding import LEVEL, Standing
+from harness.scoring.comparison import PublishedVerdict
+from harness.scoring.deciding import LEVEL
 from harness.scoring.differences import holm
 from harness.scoring.distributions import normal_two_sided
-from harness.scoring.intervals import Interval, Limits, mean_limits
+from harness.scoring.intervals import Interval, IntervalEnds, mean_limits
 from harness.verbs.compare import verify
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import AXES, Cell, Sweep
@@ -38,7 +39,7 @@ class Result:
     beside: PairedComparison | None = None
     p: float | None = None
     published: Sequence[PublishedComparison] = ()
-    standing: Standing | None = None
+    standing: PublishedVerdict | None = None
 
     @property
     def score(self) -> Score | None:
@@ -194,4 +195,4 @@ def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | No
     if len(known) < len(values):
         return None
     low, high = np.array(known).T
-    return mean_limits(np.array(values), Limits(low, high)).interval()
+    return mean_limits(np.array(values), IntervalEnds(low, high)).interval()
