@@ -142,8 +142,8 @@ class Scores(Sequence[Score]):
 def _in_a_line(score: Score) -> str:
     if score.accuracy is None:
         return f"{score.benchmark}: no sample"
-    error = _between(score.sampling_interval, "these questions")
-    other = _between(score.question_interval, "such questions")
+    error = _between(score.sampling_interval, "same questions")
+    other = _between(score.question_interval, "new questions")
     size = f"{score.n_questions} questions, {score.n_samples} samples"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
     return f"{score.benchmark}: {100 * score.accuracy:.1f} %{error}{other}, {size}{missing}"

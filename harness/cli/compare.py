@@ -42,7 +42,7 @@ def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float 
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
-    Two lines for each benchmark: these questions, run again; and other questions of the kind. p values are corrected
+    Two lines for each benchmark: same questions, asked again; and other questions of this kind. p values are corrected
     for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts.
 
     \b
@@ -91,13 +91,13 @@ def _print(found: Beside) -> None:
     )
     at_most = "at most " if paired.at_most else ""
     click.echo(
-        f"  these questions  {at_most}{_points(paired.sampling_interval):18} p {_p(one.p_sampling)}  {one.verdict}"
+        f"  same questions   {at_most}{_points(paired.sampling_interval):18} p {_p(one.p_sampling)}  {one.verdict}"
     )
     if one.p_question is None:
-        click.echo("  such questions   cannot be told from one question")
+        click.echo("  new questions    cannot be told from one question")
     else:
         click.echo(
-            f"  such questions   {_points(paired.question_interval):18} p {_p(one.p_question)}  {one.kind_verdict}"
+            f"  new questions    {_points(paired.question_interval):18} p {_p(one.p_question)}  {one.kind_verdict}"
         )
     same = paired.n_questions - paired.better - paired.worse
     click.echo(

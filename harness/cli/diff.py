@@ -59,7 +59,7 @@ def _print(found: Compared, questions: int) -> None:
         )
         click.echo(
             f"  B − A = {0 - 100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
-            f"ran again, {_points(paired.question_interval)} on other questions of the kind"
+            f"ran again, {_points(paired.question_interval)} on other questions of this kind"
         )
     if any(found.n_overridden):
         click.echo(f"  {_by_hand(found)}")

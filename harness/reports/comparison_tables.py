@@ -12,50 +12,54 @@ from harness.scoring.intervals import Interval
 
 
 def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedComparison]]) -> Table:
-    """Every other run minus the baseline, question by question; p values by Holm over all of the table."""
-    found = [comparison for _, comparison in comparisons]
-    adjusted = holm([p for one in found for p in (one.p_sampling, one.p_question) if p is not None])
+    """Every other run minus the baseline, question by question; p values corrected by Holm over the whole table."""
+    both = [p for _, comparison in comparisons for p in (comparison.p_sampling, comparison.p_question)]
+    adjusted = holm([p for p in both if p is not None])
     p_values = iter(adjusted)
     notes = []
-    if any(one.at_most for one in found):
+    if any(comparison.at_most for _, comparison in comparisons):
         notes.append("at most: one sample of every question does not show the sampling error")
     rows = []
-    for label, one in comparisons:
+    for label, comparison in comparisons:
         mark = ""
-        if one.n_missing:
+        if comparison.n_missing:
             notes.append(
-                f"{short(label)}, {short(one.benchmark)}: {one.n_missing} samples of one of the runs are missing; "
-                "intervals and p hold whatever they would be"
+                f"{short(label)}, {short(comparison.benchmark)}: {comparison.n_missing} samples of one of the runs are "
+                "missing; intervals and p hold whatever they would be"
             )
             mark = f" [{len(notes)}]"
+        same = comparison.n_questions - comparison.better - comparison.worse
         rows.append(
             (
                 short(label),
-                short(one.benchmark) + mark,
-                _signed(one.difference),
-                ("at most " if one.at_most else "") + _signed_interval(one.sampling_interval),
+                short(comparison.benchmark) + mark,
+                _signed(comparison.difference),
+                ("at most " if comparison.at_most else "") + _signed_interval(comparison.sampling_interval),
                 _p(next(p_values)),
-                _signed_interval(one.question_interval),
-                ABSENT if one.p_question is None else _p(next(p_values)),
-                percent(smallest_difference(one.sampling_error, len(adjusted))),
-                f"{one.better} / {one.worse} / {one.n_questions - one.better - one.worse}",
+                _signed_interval(comparison.question_interval),
+                ABSENT if comparison.p_question is None else _p(next(p_values)),
+                percent(smallest_difference(comparison.sampling_error, len(adjusted))),
+                f"{comparison.better} / {comparison.worse} / {same}",
             )
         )
-    columns = ("run", "benchmark", "difference", "these questions", "p", "such questions", "p", "detectable")
-    title = f"Paired with {short(baseline)}, in points, with 95 % intervals; p by Holm over this table"
+    columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
+    title = (
+        f"Paired with {short(baseline)}, in points, with 95 % intervals (same questions, asked again; new questions of "
+        "this kind); p by Holm over this table; detectable: the smallest true difference seen in 80 % of repetitions"
+    )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
 
 def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> Table:
-    """Runs beside published scores of the same model and benchmark, with the settings that differ, what moves a score
-    most first."""
+    """Runs beside published scores of the same model and benchmark, with the settings that differ, those that move a
+    score most first."""
     notes: list[str] = []
     rows = []
-    for label, found in comparisons:
-        reference = found.published
+    for label, comparison in comparisons:
+        reference = comparison.published
         differing = "; ".join(
             f"{short(name)}: {in_words(ours)} here, {in_words(theirs)} there"
-            for name, (ours, theirs) in sorted(found.differing.items(), key=by_weight)
+            for name, (ours, theirs) in sorted(comparison.differing.items(), key=by_weight)
         )
         source = reference.source
         by = "reported by the authors" if source.by == "authors" else "measured by others"
@@ -67,11 +71,11 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]]) -> T
                 short(label),
                 short(reference.benchmark),
                 reference.metric,
-                percent(found.ours),
+                percent(comparison.ours),
                 f"{percent(reference.value)} [{notes.index(note) + 1}]",
-                ABSENT if found.p is None else _p(found.p),
-                percent(found.detectable),
-                found.verdict + (f": {found.reason}" if found.reason else ""),
+                ABSENT if comparison.p is None else _p(comparison.p),
+                percent(comparison.detectable),
+                comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
                 differing or "none known",
             )
         )

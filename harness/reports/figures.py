@@ -1,4 +1,4 @@
-"""Which plots a report has: of all runs, of a benchmark in several runs, of one benchmark in one run."""
+"""The plots of a report: of all runs, of a benchmark in several runs, of one benchmark in one run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.scoring.moves import pairs
 
 MAX_PAIRS = 24
-"""Benchmarks of runs that get plots of their own; each takes about half a second. More have their tables."""
+"""A page with more pairs of run and benchmark draws no plots for each pair, which would take half a second apiece."""
 
 
-class Part(NamedTuple):
+class RunBenchmark(NamedTuple):
     """One benchmark of one run."""
 
     run: ScoredRun
     benchmark: ScoredBenchmark
 
 
-def parts(runs: Sequence[ScoredRun], name: str) -> list[Part]:
+def parts(runs: Sequence[ScoredRun], name: str) -> list[RunBenchmark]:
     """The runs that hold the benchmark `name`."""
-    return [Part(run, run.benchmarks[name]) for run in runs if name in run.benchmarks]
+    return [RunBenchmark(run, run.benchmarks[name]) for run in runs if name in run.benchmarks]
 
 
 def names(runs: Sequence[ScoredRun]) -> list[str]:
@@ -46,19 +46,19 @@ def overview(runs: Sequence[ScoredRun]) -> list[Plot]:
     return _present([accuracy_plot(scored)]) if len(scored) > 1 else []
 
 
-def of_benchmark(present: Sequence[Part]) -> list[Plot]:
-    """What one benchmark shows in several runs: accuracy against budget, and each run against the first."""
+def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
+    """The plots of one benchmark in several runs: accuracy against budget, and each run against the first."""
     if len(present) < 2:
         return []
     scored = [Labelled(run.label, benchmark.score) for run, benchmark in present if benchmark.score is not None]
     first, *others = present
-    shared = ((other, pairs(first.benchmark.questions, other.benchmark.questions)) for other in others)
-    scatters = [scatter_plot(first.run.label, other.run.label, paired) for other, paired in shared if paired]
+    shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
+    scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
     return _present([budget_plot(scored), *scatters])
 
 
-def of_run(part: Part, *, alone: bool) -> list[Plot]:
-    """What one benchmark shows in one run. alone: no other run has it, so that its budgets are drawn here."""
+def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
+    """The plots of one benchmark in one run. alone: no other run has the benchmark, so its budgets are drawn here."""
     score, questions = part.benchmark.score, part.benchmark.questions
     if score is None:
         return []
@@ -75,14 +75,14 @@ def of_run(part: Part, *, alone: bool) -> list[Plot]:
 
 
 def every_plot(runs: Sequence[ScoredRun]) -> Iterator[Plot]:
-    """All plots, each under a name of its own, for files."""
+    """All plots, each under its own file name."""
     for plot in overview(runs):
         yield plot
     for name in names(runs):
         present = parts(runs, name)
         for number, plot in enumerate(of_benchmark(present)):
-            again = f"-{number}" if plot.name == "scatter" else ""
-            yield dataclasses.replace(plot, name=f"{name}-{plot.name}{again}", subject=name)
+            suffix = f"-{number}" if plot.name == "scatter" else ""
+            yield dataclasses.replace(plot, name=f"{name}-{plot.name}{suffix}", subject=name)
         for part in present:
             for plot in of_run(part, alone=len(present) == 1):
                 stem = name if len(runs) == 1 else f"{part.run.label}-{name}"

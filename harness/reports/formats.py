@@ -20,7 +20,7 @@ from harness.scoring import Score
 from harness.scoring.columns import PLAIN, column_order, numbers
 
 _MIN_NAME = 8
-"""Columns of a terminal below which a name is not folded for the sake of numbers."""
+"""Narrowest column of names in a terminal; where it does not fit, numbers are folded too."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -45,7 +45,7 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
 
 
 class _Fitted:
-    """A table that knows its console: in a narrow one names fold first, and numbers only where nothing else helps."""
+    """A table that fits itself to its console: names are folded first, numbers only if that is not enough."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -53,15 +53,16 @@ class _Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = self._table
         least = {
-            place: max(map(cell_len, [*table.columns[place].split(" "), *(visible(row[place]) for row in table.rows)]))
-            for place in table.numeric
+            number: max(map(cell_len, [*heading.split(" "), *(visible(row[number]) for row in table.rows)]))
+            for number, heading in enumerate(table.columns)
+            if number in table.numeric
         }
         names = len(table.columns) - len(least)
         fits = sum(least.values()) + _MIN_NAME * names + 2 * len(table.columns) <= options.max_width
         shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for place, column in enumerate(table.columns):
-            if place in table.numeric:
-                heading = Text("\n".join(textwrap.wrap(visible(column), least[place])))
+        for number, column in enumerate(table.columns):
+            if number in table.numeric:
+                heading = Text("\n".join(textwrap.wrap(visible(column), least[number])))
                 shown.add_column(heading, justify="right", overflow="fold", no_wrap=fits)
             else:
                 shown.add_column(Text(visible(column)), overflow="fold")
@@ -71,10 +72,10 @@ class _Fitted:
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
-    """GitHub's tables with their titles and numbered notes."""
+    """The tables in GitHub's Markdown, with their titles and numbered notes."""
     blocks = []
     for table in tables:
-        ruler = ("---:" if place in table.numeric else "---" for place in range(len(table.columns)))
+        ruler = ("---:" if column in table.numeric else "---" for column in range(len(table.columns)))
         lines = [f"**{_markdown(table.title)}**", "", _markdown_row(table.columns), f"| {' | '.join(ruler)} |"]
         lines += [_markdown_row(row) for row in table.rows]
         if table.notes:
@@ -87,7 +88,7 @@ def to_latex(tables: Sequence[Table]) -> str:
     r"""`tabular` environments with the rules of booktabs (`\usepackage{booktabs}`)."""
     blocks = []
     for table in tables:
-        shape = "".join("r" if place in table.numeric else "l" for place in range(len(table.columns)))
+        shape = "".join("r" if column in table.numeric else "l" for column in range(len(table.columns)))
         lines = [f"% {visible(table.title)}", rf"\begin{{tabular}}{{{shape}}}", r"\toprule", _latex_row(table.columns)]
         lines += [r"\midrule", *(_latex_row(row) for row in table.rows), r"\bottomrule", r"\end{tabular}"]
         lines += [rf"\par\footnotesize [{number}] {_latex(note)}" for number, note in enumerate(table.notes, 1)]
@@ -96,7 +97,7 @@ def to_latex(tables: Sequence[Table]) -> str:
 
 
 def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
-    """One line a (run label, model, score) with every number of the score; fractions; empty where unknown.
+    """One line for each (run label, model, score) with every number of the score, in fractions; empty where unknown.
 
     Text cells never start a formula. pass@k, pass^k and maj@k become columns for each k that occurs, the accuracy
     within a budget columns for each budget; 95 % intervals stand in columns that end in _low and _high.
@@ -119,7 +120,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _markdown(text: str) -> str:
     escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # A link, emphasis, code or a cell's end would need one of these.
+    # Without these characters no link, emphasis, code or end of a cell can begin.
     return re.sub(r"([\\`*_|\[\]~!])", r"\\\1", escaped)
 
 

@@ -1,4 +1,4 @@
-"""What the log of a run says of its sessions and its failed requests: a line each, bounded, foreign text inert."""
+"""The sessions and failed requests of a run, read from its log; foreign text is made inert and bounded."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.core.reading import open_untrusted
 from harness.runs.layout import RunFolder
 
 MAX_LINE_BYTES = 64 * 1024
-"""Longer lines of a log are not read; none of ours is."""
+"""Longer lines of a log are skipped; the harness writes none."""
 
 MAX_CAUSES = 200
-"""Different causes of failure that are kept apart."""
+"""Causes of failure beyond this many are not listed."""
 
 MAX_MESSAGE_CHARS = 200
 
 
 @dataclass(slots=True)
 class Failures:
-    """Failed requests of one endpoint and kind. message: of the latest."""
+    """Failed requests of one endpoint, kind and status. message: of the latest."""
 
     endpoint: str
     kind: str
@@ -36,7 +36,7 @@ class Failures:
 
 @dataclass(slots=True)
 class History:
-    """sessions: starts of the run. unfinished: sessions without an end in the log (killed, or still going).
+    """What a log says of its run. sessions: starts of it. unfinished: sessions without an end (killed, or still going).
 
     retries: requests made again. failures: the most frequent cause first. stopped: why the last session ended early.
     """
@@ -59,7 +59,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 def read_history(folder: RunFolder) -> History:
-    """The history of a run; an empty one where it has no log. Damaged lines do not count."""
+    """The history of a run; empty where it has no log. Damaged lines are skipped."""
     history = History()
     causes: dict[tuple[str, str, int | None], Failures] = {}
     for event in _events(folder):

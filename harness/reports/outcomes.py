@@ -1,4 +1,4 @@
-"""What became of a sample, in one word: its verdict, and `cut` where `max_tokens` ended a reply that is not right."""
+"""The outcome of a sample in one word: its verdict, or `cut` if `max_tokens` ended a reply that is not right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS: dict[Outcome, str] = {
     "no_answer": "no answer",
     "undecided": "undecided",
 }
-"""Every outcome in the order of bars and legends, as a reader knows it."""
+"""The words for every outcome, in the order of bars and legends."""
 
 
 def outcome(grade: Grade) -> Outcome:
@@ -26,6 +26,6 @@ def outcome(grade: Grade) -> Outcome:
 
 
 def count(grades: Iterable[Grade]) -> dict[Outcome, int]:
-    """How many samples came to each outcome, in the order of `WORDS`; all outcomes, also those of none."""
-    found = Counter(map(outcome, grades))
-    return {kind: found[kind] for kind in WORDS}
+    """Samples by outcome, in the order of `WORDS`; outcomes that do not occur have 0."""
+    counts = Counter(map(outcome, grades))
+    return {kind: counts[kind] for kind in WORDS}

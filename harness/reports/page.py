@@ -1,8 +1,8 @@
-"""The self-contained HTML page: what stands where; `page.html` is its template, `page.css` its style.
+"""The self-contained HTML page: its sections as values; `page.html` is its template, `page.css` its style.
 
 Guarantees: no script and no request (the content policy forbids both, and allows only the page's own style sheet, by
-its digest); Jinja escapes every text after it was made inert, whoever forgot to; long texts are clipped. Not covered:
-what a browser extension does.
+its digest); Jinja makes every text inert and escapes it, even if its maker did not; long texts are clipped. Not
+covered: what a browser extension does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.core.about import __version__, install_line
 from harness.core.inert import visible
 from harness.core.records import Question
 from harness.reports import figures
-from harness.reports.figures import Part
+from harness.reports.figures import RunBenchmark
 from harness.reports.outcomes import WORDS, count
 from harness.reports.plots import draw
 from harness.reports.plots.plot import Plot
@@ -42,16 +42,18 @@ from harness.scoring import QuestionTally, Score
 from harness.scoring.moves import moves
 
 MAX_PROMPT_CHARS = 240
+"""A longer prompt is clipped on the page."""
+
 MAX_ANSWER_CHARS = 60
-"""Longest piece of a prompt, and of a reference or extracted answer, on the page."""
+"""A longer reference or extracted answer is clipped on the page."""
 
 MAX_ANSWERS = 3
-"""Most frequent answers listed for a question."""
+"""A question lists at most this many answers, the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a report by where they stand: first, beside other runs and papers, and all numbers at the end."""
+    """The tables of a report by their section: summary first, then comparisons, all numbers at the end."""
 
     summary: Table
     comparisons: tuple[Table, ...]
@@ -72,15 +74,15 @@ class _Headline:
     benchmark: str
     accuracy: str
     facts: tuple[tuple[str, str], ...]
-    """(what, value) of each line below."""
+    """(name, value) of each line below the accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """One question. bars: (outcome, first, width) of a line of 100 units."""
+class _QuestionRow:
+    """One question. bars: (outcome, start, width), in hundredths of the bar's length."""
 
     question: str
-    asked: str
+    prompt: str
     reference: str
     correct: int
     n: int
@@ -95,7 +97,7 @@ class _RunPart:
     figures: tuple[_Figure, ...]
     breakdowns: tuple[Table, ...]
     endpoints: Table | None
-    rows: tuple[_Row, ...]
+    rows: tuple[_QuestionRow, ...]
     n_questions: int
 
 
@@ -113,7 +115,7 @@ class _Section:
 
 
 def page(runs: Sequence[ScoredRun], tables: Tables, commands: Sequence[tuple[str, str]] = ()) -> str:
-    """The page of these runs. commands: (run, what to type to have it again)."""
+    """The page of these runs. commands: (run label, a line of the command that repeats the run)."""
     templates = _environment()
     names = figures.names(runs)
     drawn = sum(len(figures.parts(runs, name)) for name in names) <= figures.MAX_PAIRS
@@ -153,7 +155,7 @@ def tables_page(title: str, subtitle: str, tables: Sequence[Table], plots: Seque
 
 
 def _policy(templates: jinja2.Environment) -> str:
-    """Nothing may be fetched or run; the style sheet is known by its digest."""
+    """The content policy: nothing may be fetched or run; the style sheet is allowed by its digest."""
     style = templates.get_template("page.css").render()
     allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -171,7 +173,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _inert(value: Any) -> Any:
-    """Every text that a template prints, before it is escaped."""
+    """Make a text that a template prints inert, before Jinja escapes it."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -183,7 +185,7 @@ def _alone(table: Table, runs: Sequence[ScoredRun]) -> Table:
         table,
         columns=table.columns[1:],
         rows=tuple(row[1:] for row in table.rows),
-        numeric=frozenset(place - 1 for place in table.numeric),
+        numeric=frozenset(column - 1 for column in table.numeric),
     )
 
 
@@ -198,8 +200,8 @@ def _headline(score: Score) -> _Headline:
     most = max(score.pass_at, default=0)
     at_most = score.sampling_error is None
     facts = [
-        ("these questions, run again", interval_cell(score.sampling_interval, at_most=at_most)),
-        ("other questions of the kind", interval_cell(score.question_interval)),
+        ("same questions, asked again", interval_cell(score.sampling_interval, at_most=at_most)),
+        ("other questions of this kind", interval_cell(score.question_interval)),
         ("size", f"{score.n_questions:,} questions × {score.rounds:,}"),
     ]
     if most > 1:
@@ -216,9 +218,9 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     baseline, *others = present
     withheld = any(part.benchmark.withheld for part in present)
     moved = [
-        moved_table(baseline.run.label, other.run.label, found)
-        for other in others
-        if (found := moves(baseline.benchmark.questions, other.benchmark.questions))
+        moved_table(baseline.run.label, part.run.label, moved_questions)
+        for part in others
+        if (moved_questions := moves(baseline.benchmark.questions, part.benchmark.questions))
     ]
     return _Section(
         anchor=f"benchmark-{number}",
@@ -231,7 +233,7 @@ def _section(number: int, name: str, runs: Sequence[ScoredRun], *, drawn: bool) 
     )
 
 
-def _run_part(part: Part, *, drawn: bool, alone: bool) -> _RunPart:
+def _run_part(part: RunBenchmark, *, drawn: bool, alone: bool) -> _RunPart:
     run, benchmark = part
     score, questions = benchmark.score, benchmark.questions
     return _RunPart(
@@ -247,15 +249,15 @@ def _run_part(part: Part, *, drawn: bool, alone: bool) -> _RunPart:
 
 
 def _figure(plot: Plot) -> _Figure:
-    picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)  # the figure tells what is to be seen
+    picture = draw.svg(plot).replace("<svg", '<svg aria-hidden="true"', 1)  # the figure's caption describes it
     return _Figure(plot.title, plot.summary, Markup(picture))  # noqa: S704 - the library escapes; tests hold it to that
 
 
-def _row(item: QuestionTally, *, withheld: bool) -> _Row:
+def _row(item: QuestionTally, *, withheld: bool) -> _QuestionRow:
     tokens = [grade.completion_tokens for grade in item.grades if grade.completion_tokens is not None]
-    return _Row(
+    return _QuestionRow(
         question=visible(item.question.question_id, MAX_ANSWER_CHARS),
-        asked="" if withheld else _clip(_asked(item.question), MAX_PROMPT_CHARS),
+        prompt="" if withheld else _clip(_prompt(item.question), MAX_PROMPT_CHARS),
         reference="" if withheld else _clip(" or ".join(item.question.references), MAX_ANSWER_CHARS),
         correct=item.correct,
         n=item.n,
@@ -266,14 +268,14 @@ def _row(item: QuestionTally, *, withheld: bool) -> _Row:
 
 
 def _bars(item: QuestionTally) -> tuple[tuple[str, float, float], ...]:
-    found = []
+    bars = []
     first = 0.0
     for kind, number in count(item.grades).items():
         width = 100 * number / item.n if item.n else 0.0
         if number:
-            found.append((kind, round(first, 2), round(width, 2)))
+            bars.append((kind, round(first, 2), round(width, 2)))
         first += width
-    return tuple(found)
+    return tuple(bars)
 
 
 def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
@@ -282,13 +284,13 @@ def _answers(item: QuestionTally) -> tuple[tuple[int, str], ...]:
     return tuple((number, _clip(answer, MAX_ANSWER_CHARS)) for answer, number in frequent)
 
 
-def _asked(question: Question) -> str:
-    asked = [message.content for message in question.messages if message.role == "user"]
-    return asked[-1] if asked else question.prompt
+def _prompt(question: Question) -> str:
+    prompts = [message.content for message in question.messages if message.role == "user"]
+    return prompts[-1] if prompts else question.prompt
 
 
 def _clip(value: str, limit: int) -> str:
-    """One line of at most `limit` characters; only the beginning of a long text is looked at."""
+    """`value` as one line of at most `limit` characters; only the beginning of a long text is read."""
     return visible(" ".join(value[: 4 * limit].split()), limit) if value else ABSENT
 
 

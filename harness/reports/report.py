@@ -44,7 +44,7 @@ from harness.scoring import (
 from harness.scoring.published import matching
 
 Repeat: TypeAlias = Callable[[Manifest], Sequence[str]]
-"""What to type to have a run's samples again: one line or several."""
+"""A function that returns the command that repeats a run: one line or several."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +63,8 @@ class Report:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Summary; scores, over k, samples, tokens, budgets, speed; paired differences, published scores."""
+        """All tables: summary; scores, over k, samples, tokens, budgets, speed; paired differences, published
+        scores."""
         return (summary_table(self.runs), *self._numbers, *self._comparisons)
 
     @cached_property
@@ -89,7 +90,7 @@ class Report:
         return (*self._paired(), *self._beside_published())
 
     def terminal(self) -> RenderableType:
-        """For a rich console: one table of all runs, and the comparisons; the other formats hold the details too."""
+        """For a rich console: the summary and the comparisons; the other formats also hold the details."""
         return to_terminal((summary_table(self.runs), *self._over_k(), *self._comparisons))
 
     def _over_k(self) -> tuple[Table, ...]:
@@ -179,9 +180,9 @@ def report(
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: says what to type to have a run's samples again; the door knows. show_withheld: show also the questions
-    that their card asks to keep out of what is published.
-    ks: k of pass@k, pass^k and maj@k beside those of the scores.
+    repeat: returns the command that repeats a run. show_withheld: show also the questions that their card asks to keep
+    out of what is published. ks: further k of pass@k, pass^k and maj@k, beside those of the scores.
+
     Raises `StoreError` when a folder is no run or one of its files is damaged, `UsageError` for a k beyond the samples.
     """
     runs = read_runs(run_folders, show_withheld=show_withheld, ks=ks)

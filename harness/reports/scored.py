@@ -1,4 +1,4 @@
-"""What a report is made of: the scores, questions and grades of run folders, read only."""
+"""The scores, questions and grades of run folders, for a report; nothing is written."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from harness.scoring.score import with_ks
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
-"""Questions listed one by one for each run and benchmark."""
+"""A report lists at most this many questions of each run and benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredBenchmark:
-    """One benchmark of one run. score: None before `harness score`; questions: its grades, per question, of which the
-    first `MAX_QUESTION_ROWS` are shown and have their texts.
+    """One benchmark of one run. score: None before `harness score`. questions: its grades by question; the first
+    `MAX_QUESTION_ROWS` have their texts and are listed.
 
-    withheld: nothing of its questions, answers and samples may be shown in what is published.
+    withheld: its card asks to keep questions, answers and samples out of what is published.
     """
 
     name: str
@@ -51,9 +51,7 @@ class ScoredRun:
 
 
 def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: Sequence[int] = ()) -> list[ScoredRun]:
-    """The runs in the order given. show_withheld: show also what a card asks to keep out of what is published.
-
-    ks: see `report`.
+    """The runs in the order given. show_withheld, ks: see `report`.
 
     Raises `StoreError` for a damaged manifest, scores, questions or grades file.
     """
@@ -75,23 +73,26 @@ def read_runs(folders: Sequence[RunFolder], *, show_withheld: bool = False, ks: 
 
 
 def _named_alike(benchmarks: dict[str, ScoredBenchmark], before: Sequence[ScoredRun]) -> dict[str, ScoredBenchmark]:
-    """Another tool's set goes by the name of its file: where an earlier run has the same questions, by that one's."""
+    """Benchmarks by name; an imported set takes the name that an earlier run has for the same questions.
+
+    Another tool's outputs are named after their file, so one set has several names.
+    """
     earlier = {name: benchmark for run in reversed(before) for name, benchmark in run.benchmarks.items()}
-    found = {}
+    renamed = {}
     for name, benchmark in benchmarks.items():
-        known = name
+        shared_name = name
         if benchmark.record.imported and name not in earlier:
-            same = (other for other, one in earlier.items() if _same_questions(benchmark, one))
-            known = next((other for other in same if other not in benchmarks), name)
-        found[known] = benchmark if known == name else _renamed(benchmark, known)
-    return found
+            same = (earlier_name for earlier_name, twin in earlier.items() if _same_questions(benchmark, twin))
+            shared_name = next((earlier_name for earlier_name in same if earlier_name not in benchmarks), name)
+        renamed[shared_name] = benchmark if shared_name == name else _renamed(benchmark, shared_name)
+    return renamed
 
 
-def _same_questions(one: ScoredBenchmark, other: ScoredBenchmark) -> bool:
-    """Whether they share most of their questions."""
+def _same_questions(first: ScoredBenchmark, second: ScoredBenchmark) -> bool:
+    """Whether the two share more than half of the questions of the smaller."""
     ours, theirs = (
         {(item.question.question_id, item.question.row_digest) for item in benchmark.questions}
-        for benchmark in (one, other)
+        for benchmark in (first, second)
     )
     return 2 * len(ours & theirs) > min(len(ours), len(theirs))
 
@@ -111,13 +112,17 @@ def _renamed(benchmark: ScoredBenchmark, name: str) -> ScoredBenchmark:
 def _benchmark(
     folder: BenchmarkFolder, record: BenchmarkRecord, *, withheld: bool, ks: Sequence[int], alone: bool
 ) -> ScoredBenchmark:
-    """alone: there is no other run whose questions must be told to be of the same rows."""
+    """One benchmark of one run. alone: no other run is in the report, so digests of rows, which pair questions, are not
+    kept."""
     score = score_file.read(folder)
     if score is None or not folder.questions.is_file() or not folder.grades.is_file():
         return ScoredBenchmark(folder.name, record, score, (), withheld)
-    chosen = None if record.plan.question_ids is None else set(record.plan.question_ids)
-    asked = (q for q in question_file.iterate(folder) if chosen is None or q.question_id in chosen)
-    questions = [one if place < MAX_QUESTION_ROWS else slim(one, row=not alone) for place, one in enumerate(asked)]
+    question_ids = None if record.plan.question_ids is None else set(record.plan.question_ids)
+    planned = (q for q in question_file.iterate(folder) if question_ids is None or q.question_id in question_ids)
+    questions = [
+        question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
+        for number, question in enumerate(planned)
+    ]
     tallies = tally(questions, grade_file.read(folder), record.planned).questions if questions else ()
     if ks and tallies:
         score = with_ks(score, tallies, ks)

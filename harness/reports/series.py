@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from harness.reports.plots.accuracy import curves
 from harness.reports.plots.plot import Cell, Plot, axis
-from harness.reports.tables import ABSENT, Table, accuracy_cell, interval_cell, percent, short
+from harness.reports.tables import ABSENT, MEANINGS, Table, accuracy_cell, interval_cell, percent, short
 from harness.scoring import Score
 
 
 class Step(NamedTuple):
-    """One model of a series. series: the line that it belongs to, such as a benchmark or a run; step: its place on it,
+    """One model of a series. series: the line of the plot, such as a benchmark or a run; step: the position along it,
     such as the number of training steps."""
 
     series: str
@@ -34,25 +34,25 @@ def series_plot(steps: Sequence[Step], across: str = "training steps") -> Plot |
     """
     present = _ordered(steps)
     rows: list[tuple[Cell, ...]] = [
-        (one.series, one.step, one.score.accuracy, *(one.score.sampling_interval or (None, None))) for one in present
+        (name, x, score.accuracy, *(score.sampling_interval or (None, None))) for name, x, score in present
     ]
-    labels = list(dict.fromkeys(one.series for one in present))
-    lines = [[one for one in present if one.series == name] for name in labels]
-    if not any(len({one.step for one in line}) > 1 for line in lines):
+    labels = list(dict.fromkeys(step.series for step in present))
+    lines = [[step for step in present if step.series == name] for name in labels]
+    if not any(len({step.step for step in line}) > 1 for line in lines):
         return None
     ends = [
         f"{name} from {percent(line[0].score.accuracy)} to {percent(line[-1].score.accuracy)} %"
         for name, line in zip(labels, lines, strict=True)
     ]
-    places = {"domain": [min(one.step for one in present), max(one.step for one in present)], "nice": False}
+    domain = {"domain": [min(step.step for step in present), max(step.step for step in present)], "nice": False}
     return Plot(
         name="series",
         title=f"Accuracy against {across}",
-        summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (the same questions, run again).",
+        summary=f"{'; '.join(ends)}. Bands: 95 % sampling intervals (same questions, asked again).",
         columns=("series", "step", "accuracy", "low", "high"),
         rows=tuple(rows),
         drawing=curves(
-            labels, axis("step", across, scale=places, format=",~f", labelOverlap=True, labelSeparation=6), "accuracy"
+            labels, axis("step", across, scale=domain, format=",~f", labelOverlap=True, labelSeparation=6), "accuracy"
         ),
     )
 
@@ -80,12 +80,16 @@ def series_table(steps: Sequence[Step], across: str = "step") -> Table:
         )
     columns = ("series", across, "accuracy", "sampling interval", "question interval", "change")
     return Table(
-        f"Accuracy against {across}, in %, with 95 % intervals", columns, tuple(rows), (), frozenset(range(1, 6))
+        f"Accuracy against {across}, in %, with 95 % intervals ({MEANINGS})",
+        columns,
+        tuple(rows),
+        (),
+        frozenset(range(1, 6)),
     )
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:
-    """Those with a sample; series in the order of their first occurrence, steps rising."""
-    names = {one.series: place for place, one in reversed(list(enumerate(steps)))}
-    found = [one for one in steps if one.score.accuracy is not None]
-    return sorted(found, key=lambda one: (names[one.series], one.step))
+    """The steps that have samples; series in the order of their first occurrence, steps rising."""
+    names = {step.series: number for number, step in reversed(list(enumerate(steps)))}
+    present = [step for step in steps if step.score.accuracy is not None]
+    return sorted(present, key=lambda step: (names[step.series], step.step))

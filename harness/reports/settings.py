@@ -1,4 +1,4 @@
-"""The settings of runs in words, side by side: what was asked, how, of whom, and what it took."""
+"""The settings of runs in words, side by side: questions, sampling, server, and the effort of each run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness.runs.provenance import Provenance
 from harness.scoring.workload import Workload
 
 MAX_SETTING_CHARS = 400
-"""Longest setting (a system prompt, say) in a table."""
+"""A longer setting, such as a system prompt, is clipped in a table."""
 
 MAX_SETTING_DEPTH = 6
 """Levels of nested settings that get a row each; deeper ones stand in one cell."""
 
 MAX_LISTED = 12
-"""Items of a list that are shown."""
+"""A cell shows at most this many items of a list; the rest are counted."""
 
 _BY_WEIGHT = (
     "max_tokens",
@@ -58,10 +58,10 @@ _NAMES = {
     "server_model": "model, as the server names it",
     "commands": "commands of the server",
 }
-"""Fields whose own name does not say what they are."""
+"""Names for people, of fields whose own name does not explain them."""
 
 _DIGEST_CHARS = 64
-"""A digest is shown by its first 12 characters."""
+"""Length of a SHA-256 in hexadecimal; of such a value a table shows the first 12 characters."""
 
 
 def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
@@ -76,7 +76,7 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
 
 
 def run_table(runs: Sequence[ScoredRun]) -> Table:
-    """What each run took and where it ran, a column a run."""
+    """Time, requests, tokens and machine of each run, a column a run."""
     return _side_by_side("The run" if len(runs) == 1 else "The runs", "", runs, [dict(_facts(run)) for run in runs])
 
 
@@ -85,13 +85,13 @@ def failure_table(runs: Sequence[ScoredRun]) -> Table | None:
     rows = [
         (
             short(run.label),
-            visible(one.endpoint, MAX_SETTING_CHARS),
-            visible(one.kind, MAX_SETTING_CHARS) + (f" {one.status}" if one.status else ""),
-            f"{one.count:,}",
-            visible(one.message, MAX_SETTING_CHARS),
+            visible(failures.endpoint, MAX_SETTING_CHARS),
+            visible(failures.kind, MAX_SETTING_CHARS) + (f" {failures.status}" if failures.status else ""),
+            f"{failures.count:,}",
+            visible(failures.message, MAX_SETTING_CHARS),
         )
         for run in runs
-        for one in run.history.failures
+        for failures in run.history.failures
     ]
     columns = ("run", "endpoint", "kind", "requests", "the latest said")
     return Table("Failed requests", columns, tuple(rows), (), frozenset((3,))) if rows else None
@@ -103,33 +103,34 @@ def flat_settings(run: ScoredRun, benchmark: str) -> dict[str, object]:
     Where two fields share a last name, the one of the identity has it, and the other stands under its whole path.
     """
     record = run.benchmarks[benchmark].record
-    chosen = record.plan.question_ids
-    plan = {"samples": record.plan.samples, "questions": "all" if chosen is None else f"{len(chosen):,} chosen"}
-    found: dict[str, object] = {}
+    question_ids = record.plan.question_ids
+    questions = "all" if question_ids is None else f"{len(question_ids):,} chosen"
+    plan = {"samples": record.plan.samples, "questions": questions}
+    by_name: dict[str, object] = {}
     for tree in (plan, record.identity, record.settings):
         flat = _flat(tree)
         last = Counter(name.rsplit(".", 1)[-1] for name in flat)
         for name, value in flat.items():
             tail = name.rsplit(".", 1)[-1]
-            found[tail if last[tail] == 1 and tail not in found else name] = value
-    return found
+            by_name[tail if last[tail] == 1 and tail not in by_name else name] = value
+    return by_name
 
 
 def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> dict[str, object]:
-    """The same, beside those that somebody else stated: of samples that another tool made they are unknown."""
+    """`flat_settings`; the `stated` settings that an imported run does not record are "unknown"."""
     unknown = dict.fromkeys(stated, "unknown") if run.benchmarks[benchmark].record.imported else {}
     return {**unknown, **flat_settings(run, benchmark)}
 
 
 def by_weight(setting: tuple[str, object]) -> tuple[int, str]:
-    """Key to sort (name, value) pairs: what moves a score most comes first."""
+    """Sort key of a (name, value) pair: the settings that move a score most come first."""
     name = setting[0].rsplit(".", 1)[-1]
     return (_BY_WEIGHT.index(name) if name in _BY_WEIGHT else len(_BY_WEIGHT)), setting[0]
 
 
 def in_words(value: object) -> str:
     """A value of a setting as a person says it, inert and bounded: `yes`, `32,768`, `not set`, `a; b`."""
-    return visible(_said(value), MAX_SETTING_CHARS)
+    return visible(_text(value), MAX_SETTING_CHARS)
 
 
 def duration(seconds: float) -> str:
@@ -143,7 +144,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def _said(value: object) -> str:
+def _text(value: object) -> str:
     match value:
         case None | "":
             return "not set"
@@ -157,19 +158,20 @@ def _said(value: object) -> str:
             return value[:12] if _is_digest(value) else value
         case Mapping():
             given = [(str(key), inner) for key, inner in value.items() if _is_set(inner)]
-            shown = [f"{_name(key)} {_said(inner)}" for key, inner in given[:MAX_LISTED]]
+            shown = [f"{_name(key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
             return ", ".join(shown) or "none"
         case list() | tuple():
             more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
-            return "; ".join(map(_said, value[:MAX_LISTED])) + more or "none"
+            return "; ".join(map(_text, value[:MAX_LISTED])) + more or "none"
     return str(value)
 
 
 def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Sequence[Mapping[str, object]]) -> Table:
-    names = [n for n in dict.fromkeys(n for one in columns for n in one) if any(_is_set(one.get(n)) for one in columns)]
+    every = dict.fromkeys(name for column in columns for name in column)
+    names = [name for name in every if any(_is_set(column.get(name)) for column in columns)]
     rows = []
     for name in names:
-        values = [in_words(one.get(name)) for one in columns]
+        values = [in_words(column.get(name)) for column in columns]
         rows.append((visible(_name(name), MAX_SETTING_CHARS) + (" *" if len(set(values)) > 1 else ""), *values))
     notes = ("* differs between the runs",) if any(row[0].endswith(" *") for row in rows) else ()
     return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows), notes)
@@ -178,52 +180,55 @@ def _side_by_side(title: str, head: str, runs: Sequence[ScoredRun], columns: Seq
 def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
     manifest, history = run.manifest, run.history
     yield "model", manifest.model
-    found = [b.score.workload for b in run.benchmarks.values() if b.score is not None and b.score.workload is not None]
-    if found:
-        yield from _effort(found, run)
+    scores = [benchmark.score for benchmark in run.benchmarks.values() if benchmark.score is not None]
+    workloads = [score.workload for score in scores if score.workload is not None]
+    if workloads:
+        yield from _effort(workloads, run)
     else:
         yield "created", manifest.created
     if history.sessions:
         left = f", {history.unfinished} without an end" if history.unfinished else ""
         yield "sessions", f"{history.sessions}{left}"
         yield "requests made again", history.retries
-        yield "requests that failed", sum(one.count for one in history.failures)
+        yield "requests that failed", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
     yield "harness", manifest.harness_version
     yield from _flat(manifest.environment).items()
     yield from _servers(manifest.provenance)
 
 
-def _servers(known: Provenance) -> Iterator[tuple[str, object]]:
-    """What the run's servers told of themselves: each fact with all its values, in the order of their sessions."""
+def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
+    """The facts that the run's servers stated: each with all its values, in the order of the sessions."""
     for kind, whose in (("model", "model of the server"), ("host", "server")):
-        told = [getattr(server, kind) for server in known.servers.values()]
-        for name in dict.fromkeys(name for one in told for name in one):
-            values = dict.fromkeys(in_words(one[name]) for one in told if _is_set(one.get(name)))
+        facts = [getattr(server, kind) for server in provenance.servers.values()]
+        for name in dict.fromkeys(name for fact in facts for name in fact):
+            values = dict.fromkeys(in_words(fact[name]) for fact in facts if _is_set(fact.get(name)))
             yield f"{whose}: {name}", "; ".join(values)
-    yield "other models accepted", [change for session in known.sessions for change in session.accepted]
+    yield "other models accepted", [change for session in provenance.sessions for change in session.accepted]
 
 
-def _effort(found: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
-    begun = datetime.fromtimestamp(min(one.started for one in found), UTC)
-    ended = datetime.fromtimestamp(max(one.ended for one in found), UTC)
+def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str, object]]:
+    begun = datetime.fromtimestamp(min(workload.started for workload in workloads), UTC)
+    ended = datetime.fromtimestamp(max(workload.ended for workload in workloads), UTC)
     yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"
     yield "last reply (UTC)", f"{ended:%Y-%m-%d %H:%M}"
-    yield "time with requests in flight", " + ".join(duration(one.busy_s) for one in found)
-    yield "samples in all", sum(one.n_samples for one in found)
-    yield "requests for them", sum(one.requests for one in found)
-    tokens_in, tokens_out = sum(one.prompt_tokens for one in found), sum(one.completion_tokens for one in found)
-    stated, samples = sum(one.n_stated for one in found), sum(one.n_samples for one in found)
-    some = "" if stated == samples else f" (of {stated:,} samples whose server states them)"
-    yield "tokens in", f"{tokens_in:,}{some}" if stated else None
-    yield "tokens out", f"{tokens_out:,}{some}" if stated else None
-    thinking = sum(one.reasoning_tokens for one in found)
+    yield "time with requests in flight", " + ".join(duration(workload.busy_s) for workload in workloads)
+    yield "samples in all", sum(workload.n_samples for workload in workloads)
+    yield "requests for them", sum(workload.requests for workload in workloads)
+    tokens_in = sum(workload.prompt_tokens for workload in workloads)
+    tokens_out = sum(workload.completion_tokens for workload in workloads)
+    stated = sum(workload.n_stated for workload in workloads)
+    samples = sum(workload.n_samples for workload in workloads)
+    partly = "" if stated == samples else f" (of {stated:,} samples whose server states them)"
+    yield "tokens in", f"{tokens_in:,}{partly}" if stated else None
+    yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
+    thinking = sum(workload.reasoning_tokens for workload in workloads)
     yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
     yield "cost", _cost(run, tokens_in, tokens_out)
 
 
 def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
-    """By the prices that the run's settings record, in USD a million tokens."""
+    """The cost by the prices that the run's settings record, in USD a million tokens; None without prices."""
     for benchmark in run.benchmarks.values():
         prices = benchmark.record.settings.get("prices")
         if isinstance(prices, Mapping):
@@ -234,13 +239,13 @@ def _cost(run: ScoredRun, tokens_in: int, tokens_out: int) -> str | None:
 
 
 def _flat(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
+    leaves: dict[str, object] = {}
     for key, value in tree.items():
         if isinstance(value, Mapping) and value and prefix.count(".") < MAX_SETTING_DEPTH:
-            found.update(_flat(value, f"{prefix}{key}."))
+            leaves.update(_flat(value, f"{prefix}{key}."))
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            leaves[f"{prefix}{key}"] = value
+    return leaves
 
 
 def _name(name: str) -> str:

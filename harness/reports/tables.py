@@ -1,4 +1,4 @@
-"""The tables of a report as plain values, before any format: what stands in which cell, and the footnotes in words."""
+"""The tables of a report as plain values, before any format: cells as text, and footnotes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun
 
 MAX_CELL_CHARS = 80
-"""Longest run, model or benchmark name in a table."""
+"""A longer name of a run, model or benchmark is clipped in a table."""
 
 MAX_MOVED = 15
-"""Questions that fell, and as many that rose, in a table of two runs."""
+"""A table of two runs lists at most this many questions that fell, and as many that rose."""
 
 MAX_DIGITS = 4
-"""Decimals of an end of an interval, at most."""
+"""Largest number of decimals of an interval's end."""
 
 ABSENT = "–"
+"""Cell of an unknown value."""
+
+MEANINGS = "sampling: same questions, asked again; question: other questions of this kind"
+"""The everyday meaning of both intervals, for titles of tables."""
 
 NO_SCORE = "there is no score of it; `harness score` makes one"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """title and columns; rows of text cells; notes that cells name by [number]; numeric: columns aligned right.
+    """A table. notes: cells refer to them by [number], from 1; numeric: the columns that are aligned right.
 
     Cells may hold foreign text; each format escapes for itself.
     """
@@ -49,8 +53,8 @@ def percent(value: float | None) -> str:
 
 
 def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
-    """`55.4–58.8` in percent; at_most: the widest that it can be. Ends that one decimal would make equal have more: no
-    interval is a point."""
+    """`55.4–58.8`, in percent. at_most: it is the widest that it can be. Ends that would be equal with one decimal get
+    more decimals, for no interval is a point."""
     if interval is None:
         return ABSENT
     digits = 1
@@ -60,16 +64,19 @@ def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
 
 
 def accuracy_cell(score: Score) -> str:
-    """`57.1 (55.9–58.3)`, the sampling interval, `57.1 (at most 39.2–73.3)` with one sample a question;
-    `57.1 (bounds 50.0–61.2)` when what is missing can move the accuracy out of the interval."""
+    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`.
+
+    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
+    accuracy out of the interval.
+    """
     value = percent(score.accuracy)
-    found, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
-    beyond = found is None or bounds.low < found.low or bounds.high > found.high
+    interval, bounds = score.sampling_interval, Interval(score.bounds.low, score.bounds.high)
+    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
     if score.accuracy is None or (score.partial and beyond):
         return f"{value} (bounds {interval_cell(bounds)})"
-    if found is None:  # scored by an earlier version
+    if interval is None:  # scored by an earlier version
         return value
-    return f"{value} ({interval_cell(found, at_most=score.sampling_error is None)})"
+    return f"{value} ({interval_cell(interval, at_most=score.sampling_error is None)})"
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
@@ -78,8 +85,8 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
     notes: list[str] = []
     rows = []
     # The model's name is shown unless every folder is named after it.
-    told = all(run.label == safe_name(run.manifest.model) for run in runs)
-    heads = ("run",) if told else ("run", "model")
+    named_by_model = all(run.label == safe_name(run.manifest.model) for run in runs)
+    heads = ("run",) if named_by_model else ("run", "model")
     for run in runs:
         cells = [short(text) for text in (run.label, run.manifest.model)[: len(heads)]]
         for name in names:
@@ -92,7 +99,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
                 cells.append(accuracy_cell(benchmark.score) + _note(notes, run.label, name, benchmark.score.warnings))
         rows.append(tuple(cells))
     return Table(
-        "Accuracy in %, with its 95 % interval (the same questions, run again)",
+        "Accuracy in %, with its 95 % interval (same questions, asked again)",
         (*heads, *map(short, names)),
         tuple(rows),
         tuple(notes),
@@ -129,16 +136,15 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
         )
     accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
     columns = ("run", "benchmark", *accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
-    return Table(
-        "Scores in %, with 95 % intervals", columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns)))
-    )
+    title = f"Scores in %, with 95 % intervals ({MEANINGS})"
+    return Table(title, columns, tuple(rows), tuple(notes), frozenset(range(2, len(columns))))
 
 
-def _with_interval(accuracy: float | None, found: Intervals | None) -> str:
-    """In per cent, with its sampling interval where the score has one; earlier versions stored none."""
-    if accuracy is None or found is None:
+def _with_interval(accuracy: float | None, intervals: Intervals | None) -> str:
+    """The accuracy in percent, with its sampling interval if the score has one; earlier versions stored none."""
+    if accuracy is None or intervals is None:
         return percent(accuracy)
-    return f"{percent(accuracy)} ({interval_cell(found.sampling_interval, at_most=found.at_most)})"
+    return f"{percent(accuracy)} ({interval_cell(intervals.sampling_interval, at_most=intervals.at_most)})"
 
 
 def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
@@ -161,9 +167,9 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
         )
     columns = ("run", "benchmark", "mean tokens", "cut %", "accuracy uncut", "no answer %", "undecided", "missing")
     notes = tuple(
-        f"{short(label)}, {short(score.benchmark)}: {said}"
+        f"{short(label)}, {short(score.benchmark)}: {sentence}"
         for label, score in scores
-        if score.anomalies is not None and (said := score.anomalies.sentence)
+        if score.anomalies is not None and (sentence := score.anomalies.sentence)
     )
     return Table("Samples", columns, tuple(rows), notes, frozenset(range(2, len(columns))))
 
@@ -203,27 +209,27 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         (
             short(label),
             short(score.benchmark),
-            short(one.endpoint) + (" *" if one.outlier else ""),
-            str(one.n_samples),
-            percent(one.accuracy),
-            interval_cell(one.sampling_interval, at_most=one.at_most),
-            percent(one.expected_accuracy),
-            ABSENT if one.z_accuracy is None else f"{one.z_accuracy:+.1f}",
-            percent(one.truncated),
-            percent(one.no_answer),
-            ABSENT if one.tokens_per_s is None else f"{one.tokens_per_s:.1f}",
-            str(one.n_failures),
+            short(endpoint.endpoint) + (" *" if endpoint.outlier else ""),
+            str(endpoint.n_samples),
+            percent(endpoint.accuracy),
+            interval_cell(endpoint.sampling_interval, at_most=endpoint.at_most),
+            percent(endpoint.expected_accuracy),
+            ABSENT if endpoint.z_accuracy is None else f"{endpoint.z_accuracy:+.1f}",
+            percent(endpoint.truncated),
+            percent(endpoint.no_answer),
+            ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",
+            str(endpoint.n_failures),
         )
         for label, score in scores
-        for one in score.endpoints
+        for endpoint in score.endpoints
     ]
     if not rows:
         return None
     notes = ("* stands out among the endpoints",) if any(row[2].endswith(" *") for row in rows) else ()
     columns = ("run", "benchmark", "endpoint", "samples", "accuracy", "interval", "expected", "z", "cut %")
     return Table(
-        "By endpoint, in %; interval: 95 %, the same samples again; expected: of the same questions at all endpoints; "
-        "tokens/s of one stream",
+        "By endpoint, in %; interval: 95 %, same questions, asked again; expected: of the same questions at all "
+        "endpoints; z: standard errors of chance between the two; tokens/s of one stream",
         (*columns, "no answer %", "tokens/s", "failed requests"),
         tuple(rows),
         notes,
@@ -243,30 +249,33 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
         for k in (k for k in score.pass_at if not ks or k in ks):
             cells = [short(label), short(score.benchmark), str(k)]
             for values, intervals in kinds:
-                found = intervals.get(k)
+                both = intervals.get(k)
                 cells += [
                     percent(values.get(k)),
-                    interval_cell(found.sampling_interval, at_most=found.at_most) if found else ABSENT,
-                    interval_cell(found.question_interval) if found else ABSENT,
+                    interval_cell(both.sampling_interval, at_most=both.at_most) if both else ABSENT,
+                    interval_cell(both.question_interval) if both else ABSENT,
                 ]
             rows.append(tuple(cells))
     names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
     columns = ("run", "benchmark", "k", *names)
-    return Table(
-        "Over k samples, in %, with 95 % intervals", columns, tuple(rows), (), frozenset(range(2, len(columns)))
+    title = (
+        "Over k samples, in %: pass@k any right, pass^k all right, maj@k the majority right; with 95 % intervals "
+        f"({MEANINGS})"
     )
+    return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
 def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Completion and reasoning tokens of all, right and other samples; None where no server stated any."""
+    """Completion and reasoning tokens of all samples, of right ones and of the others; None where no server stated
+    any."""
     rows = []
     for label, score in scores:
         if score.tokens is None:
             continue
-        found = score.tokens
+        tokens = score.tokens
         kinds = {
-            "completion": (found.completion, found.completion_right, found.completion_wrong),
-            "reasoning": (found.reasoning, found.reasoning_right, found.reasoning_wrong),
+            "completion": (tokens.completion, tokens.completion_right, tokens.completion_wrong),
+            "reasoning": (tokens.reasoning, tokens.reasoning_right, tokens.reasoning_wrong),
         }
         rows += [
             (
@@ -286,50 +295,52 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Accuracy if longer replies had counted as wrong, by the budget in tokens; None where tokens are unknown."""
-    with_cut = any(one.accuracy_of_cut_text is not None for _, score in scores for one in score.budgets)
+    """Accuracy by budget in tokens, longer replies counted as wrong; None where tokens are unknown."""
+    with_cut = any(budget.accuracy_of_cut_text is not None for _, score in scores for budget in score.budgets)
     rows = [
         (
             short(label),
             short(score.benchmark),
-            str(one.budget),
-            percent(one.accuracy),
-            interval_cell(one.sampling_interval, at_most=score.sampling_error is None),
-            interval_cell(one.question_interval),
+            str(budget.budget),
+            percent(budget.accuracy),
+            interval_cell(budget.sampling_interval, at_most=score.sampling_error is None),
+            interval_cell(budget.question_interval),
             *(
                 [
-                    _with_interval(one.accuracy_of_cut_text, one.accuracy_of_cut_text_intervals),
-                    _with_interval(one.accuracy_of_first_right, one.accuracy_of_first_right_intervals),
+                    _with_interval(budget.accuracy_of_cut_text, budget.accuracy_of_cut_text_intervals),
+                    _with_interval(budget.accuracy_of_first_right, budget.accuracy_of_first_right_intervals),
                 ]
                 if with_cut
                 else []
             ),
-            percent(one.cut),
+            percent(budget.cut),
         )
         for label, score in scores
-        for one in score.budgets
+        for budget in score.budgets
     ]
     if not rows:
         return None
     graded = ("cut text graded", "right answer stood") if with_cut else ()
     columns = ("run", "benchmark", "tokens", "accuracy", "sampling interval", "question interval", *graded, "longer %")
-    title = "Accuracy within a budget of completion tokens, longer replies wrong, in %"
+    title = (
+        f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
+    )
     return Table(title, columns, tuple(rows), (), frozenset(range(2, len(columns))))
 
 
 def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """Tokens up to where the right answer first stands; None where that was not asked for."""
+    """Tokens up to where the right answer first stands; None where no score has them."""
     rows = [
         (
             short(label),
             short(score.benchmark),
-            str(found.tokens.n),
-            *(f"{n:.0f}" for n in (found.tokens.mean, found.tokens.p10, found.tokens.p50, found.tokens.p90)),
-            *(percent(share) for share in (found.share, found.share_p10, found.share_p50, found.share_p90)),
-            percent(found.n_passed_over / found.n_not_right if found.n_not_right else None),
+            str(first.tokens.n),
+            *(f"{n:.0f}" for n in (first.tokens.mean, first.tokens.p10, first.tokens.p50, first.tokens.p90)),
+            *(percent(share) for share in (first.share, first.share_p10, first.share_p50, first.share_p90)),
+            percent(first.n_passed_over / first.n_not_right if first.n_not_right else None),
         )
         for label, score in scores
-        if (found := score.first_right) is not None
+        if (first := score.first_right) is not None
     ]
     columns = ("run", "benchmark", "right samples", "mean tokens", "p10", "p50", "p90")
     shares = ("mean % of reply", "p10", "p50", "p90", "in replies not right %")
@@ -338,7 +349,7 @@ def first_right_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def breakdown_table(label: str, score: Score, by: str) -> Table:
-    """The score of the questions of each level, subject …"""
+    """The score for each value of the metadata field `by`, such as a level or a subject."""
     rows = tuple(
         (
             short(value),
@@ -350,12 +361,15 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
         for value, group in score.breakdowns[by].items()
     )
     columns = (short(by), "questions", "accuracy", "sampling interval", "question interval")
-    return Table(f"{short(label)} by {short(by)}, in %, with 95 % intervals", columns, rows, (), frozenset(range(1, 5)))
+    title = f"{short(label)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
+    return Table(title, columns, rows, (), frozenset(range(1, 5)))
 
 
-def moved_table(baseline: str, other: str, moves: Sequence[Move]) -> Table:
-    """The questions that a run answers right less often than the baseline, what fell most first; then those it answers
-    more often. p by Fisher's exact test, by Holm over all questions of both."""
+def moved_table(baseline: str, second: str, moves: Sequence[Move]) -> Table:
+    """The questions that fell from the baseline to the second run, largest fall first, then those that rose.
+
+    p: Fisher's exact test, by Holm over all questions of both runs.
+    """
     fallen = [move for move in moves if move.change < 0][:MAX_MOVED]
     risen = [move for move in reversed(moves) if move.change > 0][:MAX_MOVED]
     rows = tuple(
@@ -370,8 +384,9 @@ def moved_table(baseline: str, other: str, moves: Sequence[Move]) -> Table:
     )
     worse, better = sum(move.change < 0 for move in moves), sum(move.change > 0 for move in moves)
     return Table(
-        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed)",
-        ("question", short(baseline), short(other), "points", "p"),
+        f"Questions that moved: {worse} fell, {better} rose (at most {MAX_MOVED} of each are listed); p: the chance of "
+        "such a change between equal models, by Holm over all questions",
+        ("question", short(baseline), short(second), "points", "p"),
         rows,
         (),
         frozenset(range(1, 5)),
@@ -391,5 +406,5 @@ def short(text: str) -> str:
 
 
 def _milliseconds(seconds: float | None) -> str:
-    """Three significant digits."""
+    """A time in milliseconds, three significant digits below 100 ms."""
     return ABSENT if seconds is None else f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"

@@ -1,4 +1,4 @@
-"""What the Python front door shows and keeps of an undertaking: its warnings, and its progress where that is wanted."""
+"""The watcher of the Python front door: keeps warnings, and shows progress if the caller wants to see it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OnProgress = Callable[["Progress"], None]
 
 
 class Collecting(Watcher):
-    """Keeps the warnings, hands progress on, and shows it where that is wanted; `close` ends what is shown."""
+    """Keeps the warnings in `warnings`, calls on_progress, and shows progress if `shown`; `close` ends the display."""
 
     def __init__(self, on_progress: OnProgress | None = None, *, shown: bool = False) -> None:
         self.warnings: list[str] = []
@@ -26,7 +26,7 @@ class Collecting(Watcher):
         self._display: ProgressDisplay | None = None
 
     def close(self) -> None:
-        """The last state of the progress stands."""
+        """End the display; the last state stays visible."""
         if self._display is not None:
             self._display.close()
 

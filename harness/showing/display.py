@@ -1,5 +1,5 @@
-"""Puts a run's progress where its reader is: several lines kept up to date on a terminal (standard error) and in a
-notebook, a plain line now and then elsewhere, nothing where it is not wanted. Standard output stays the result's.
+"""Shows a run's progress: several lines kept up to date on a terminal (standard error) and in a notebook, a plain line
+now and then elsewhere. Standard output is left to the result.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from harness.showing.running_score import RunningScore
 
 PLAIN_SECONDS = 30.0
-"""Between two lines where the output is no terminal."""
+"""Seconds between two lines where the output is no terminal."""
 
 FIRST_PLAIN_SECONDS = 10.0
-"""From the first progress to the first such line: a look at the log soon after the start finds one."""
+"""Seconds from the first progress to the first plain line, so that a log soon shows one."""
 
 SPARE_ROWS = 3
-"""Rows of the terminal that are left to what stands above, and to the cursor."""
+"""Rows of the terminal left free for earlier output and for the cursor."""
 
 NOTEBOOK_ROWS = 40
-"""A notebook's output may be as long as it likes, within reason."""
+"""Largest number of lines in a notebook, whose output has no height."""
 
 STYLES = {
     "done": "green",
@@ -45,28 +45,29 @@ Scores = dict[str, "RunningScore"]
 
 
 def redraws() -> bool:
-    """Can lines on standard error be drawn over? Not in a log, nor by a command in a notebook: its terminal has no
-    cursor."""
+    """Whether lines on standard error can be drawn over. They cannot in a log, nor by a command in a notebook, whose
+    terminal has no cursor."""
     notebook = "JPY_PARENT_PID" in os.environ  # set for a Jupyter kernel, not for the terminals beside it
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not notebook
 
 
 def in_notebook() -> bool:
-    """Is this process a notebook's kernel, whose page shows what IPython displays?"""
+    """Whether this process is a notebook's kernel, whose page shows what IPython displays."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 class Screen(Protocol):
-    """Where several lines are drawn over again and again. last: nothing more is drawn."""
+    """A place where the same lines are drawn again and again. last: nothing is drawn afterwards."""
 
     def draw(self, progress: Progress, scores: Scores, *, last: bool) -> None: ...
 
 
 class TerminalScreen:
-    """Lines on standard error, by rich, which is imported with the first progress: requests are on their way by then.
+    """Lines on standard error, drawn by rich, which is imported with the first progress, after the first requests are
+    sent.
 
-    The cursor waits on a line of its own below: what the keyboard echoes, as ^C, breaks none and moves none.
+    The cursor waits on an empty line below, so that what the keyboard echoes, such as ^C, breaks no line.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class TerminalScreen:
 
 
 class NotebookScreen:
-    """One output of the cell, replaced at each look."""
+    """One output of a notebook's cell, replaced at each progress."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -106,9 +107,9 @@ class NotebookScreen:
 
 
 class ProgressDisplay:
-    """Shows the progress of a session. `close` leaves the last state standing.
+    """Shows each progress that it is called with. `close` leaves the last state on the screen.
 
-    folder: of the run; its scores are shown beside the progress, as far as it has been graded. None: no scores.
+    folder: of the run, whose scores are shown too, as far as its samples are graded; None = no scores.
     """
 
     def __init__(self, folder: RunFolder | None = None) -> None:
@@ -121,7 +122,7 @@ class ProgressDisplay:
         self._running = None if folder is None else RunningScores(folder)
 
     def __call__(self, progress: Progress) -> None:
-        """Show it, if it is time."""
+        """Show `progress`; without a terminal only if the next line is due, or the run begins to end."""
         self._last = progress
         if self._kind is not None:
             self._screen = self._screen or self._kind()
@@ -148,7 +149,7 @@ class ProgressDisplay:
             self._print(last)
 
     def _scores(self, progress: Progress) -> Scores:
-        return self._running.look([one.name for one in progress.benchmarks]) if self._running else {}
+        return self._running.look([benchmark.name for benchmark in progress.benchmarks]) if self._running else {}
 
     def _print(self, progress: Progress) -> None:
         self._printed = progress
@@ -157,13 +158,13 @@ class ProgressDisplay:
 
 
 def rendered(lines: Sequence[Line]) -> Text:
-    """The lines for rich, in their colours; it obeys no character of theirs."""
+    """The lines for rich, in their colours; rich obeys no markup in them."""
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis", end="")
-    for number, one in enumerate(lines):
+    for number, row in enumerate(lines):
         if number:
             text.append("\n")
-        for span in one:
+        for span in row:
             text.append(span.text, STYLES.get(span.kind, ""))
     return text

@@ -1,6 +1,6 @@
-"""How a run's progress reads: one line for a log, several for a terminal. Pure text; `display` puts it on the screen.
+"""A run's progress in words: one line for a log, several for a terminal. Pure; `display` puts them on the screen.
 
-Foreign text (ids, addresses, a server's words) is made visible here, whatever was done to it before.
+Foreign text (ids, addresses, messages of a server) is made inert here, even if it was before.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ if TYPE_CHECKING:
     from harness.generation.progress import BenchmarkProgress, Progress
     from harness.showing.running_score import RunningScore
 
-LEAST_BAR_CELLS = 10
-"""A narrower bar says nothing, and is left out."""
+MIN_BAR_CELLS = 10
+"""Narrowest bar in columns; where less room is left, there is no bar."""
 
-MOST_BAR_CELLS = 60
+MAX_BAR_CELLS = 60
+"""Widest bar in columns."""
 
 MAX_FAILURES = 3
-"""Kinds of failures and endpoints in trouble that are shown, each; the rest are counted."""
+"""At most this many kinds of failures are shown, and as many endpoints in trouble; the rest are counted."""
 
 MAX_CAUSE_CHARS = 240
+"""A longer message of a server is clipped."""
 
 _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", "": "·"}
 _ASCII_BAR = {"done": "#", "in flight": ">", "retrying": "?", "given up": "x", "": "."}
 
 
 class Span(NamedTuple):
-    """A stretch of a line. kind: what it stands for, by which it is coloured; empty: plain."""
+    """A part of a line. kind: its meaning, which chooses its colour (`display.STYLES`); empty: plain."""
 
     text: str
     kind: str = ""
@@ -44,12 +46,12 @@ Line = Sequence[Span]
 
 
 def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -> str:
-    """Samples done of all, tokens/s, in flight, what went wrong, when it ends. For a log: it stands alone."""
+    """One line for a log: samples done, tokens/s, requests in flight, failures, time left."""
     parts = [f"{progress.done}/{progress.total} samples ({percent(progress.done, progress.total)})"]
     if progress.tokens_per_s_now is not None:
         parts.append(f"{counted(progress.arrived, 'token')}, {progress.tokens_per_s_now:,.0f}/s")
     parts.append(f"{progress.in_flight} in flight")
-    retrying = sum(one.retrying for one in progress.benchmarks)
+    retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
     if retrying:
         parts.append(f"{retrying} to ask again")
     if progress.truncated:
@@ -64,7 +66,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
     n_waiting = len(present) - present.count("open")
     if n_waiting:
         parts.append(f"{n_waiting} of {len(present)} endpoints waiting")
-    parts += [f"{visible(name, 40)} {score_in_words(one)}" for name, one in (scores or {}).items()]
+    parts += [f"{visible(name, 40)} {score_in_words(score)}" for name, score in (scores or {}).items()]
     parts.append(f"{duration(progress.elapsed_s)} so far")
     if ending := _ending(progress):
         parts.append(ending)
@@ -74,7 +76,8 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None) -
 
 
 def _ending(progress: Progress) -> str:
-    """What is waited for, how long, and what Ctrl-C does, where nothing more is asked; empty otherwise."""
+    """While a run is ending: what it waits for, how long, and what Ctrl-C does. While it is paused: how to go on. Else
+    empty."""
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping:
         return "paused: `harness ctl … resume` goes on" if progress.paused else ""
@@ -96,10 +99,11 @@ def panel(
     *,
     ascii_only: bool = False,
 ) -> list[Line]:
-    """At most `height` lines of at most `width` columns: a bar for each benchmark, then the facts, weightiest first."""
+    """At most `height` lines of at most `width` columns: a bar for each benchmark, then the facts, the most important
+    first."""
     facts = list(_facts(progress, scores or {}))
     bars = _bars(progress, width, max(1, height - min(len(facts), 4)), ascii_only)
-    return [_cut(one, width) for one in [*bars, *facts]][:height]
+    return [_cut(row, width) for row in [*bars, *facts]][:height]
 
 
 def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
@@ -130,90 +134,92 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
             ]
         )
     facts += [
-        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(one)}")]
-        for name, one in scores.items()
+        [Span("accuracy  ", "label"), Span(f"{visible(name, 40)} {score_in_words(score)}")]
+        for name, score in scores.items()
     ]
-    for one in progress.failed[:MAX_FAILURES]:
-        said = f"{one.count} × {one.kind}, latest {duration(one.ago_s)} ago: {visible(one.latest, MAX_CAUSE_CHARS)}"
-        facts.append([Span("failures  ", "label"), Span(said, "given up")])
+    for failure in progress.failed[:MAX_FAILURES]:
+        latest = visible(failure.latest, MAX_CAUSE_CHARS)
+        text = f"{failure.count} × {failure.kind}, latest {duration(failure.ago_s)} ago: {latest}"
+        facts.append([Span("failures  ", "label"), Span(text, "given up")])
     if (n := len(progress.failed) - MAX_FAILURES) > 0:
         facts.append([Span("failures  ", "label"), Span(f"{n} other kinds", "given up")])
-    troubled = [one for one in progress.endpoints if one.state not in ("open", "left")]
-    for place in troubled[:MAX_FAILURES]:
-        wait = f", asked again in {place.wait_s:.0f} s" if place.wait_s > 0 else ""
-        why = f": {visible(place.why, MAX_CAUSE_CHARS)}" if place.why else ""
-        said = f"{visible(place.base_url, 80)} {place.state}{wait}{why}"
-        facts.append([Span("endpoint  ", "label"), Span(said, "retrying")])
+    troubled = [endpoint for endpoint in progress.endpoints if endpoint.state not in ("open", "left")]
+    for endpoint in troubled[:MAX_FAILURES]:
+        wait = f", asked again in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
+        why = f": {visible(endpoint.why, MAX_CAUSE_CHARS)}" if endpoint.why else ""
+        text = f"{visible(endpoint.base_url, 80)} {endpoint.state}{wait}{why}"
+        facts.append([Span("endpoint  ", "label"), Span(text, "retrying")])
     if len(troubled) > MAX_FAILURES:
         facts.append([Span("endpoint  ", "label"), Span(f"{len(troubled) - MAX_FAILURES} more waiting", "retrying")])
     return facts
 
 
 def _bars(progress: Progress, width: int, height: int, ascii_only: bool) -> list[Line]:
-    """A line for each benchmark; where they are too many, those under way, and the rest counted."""
+    """A line for each benchmark. Where they exceed `height`, those under way come first and the rest are counted."""
     shown = list(progress.benchmarks)
     hidden: list[BenchmarkProgress] = []
     if len(shown) > height:
-        active = [one for one in shown if one.in_flight or one.retrying]
-        others = [one for one in shown if not (one.in_flight or one.retrying)]
+        active = [benchmark for benchmark in shown if benchmark.in_flight or benchmark.retrying]
+        others = [benchmark for benchmark in shown if not (benchmark.in_flight or benchmark.retrying)]
         shown, hidden = (active + others)[: height - 1], (active + others)[height - 1 :]
-    names = [visible(one.name, 30) for one in shown]
+    names = [visible(benchmark.name, 30) for benchmark in shown]
     room = min(max(map(cells_of, names), default=0), max(8, width // 5))
-    counts = [f"{one.done}/{one.total}" for one in shown]
+    counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
     counted = max(map(len, counts), default=0)
-    notes = [_notes(one) for one in shown]
+    notes = [_notes(benchmark) for benchmark in shown]
     longest = max((sum(len(span.text) for span in note) for note in notes), default=0)
-    cells = min(MOST_BAR_CELLS, width - room - counted - longest - 8)
+    cells = min(MAX_BAR_CELLS, width - room - counted - longest - 8)
     bars: list[Line] = []
-    for one, name, count, note in zip(shown, names, counts, notes, strict=True):
+    for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
         label = name if cells_of(name) <= room else clipped(name, room)
         label += " " * (room - cells_of(label))
-        bar = [*_bar(one, cells, ascii_only), Span(" ")] if cells >= LEAST_BAR_CELLS else []
+        bar = [*_bar(benchmark, cells, ascii_only), Span(" ")] if cells >= MIN_BAR_CELLS else []
         bars.append([
-            Span(f"{label} "), *bar, Span(f"{count:>{counted}} {percent(one.done, one.total):>4}"), *note,
+            Span(f"{label} "), *bar, Span(f"{count:>{counted}} {percent(benchmark.done, benchmark.total):>4}"), *note,
         ])  # fmt: skip
     if hidden:
-        done = sum(one.done == one.total for one in hidden)
+        done = sum(benchmark.done == benchmark.total for benchmark in hidden)
         bars.append(
             [Span(f"and {len(hidden)} more benchmarks: {done} done, {len(hidden) - done} under way or to come")]
         )
     return bars
 
 
-def _notes(one: BenchmarkProgress) -> list[Span]:
-    found = []
-    if one.in_flight:
-        found += [Span("  "), Span(f"{one.in_flight} in flight", "in flight")]
-    if one.retrying:
-        found += [Span("  "), Span(f"{one.retrying} to ask again", "retrying")]
-    if one.given_up:
-        found += [Span("  "), Span(f"{one.given_up} given up", "given up")]
-    return found
+def _notes(benchmark: BenchmarkProgress) -> list[Span]:
+    notes = []
+    if benchmark.in_flight:
+        notes += [Span("  "), Span(f"{benchmark.in_flight} in flight", "in flight")]
+    if benchmark.retrying:
+        notes += [Span("  "), Span(f"{benchmark.retrying} to ask again", "retrying")]
+    if benchmark.given_up:
+        notes += [Span("  "), Span(f"{benchmark.given_up} given up", "given up")]
+    return notes
 
 
-def _bar(one: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
-    """Never full before all is done; what there is of a kind, however little, has a cell."""
+def _bar(benchmark: BenchmarkProgress, cells: int, ascii_only: bool) -> list[Span]:
+    """A bar of `cells` columns. It is never full before all is done, and each kind that occurs has at least one
+    cell."""
     signs = _ASCII_BAR if ascii_only else _BAR
-    total = max(1, one.total)
-    others = {"in flight": one.in_flight, "retrying": one.retrying, "given up": one.given_up}
+    total = max(1, benchmark.total)
+    others = {"in flight": benchmark.in_flight, "retrying": benchmark.retrying, "given up": benchmark.given_up}
     spans = {kind: max(1, round(n * cells / total)) if n else 0 for kind, n in others.items()}
-    room = cells - (one.done < one.total and not any(spans.values()))
+    room = cells - (benchmark.done < benchmark.total and not any(spans.values()))
     while sum(spans.values()) > cells:
         spans[max(spans, key=lambda kind: spans[kind])] -= 1
-    spans = {"done": min(one.done * cells // total, room - sum(spans.values())), **spans}
+    spans = {"done": min(benchmark.done * cells // total, room - sum(spans.values())), **spans}
     spans[""] = cells - sum(spans.values())
     return [Span(signs[kind] * n, kind or "rest") for kind, n in spans.items() if n > 0]
 
 
-def _cut(one: Line, width: int) -> Line:
-    kept: list[Span] = []
-    for span in one:
-        room = width - sum(cells_of(other.text) for other in kept)
+def _cut(row: Line, width: int) -> Line:
+    spans: list[Span] = []
+    for span in row:
+        room = width - sum(cells_of(before.text) for before in spans)
         if cells_of(span.text) > room:
-            kept.append(Span(clipped(span.text, room), span.kind))
+            spans.append(Span(clipped(span.text, room), span.kind))
             break
-        kept.append(span)
-    return kept
+        spans.append(span)
+    return spans
 
 
 def cells_of(text: str) -> int:
@@ -227,10 +233,10 @@ def cells_of(text: str) -> int:
 
 def clipped(text: str, room: int) -> str:
     """The beginning of `text` in at most `room` columns, the last one an ellipsis."""
-    kept = list(text[: max(0, room - 1)])
-    while kept and cells_of("".join(kept)) > room - 1:
-        kept.pop()
-    return "".join(kept) + "…" if room > 0 else ""
+    beginning = list(text[: max(0, room - 1)])
+    while beginning and cells_of("".join(beginning)) > room - 1:
+        beginning.pop()
+    return "".join(beginning) + "…" if room > 0 else ""
 
 
 # ---- words
@@ -243,8 +249,8 @@ def counted(n: int, what: str) -> str:
 
 def continued(n: int, tokens: int) -> str:
     """`continued 12 half-written answers, 41k tokens kept`."""
-    kept = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
-    return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {kept} tokens kept"
+    shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
+    return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
 
 
 def percent(done: int, total: int) -> str:
@@ -256,14 +262,15 @@ def _share(n: int, total: int) -> str:
     return f"{n} ({n / total:.1%})" if total else str(n)
 
 
-def score_in_words(one: RunningScore) -> str:
-    low, high = one.sampling_interval or (None, None)
+def score_in_words(score: RunningScore) -> str:
+    """`61.2% right so far (58.0 to 64.3), 240 graded`; the range is the 95 % sampling interval."""
+    low, high = score.sampling_interval or (None, None)
     interval = f" ({100 * low:.1f} to {100 * high:.1f})" if low is not None and high is not None else ""
-    return f"{100 * one.accuracy:.1f}% right so far{interval}, {one.n_samples} graded"
+    return f"{100 * score.accuracy:.1f}% right so far{interval}, {score.n_samples} graded"
 
 
 def time_range(left: TimeLeft) -> str:
-    """`9 to 14 min`, `40 s to 3 min`: rounded outwards, so that what is said holds whenever the range does."""
+    """`9 to 14 min`, `40 s to 3 min`; rounded outwards, so that the printed range contains the range."""
     least, most = printed_range(left)
     first, last = duration(least), duration(most)
     if first == last:
@@ -273,7 +280,7 @@ def time_range(left: TimeLeft) -> str:
 
 
 def printed_range(left: TimeLeft) -> tuple[int, int]:
-    """The seconds that `time_range` says."""
+    """The ends of the range that `time_range` prints, in seconds."""
     return _rounded(left.least_s, math.floor), _rounded(left.most_s, math.ceil)
 
 

@@ -1,4 +1,4 @@
-"""The accuracy of a run under way, as far as a scorer beside it, or one before, has graded it."""
+"""The accuracy of a run under way, from the scores.json that a scorer beside it, or an earlier one, wrote."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.core.reading import open_untrusted
 from harness.runs.layout import RunFolder
 
 MAX_BYTES = 16 * 1024 * 1024
-"""A larger scores.json is passed over."""
+"""A larger scores.json is ignored."""
 
 
 class RunningScore(msgspec.Struct, frozen=True):
-    """What of a `scores.json` matters here, without the packages that compute one."""
+    """The fields of a `scores.json` that progress shows; importing `Score` would load the packages that compute one."""
 
     accuracy: float
     n_samples: int
@@ -23,15 +23,15 @@ class RunningScore(msgspec.Struct, frozen=True):
 
 
 class RunningScores:
-    """Reads a run's scores again when they have changed."""
+    """The scores of a run; each file is read again when it has changed."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._seen: dict[str, tuple[int, RunningScore | None]] = {}
 
     def look(self, benchmarks: list[str]) -> dict[str, RunningScore]:
-        """By benchmark; those without a score, or with one that cannot be read, are left out."""
-        found = {}
+        """Scores by benchmark; benchmarks whose score is missing or cannot be read are left out."""
+        scores = {}
         for name in benchmarks:
             path = self._folder.benchmark(name).scores
             try:
@@ -42,8 +42,8 @@ class RunningScores:
             if seen is None or seen[0] != written:
                 seen = self._seen[name] = written, self._read(name)
             if seen[1] is not None:
-                found[name] = seen[1]
-        return found
+                scores[name] = seen[1]
+        return scores
 
     def _read(self, name: str) -> RunningScore | None:
         try:

@@ -22,7 +22,7 @@ from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import scored
 
 _LINES = 2
-"""p values that a comparison of two runs on one benchmark corrects together: these questions, and such questions."""
+"""p values that a comparison of two runs on one benchmark corrects together: same questions, and new questions."""
 
 _CONCURRENCY = 64
 """Requests in flight that a forecast supposes where the run does not say how many it had."""

@@ -62,7 +62,7 @@ def test_warnings_stand_below_the_table_in_words(two_runs: Report) -> None:
 
 def test_both_intervals_are_printed_each_by_its_name(two_runs: Report) -> None:
     shown = terminal(two_runs.terminal())
-    assert "95 % interval (the same questions, run again)" in re.sub(r"\s+", " ", shown)
+    assert "95 % interval (same questions, asked again)" in re.sub(r"\s+", " ", shown)
     scores = next(table for table in two_runs.tables if table.title.startswith("Scores in %"))
     assert scores.columns[3:5] == ("sampling interval", "question interval")
     assert all(re.fullmatch(r"\d+\.\d–\d+\.\d", cell) for row in scores.rows for cell in row[3:5])

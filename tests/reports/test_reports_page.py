@@ -127,7 +127,7 @@ def test_the_headline_is_the_accuracy_with_both_intervals_by_their_names(tmp_pat
     assert score.sampling_interval is not None
     texts = "".join(Elements(made.html()).texts)
     low, high = (f"{100 * end:.1f}" for end in score.sampling_interval)
-    assert re.search(rf"demo\s*{100 * score.accuracy:.1f} %\s*these questions, run again{low}–{high}", texts)
+    assert re.search(rf"demo\s*{100 * score.accuracy:.1f} %\s*same questions, asked again{low}–{high}", texts)
 
 
 def test_two_runs_show_which_questions_fell(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def test_a_worse_run_is_told_on_both_lines_and_refused_by_the_gate(tmp_path: Pat
     two_runs(tmp_path)
     done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0")
     assert done.code == 4
-    assert "these questions" in done.out
-    assert "such questions" in done.out
+    assert "same questions" in done.out
+    assert "new questions" in done.out
     assert done.out.count("worse\n") == 2
     assert "harness: tuned is worse than base on demo by" in done.err
 

@@ -11,11 +11,11 @@ from harness.scoring import Score
 from harness.scoring.intervals import Interval
 
 _LINE = 15
-"""Pixels of one line of text above a row."""
+"""Height in pixels of a line of text above a row."""
 
 
 class Labelled(NamedTuple):
-    """A score under the name that tells it from the others of the plot."""
+    """A score and its name in the plot."""
 
     label: str
     score: Score
@@ -64,8 +64,7 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
     return Plot(
         name="accuracy",
         title="Accuracy",
-        summary="Thick line: 95 % interval if the same questions were run again. Thin line: if other questions of the "
-        "kind were asked.",
+        summary="Thick line: 95 % interval, same questions, asked again. Thin line: other questions of this kind.",
         columns=(
             "series",
             "value",
@@ -82,22 +81,22 @@ def accuracy_plot(scores: Sequence[Labelled]) -> Plot | None:
 def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
     """Accuracy against the token budget, one line a score; None where no score has budgets.
 
-    Where it was asked for, dashed: with the text cut there graded; dotted: had every right reply ended where its right
-    answer first stands.
+    Scores with graded cut text get two more lines; dashed: with replies cut at the budget and graded; dotted: if every
+    right reply had ended where its right answer first stands.
     """
     rows: list[tuple[Cell, ...]] = [
         (
             name,
-            one.budget,
-            one.accuracy,
-            *_ends(one.sampling_interval),
-            *_ends(one.question_interval),
-            one.cut,
-            one.accuracy_of_cut_text,
-            one.accuracy_of_first_right,
+            budget.budget,
+            budget.accuracy,
+            *_ends(budget.sampling_interval),
+            *_ends(budget.question_interval),
+            budget.cut,
+            budget.accuracy_of_cut_text,
+            budget.accuracy_of_first_right,
         )
         for name, score in scores
-        for one in score.budgets
+        for budget in score.budgets
     ]
     labels = list(dict.fromkeys(str(row[0]) for row in rows))
     if len({row[1] for row in rows}) < 2:
@@ -107,7 +106,8 @@ def budget_plot(scores: Sequence[Labelled]) -> Plot | None:
         axis("budget", "completion tokens allowed", scale={"type": "log", "base": 2, "nice": False}, **BUDGET_AXIS),
         "accuracy",
     )
-    summary = "Had every reply longer than the budget counted as wrong. Bands: 95 % sampling intervals."
+    summary = "Had every reply longer than the budget counted as wrong. Bands: 95 % sampling intervals "
+    summary += "(same questions, asked again)."
     if any(row[-1] is not None for row in rows):
         drawing["layer"] += [_broken_line(labels, "cut_text", [6, 3]), _broken_line(labels, "first_right", [2, 3])]
         summary += (
@@ -150,8 +150,8 @@ def curve_plot(score: Score) -> Plot | None:
     rows: list[tuple[Cell, ...]] = []
     for name, (values, intervals) in kinds.items():
         for k, value in sorted(values.items()):
-            found = intervals.get(k)
-            rows.append((name, k, value, *_ends(found.sampling_interval if found else None)))
+            interval = intervals.get(k)
+            rows.append((name, k, value, *_ends(interval.sampling_interval if interval else None)))
     ks = sorted(score.pass_at)
     if len(ks) < 2:
         return None
@@ -166,7 +166,7 @@ def curve_plot(score: Score) -> Plot | None:
         name="curves",
         title="More samples",
         summary=f"With {most} samples a question: any right {score.pass_at[most]:.0%}, the majority right "
-        f"{score.maj_at[most]:.0%}. Bands: 95 % sampling intervals.",
+        f"{score.maj_at[most]:.0%}. Bands: 95 % sampling intervals (same questions, asked again).",
         columns=("series", "k", "value", "low", "high"),
         rows=tuple(rows),
         drawing=drawing,

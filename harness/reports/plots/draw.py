@@ -16,13 +16,13 @@ from harness.core.inert import safe_name
 from harness.reports.plots.plot import Plot
 
 EXTRA = "report"
-"""The extra that plots need."""
+"""The optional dependencies that drawing needs."""
 
 FORMATS = ("svg", "png", "csv")
-"""Files of one plot."""
+"""Suffixes of the files of one plot."""
 
 PNG_SCALE = 2.0
-"""Picture points for each pixel of a plot: sharp on a screen of twice the usual density, and in print."""
+"""A PNG has this many picture points for each pixel of a plot, so that it is sharp on dense screens and in print."""
 
 
 def installed() -> bool:

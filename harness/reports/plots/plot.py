@@ -1,7 +1,7 @@
-"""What a plot is: rows of data, a sentence that says what is to be seen, and how Vega-Lite draws them. Pure.
+"""A plot as a value: rows of data, a sentence that describes them, and Vega-Lite's drawing of them. Pure.
 
 Every plot is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in a grid on a screen, and in print.
-Foreign text is data in a plot, never part of an expression.
+Foreign text is data in a plot, never part of an expression that Vega evaluates.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ HEIGHT = 200
 """Pixels between the axes of a plot, unless it has rows."""
 
 LABEL_CHARS = 56
-"""Characters of a label in one line of a plot; a longer one goes on in the next."""
+"""A line of a label holds at most this many characters; a longer label takes several lines."""
 
 MAX_LABEL_CHARS = 3 * LABEL_CHARS
+"""A longer label is clipped."""
 
 INK, SOFT, AXIS, GRID = "#1f2328", "#59636e", "#8c959f", "#e3e7eb"
 """Text, lesser text, axis lines, grid lines: in daylight. `page.css` has the dark twin of each colour."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
-"""Runs or curves in this order, then from the start: told apart by colour-blind readers (after Okabe and Ito 2008)."""
+"""Colours of runs or curves, in this order and then again; colour-blind readers can tell them apart (Okabe and Ito
+2008)."""
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 """Marks that go with `SERIES`, for readers and printers without colour."""
@@ -85,12 +87,12 @@ TOKENS_AXIS: Mapping[str, Any] = {"format": ",d"}
 BUDGET_AXIS: Mapping[str, Any] = {
     "labelExpr": "datum.value < 1024 ? format(datum.value, 'd') : format(datum.value / 1024, '~g') + 'k'"
 }
-"""Budgets double, and are called by their binary thousands: 512, 4k, 32k."""
+"""Labels of budgets, which double: 512, 4k, 32k (k = 1024)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """name: of its files, without suffix. title: a heading. summary: what is to be seen, in words, with its numbers.
+    """A plot. name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers.
 
     columns, rows: the data, fractions not percent. drawing: Vega-Lite's specification of `rows`, its `field`s being
     `columns`. subject: run and benchmark, for a picture that stands alone.
@@ -133,7 +135,7 @@ class Plot:
 
 
 def label(text: str) -> str:
-    """Foreign text as a label: inert, broken into lines, its end left out only beyond three of them."""
+    """Foreign text as a label: inert, broken into at most three lines, then clipped."""
     lines = textwrap.wrap(visible(text, MAX_LABEL_CHARS), LABEL_CHARS, break_on_hyphens=False)
     return "\n".join(lines)
 
@@ -144,16 +146,20 @@ def series(labels: Sequence[str], *, shapes: bool = False) -> dict[str, Any]:
     if any(len(text) > LABEL_CHARS // len(labels) for text in labels):
         legend["columns"] = 1
     shown = [label(text) for text in labels]
-    colours = [SERIES[place % len(SERIES)] for place in range(len(shown))]
-    found: dict[str, Any] = {"scale": {"domain": shown, "range": colours}, "legend": legend if len(shown) > 1 else None}
-    if shapes:
-        marks = [SHAPES[place % len(SHAPES)] for place in range(len(shown))]
-        found = {"scale": {"domain": shown, "range": marks}, "legend": found["legend"]}
-    return {"field": "series", "type": "nominal", "sort": None, **found}
+    colours = [SERIES[number % len(SERIES)] for number in range(len(shown))]
+    marks = [SHAPES[number % len(SHAPES)] for number in range(len(shown))]
+    return {
+        "field": "series",
+        "type": "nominal",
+        "sort": None,
+        "scale": {"domain": shown, "range": marks if shapes else colours},
+        "legend": legend if len(shown) > 1 else None,
+    }
 
 
 def axis(name: str, title: str | None, *, scale: Mapping[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """A quantitative position by the column `name`."""
+    """Encoding of a position by the numbers of column `name`. title: of the axis; settings: Vega-Lite's, of the
+    axis."""
     return {"field": name, "type": "quantitative", "scale": dict(scale or {}), "axis": {"title": title, **settings}}
 
 

@@ -12,10 +12,10 @@ from harness.scoring import QuestionTally
 from harness.scoring.intervals import wilson
 
 MAX_QUESTIONS = 1000
-"""Questions drawn as dots; of more, evenly many from the hardest to the easiest."""
+"""A plot draws at most this many questions; of more, every n-th from the hardest to the easiest."""
 
 _WITH_ROOM = {"domain": [-0.04, 1.04], "nice": False}
-"""Scale of a fraction on which dots at 0 and 1 stay whole."""
+"""Scale of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
 
 _FIFTHS = [0, 0.2, 0.4, 0.6, 0.8, 1]
 
@@ -26,13 +26,13 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
     if not present:
         return None
     if len(present) > MAX_QUESTIONS:
-        present = [present[place * len(present) // MAX_QUESTIONS] for place in range(MAX_QUESTIONS)]
+        present = [present[rank * len(present) // MAX_QUESTIONS] for rank in range(MAX_QUESTIONS)]
     counts = np.array([float(item.n) for item in present])
     rates = np.array([float(item.correct) for item in present]) / counts
     limits = wilson(rates, counts)
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (place, item.question.question_id, float(rate), float(low), float(high), item.n)
-        for place, (item, rate, low, high) in enumerate(zip(present, rates, limits.low, limits.high, strict=True), 1)
+        (rank, item.question.question_id, float(rate), float(low), float(high), item.n)
+        for rank, (item, rate, low, high) in enumerate(zip(present, rates, limits.low, limits.high, strict=True), 1)
     )
     never = sum(item.correct == 0 for item in present)
     always = sum(item.correct == item.n for item in present)
@@ -58,15 +58,15 @@ def question_plot(questions: Sequence[QuestionTally]) -> Plot | None:
         name="questions",
         title="Questions",
         summary=f"{never} of {len(present)} questions are never answered right, {always} always. "
-        f"Lines: 95 % intervals of each question.",
+        f"Lines: 95 % intervals of each question, if it were asked again.",
         columns=("place", "question", "correct", "low", "high", "samples"),
         rows=rows,
         drawing=drawing,
     )
 
 
-def scatter_plot(baseline: str, other: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
-    """Fractions correct of the same questions in two runs; above the diagonal the other beats the baseline."""
+def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
+    """Fractions correct of the same questions in two runs; above the diagonal the second run beats the baseline."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (a.question.question_id, a.correct / a.n, b.correct / b.n, a.n, b.n) for a, b in pairs
     )
@@ -100,8 +100,8 @@ def scatter_plot(baseline: str, other: str, pairs: Sequence[tuple[QuestionTally,
     return Plot(
         name="scatter",
         title="Question by question",
-        summary=f"Across: {baseline}. Up: {other}. Of {len(pairs)} questions {better} are answered right more often by "
-        f"the second, {worse} by the first. A larger dot stands for several questions.",
+        summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} are answered right more often "
+        f"by the second, {worse} by the first. A larger dot stands for several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
         drawing=drawing,

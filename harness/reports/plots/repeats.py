@@ -12,55 +12,55 @@ from harness.scoring.distributions import Z_95
 from harness.scoring.resampling import Repeats, SampleSizes, Source
 
 CURVE_POINTS = 120
-"""Points of a smooth curve."""
+"""Number of points by which a smooth curve is drawn."""
 
-_MADE: Mapping[Source, str] = {
+_SOURCES: Mapping[Source, str] = {
     "runs": "runs of their own seeds",
     "blocks": "blocks of one run's samples, none used twice",
     "draws": "draws from one run's samples, which share some",
 }
 
 _POINTS: Mapping[str, Any] = {"labelExpr": "format(100 * datum.value, '~g')"}
-"""Fractions as points."""
+"""Axis labels that show a fraction in percentage points."""
 
 
-def repeats_plot(found: Repeats) -> Plot:
+def repeats_plot(repeats: Repeats) -> Plot:
     """Histogram of the accuracies, with the normal curve of the predicted deviation over it and its 95 % shaded."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(zip(found.names, found.accuracies, found.errors, strict=True))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(zip(repeats.names, repeats.accuracies, repeats.errors, strict=True))
     runs = len(rows)
-    step = _step(found)
-    first = math.floor(round(min(found.accuracies) / step, 6)) * step - step / 2
+    step = _step(repeats)
+    first = math.floor(round(min(repeats.accuracies) / step, 6)) * step - step / 2
     counts: dict[int, int] = {}
-    for accuracy in found.accuracies:
-        place = math.floor((accuracy - first) / step + 1e-9)
-        counts[place] = counts.get(place, 0) + 1
+    for accuracy in repeats.accuracies:
+        number = math.floor((accuracy - first) / step + 1e-9)
+        counts[number] = counts.get(number, 0) + 1
     kinds = [f"{runs} repeats", "predicted by the sampling error"]
     bars = [
-        {"series": kinds[0], "from": first + place * step, "to": first + (place + 1) * step, "repeats": count}
-        for place, count in sorted(counts.items())
+        {"series": kinds[0], "from": first + number * step, "to": first + (number + 1) * step, "repeats": count}
+        for number, count in sorted(counts.items())
     ]
-    low = max(0.0, min(found.mean - 3.5 * found.predicted, bars[0]["from"]))  # type: ignore[call-overload]
-    high = min(1.0, max(found.mean + 3.5 * found.predicted, bars[-1]["to"]))  # type: ignore[call-overload]
-    if not found.predicted:  # no curve gives the picture its width
+    low = max(0.0, min(repeats.mean - 3.5 * repeats.predicted, bars[0]["from"]))  # type: ignore[call-overload]
+    high = min(1.0, max(repeats.mean + 3.5 * repeats.predicted, bars[-1]["to"]))  # type: ignore[call-overload]
+    if not repeats.predicted:  # no curve determines the width of the picture
         low, high = max(0.0, low - 0.05), min(1.0, high + 0.05)
     curve = [
-        {"series": kinds[1], "accuracy": x, "repeats": runs * step * _normal(x, found.mean, found.predicted)}
-        for x in (low + (high - low) * place / CURVE_POINTS for place in range(CURVE_POINTS + 1))
+        {"series": kinds[1], "accuracy": x, "repeats": runs * step * _normal(x, repeats.mean, repeats.predicted)}
+        for x in (low + (high - low) * number / CURVE_POINTS for number in range(CURVE_POINTS + 1))
     ]
-    band = {"from": found.mean - Z_95 * found.predicted, "to": found.mean + Z_95 * found.predicted}
+    band = {"from": repeats.mean - Z_95 * repeats.predicted, "to": repeats.mean + Z_95 * repeats.predicted}
     drawing = _histogram(bars, curve, band, (low, high), series_of(kinds))
-    low_limit, high_limit = (100 * end for end in found.limits)
+    low_limit, high_limit = (100 * end for end in repeats.limits)
     return Plot(
-        name=f"{found.benchmark}-repeats",
+        name=f"{repeats.benchmark}-repeats",
         title="Accuracy of repeated runs",
-        summary=f"{runs} repeats of {found.n} samples a question ({_MADE[found.source]}). Their accuracies deviate by "
-        f"{100 * found.deviation:.2f} points; {100 * found.predicted:.2f} are predicted, {low_limit:.2f} to "
-        f"{high_limit:.2f} are chance. Shaded: 95 % of repeats, by the prediction.",
+        summary=f"{runs} repeats of {repeats.n} samples a question ({_SOURCES[repeats.source]}). Their accuracies "
+        f"deviate by {100 * repeats.deviation:.2f} points; {100 * repeats.predicted:.2f} are predicted, {low_limit:.2f}"
+        f" to {high_limit:.2f} are chance. Shaded: 95 % of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=rows,
         drawing=drawing,
-        subject=f"{found.benchmark}, {found.n_questions} × {found.n}: {100 * found.deviation:.2f} points seen, "
-        f"{100 * found.predicted:.2f} predicted",
+        subject=f"{repeats.benchmark}, {repeats.n_questions} × {repeats.n}: {100 * repeats.deviation:.2f} points seen, "
+        f"{100 * repeats.predicted:.2f} predicted",
     )
 
 
@@ -110,26 +110,35 @@ def _histogram(
     }
 
 
-def sizes_plot(found: SampleSizes) -> Plot:
-    """The sampling error against the samples of a question: the predicted curve, what runs state of themselves with its
-    95 % range, and what is seen between them."""
+def sizes_plot(sizes: SampleSizes) -> Plot:
+    """The sampling error against the samples of a question: predicted; stated by single runs, with the range of 95 % of
+    them; and observed between repeats."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.n, one.runs, one.predicted, one.own, one.own_low, one.own_high, one.deviation, one.mean_question_deviation)
-        for one in found.sizes
+        (
+            size.n,
+            size.runs,
+            size.predicted,
+            size.own,
+            size.own_low,
+            size.own_high,
+            size.deviation,
+            size.mean_question_deviation,
+        )
+        for size in sizes.sizes
     )
-    ns = [one.n for one in found.sizes]
+    ns = [size.n for size in sizes.sizes]
     first, last = math.log2(min(ns)), math.log2(max(ns))
     kinds = ["predicted, falls with √n", "stated by a run of n", "seen between repeats"]
     curve = [
-        {"series": kinds[0], "n": 2**x, "error": found.single / math.sqrt(2**x)}
-        for x in (first + (last - first) * place / CURVE_POINTS for place in range(CURVE_POINTS + 1))
+        {"series": kinds[0], "n": 2**x, "error": sizes.single / math.sqrt(2**x)}
+        for x in (first + (last - first) * number / CURVE_POINTS for number in range(CURVE_POINTS + 1))
     ]
     stated = [
-        {"series": kinds[1], "n": one.n, "error": one.own, "low": one.own_low, "high": one.own_high}
-        for one in found.sizes
+        {"series": kinds[1], "n": size.n, "error": size.own, "low": size.own_low, "high": size.own_high}
+        for size in sizes.sizes
     ]
     seen = [
-        {"series": kinds[2], "n": one.n, "error": one.deviation} for one in found.sizes if one.deviation is not None
+        {"series": kinds[2], "n": size.n, "error": size.deviation} for size in sizes.sizes if size.deviation is not None
     ]
     kinds = kinds if seen else kinds[:2]
     colour, shape = series_of(kinds), series_of(kinds, shapes=True)
@@ -159,12 +168,12 @@ def sizes_plot(found: SampleSizes) -> Plot:
             ),
         ],
     }
-    few, many = found.sizes[0], found.sizes[-1]
+    few, many = sizes.sizes[0], sizes.sizes[-1]
     return Plot(
-        name=f"{found.benchmark}-samples",
+        name=f"{sizes.benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n} ({_MADE[found.source]}). Lines: where 95 % of what runs state lie.",
+        f"{100 * many.predicted:.2f} at {many.n} ({_SOURCES[sizes.source]}). Lines: where 95 % of what runs state lie.",
         columns=(
             "n",
             "repeats",
@@ -177,14 +186,14 @@ def sizes_plot(found: SampleSizes) -> Plot:
         ),
         rows=rows,
         drawing=drawing,
-        subject=f"{found.benchmark} · {found.n_questions} questions: {100 * found.single:.1f} points / √n",
+        subject=f"{sizes.benchmark} · {sizes.n_questions} questions: {100 * sizes.single:.1f} points / √n",
     )
 
 
-def _step(found: Repeats) -> float:
-    """Width of a bar: whole steps of what an accuracy can be, about half a predicted deviation."""
-    grid = 1 / (found.n_questions * found.n)
-    return grid * max(1, round((found.predicted or found.deviation) / 2 / grid))
+def _step(repeats: Repeats) -> float:
+    """Width of a bar: a multiple of the smallest step of an accuracy, about half a predicted deviation."""
+    grid = 1 / (repeats.n_questions * repeats.n)
+    return grid * max(1, round((repeats.predicted or repeats.deviation) / 2 / grid))
 
 
 def _normal(x: float, mean: float, deviation: float) -> float:

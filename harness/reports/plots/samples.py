@@ -1,4 +1,4 @@
-"""Plots of a benchmark's samples: how long they are, and what became of them by their length."""
+"""Plots of a benchmark's samples: their lengths, and their outcomes by length."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ COLOURS: dict[Outcome, str] = {
 }
 
 MAX_BINS = 24
+"""The histogram of lengths has at most this many bars."""
 
 LENGTH_GROUPS = 10
-"""Groups of about equally many samples, by length."""
+"""The plot by length has at most this many groups, of about equally many samples."""
 
 MIN_GROUP = 8
-"""Samples of the smallest group by length."""
+"""A group by length has at least this many samples."""
 
 _SCALE = {"domain": list(WORDS.values()), "range": list(COLOURS.values())}
 
@@ -38,9 +39,9 @@ class _Sized(NamedTuple):
 
 def sample_plots(grades: Iterable[Grade]) -> list[Plot]:
     """Lengths, their quantiles, and outcomes by length; none where no server stated tokens."""
-    known: dict[_Sized, _Sized] = {}  # each is held once, however many samples are alike
+    distinct: dict[_Sized, _Sized] = {}  # equal samples share one object: there may be millions
     every = (_Sized(g.completion_tokens, outcome(g)) for g in grades if g.completion_tokens is not None)
-    sized = sorted(known.setdefault(one, one) for one in every)
+    sized = sorted(distinct.setdefault(sample, sample) for sample in every)
     if not sized or not sized[-1].tokens:
         return []
     return [_lengths(sized), _quantiles(sized), *_by_length(sized)]
@@ -48,12 +49,12 @@ def sample_plots(grades: Iterable[Grade]) -> list[Plot]:
 
 def _lengths(sized: Sequence[_Sized]) -> Plot:
     step = _step(sized[-1].tokens)
-    counts = Counter((min(one.tokens // step, MAX_BINS - 1), one.kind) for one in sized)
+    counts = Counter((min(sample.tokens // step, MAX_BINS - 1), sample.kind) for sample in sized)
     rows: list[tuple[Cell, ...]] = [
-        (place * step, (place + 1) * step, WORDS[kind], order, counts[place, kind])
-        for place in range(sized[-1].tokens // step + 1)
+        (number * step, (number + 1) * step, WORDS[kind], order, counts[number, kind])
+        for number in range(sized[-1].tokens // step + 1)
         for order, kind in enumerate(WORDS)
-        if counts[place, kind]
+        if counts[number, kind]
     ]
     last = (sized[-1].tokens // step + 1) * step
     drawing = {
@@ -69,7 +70,7 @@ def _lengths(sized: Sequence[_Sized]) -> Plot:
             "order": {"field": "order"},
         },
     }
-    n_cut = sum(one.kind == "cut" for one in sized)
+    n_cut = sum(sample.kind == "cut" for sample in sized)
     cut = f" {n_cut:,} of {len(sized):,} were cut by max_tokens and are not right." if n_cut else ""
     return Plot(
         name="lengths",
@@ -84,7 +85,7 @@ def _lengths(sized: Sequence[_Sized]) -> Plot:
 def _quantiles(sized: Sequence[_Sized]) -> Plot:
     rows: list[tuple[Cell, ...]] = []
     for kind, word in WORDS.items():
-        tokens = [one.tokens for one in sized if one.kind == kind]
+        tokens = [sample.tokens for sample in sized if sample.kind == kind]
         if tokens:
             rows.append((word, len(tokens), *(_quantile(tokens, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95))))
     lane = {"field": "outcome", "type": "nominal", "sort": None, "axis": {"title": None, "ticks": False}}
@@ -105,11 +106,11 @@ def _quantiles(sized: Sequence[_Sized]) -> Plot:
             },
         ],
     }
-    told = ", ".join(f"{row[0]} {row[4]:,}" for row in rows)
+    medians = ", ".join(f"{row[0]} {row[4]:,}" for row in rows)
     return Plot(
         name="length-quantiles",
         title="Lengths of right and wrong",
-        summary=f"Median completion tokens: {told}. Box: the middle half of the samples; line: from 5 to 95 %.",
+        summary=f"Median completion tokens: {medians}. Box: the middle half of the samples; line: from 5 to 95 %.",
         columns=("outcome", "samples", "p5", "p25", "p50", "p75", "p95"),
         rows=tuple(rows),
         drawing=drawing,
@@ -120,16 +121,16 @@ def _by_length(sized: Sequence[_Sized]) -> list[Plot]:
     groups = min(LENGTH_GROUPS, len(sized) // MIN_GROUP)
     if groups < 2:
         return []
-    edges = [place * len(sized) // groups for place in range(groups + 1)]
+    edges = [number * len(sized) // groups for number in range(groups + 1)]
     rows: list[tuple[Cell, ...]] = []
     shares = []
-    for place, (first, last) in enumerate(itertools.pairwise(edges)):
+    for number, (first, last) in enumerate(itertools.pairwise(edges)):
         group = sized[first:last]
-        counts = Counter(one.kind for one in group)
+        counts = Counter(sample.kind for sample in group)
         shares.append(counts["correct"] / len(group))
         for order, (kind, word) in enumerate(WORDS.items()):
             if counts[kind]:
-                rows.append((place, group[0].tokens, group[-1].tokens, word, order, counts[kind] / len(group)))
+                rows.append((number, group[0].tokens, group[-1].tokens, word, order, counts[kind] / len(group)))
     medians = [sized[(a + b) // 2].tokens for a, b in itertools.pairwise(edges)]
     names = [_short(tokens) for tokens in medians]
     drawing = {
@@ -164,8 +165,8 @@ def _by_length(sized: Sequence[_Sized]) -> list[Plot]:
 
 
 def _colour(sized: Sequence[_Sized]) -> dict[str, Any]:
-    """Only outcomes that occur stand in the legend; each keeps its colour."""
-    present = {one.kind for one in sized}
+    """The colour by outcome; the legend has only the outcomes that occur, each with its fixed colour."""
+    present = {sample.kind for sample in sized}
     kinds = [kind for kind in WORDS if kind in present]
     scale = {"domain": [WORDS[kind] for kind in kinds], "range": [COLOURS[kind] for kind in kinds]}
     return {"field": "outcome", "type": "nominal", "scale": scale, "sort": None, "legend": {"columns": 3}}
@@ -186,7 +187,7 @@ def _quantile(ordered: Sequence[int], q: float) -> int:
 
 
 def _short(tokens: int) -> str:
-    """Three characters or four: `850`, `1.2k`, `31k`."""
+    """A number in at most four characters: `850`, `1.2k`, `31k`."""
     if tokens < 1000:
         return str(tokens)
     thousands = tokens / 1000

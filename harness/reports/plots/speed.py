@@ -1,4 +1,4 @@
-"""Plots of a run's way: tokens a second, and how long replies took."""
+"""Plots of a run over time: tokens a second, and the latency of replies."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from harness.reports.plots.plot import series as series_of
 from harness.scoring.workload import Slice, Workload
 
 MIN_FINISHED = 8
-"""Samples of a run too short for a line."""
+"""A run with fewer samples has no plot over time."""
 
 
 def speed_plots(workload: Workload | None) -> list[Plot]:
-    """Throughput and latency along the busy time; none for a handful of samples."""
+    """Throughput and latency over the busy time; empty for fewer than `MIN_FINISHED` samples."""
     if workload is None or workload.n_samples < MIN_FINISHED or not workload.slices:
         return []
     unit, seconds = _unit(workload.busy_s)
-    found = []
-    made = [(one.start / seconds, one.tokens_per_s, one.in_flight) for one in workload.slices]
-    if all(rate is not None for _, rate, _ in made):
-        mean = sum(rate or 0.0 for _, rate, _ in made) / len(made)
-        found.append(
+    plots = []
+    throughput = [(part.start / seconds, part.tokens_per_s, part.in_flight) for part in workload.slices]
+    if all(rate is not None for _, rate, _ in throughput):
+        mean = sum(rate or 0.0 for _, rate, _ in throughput) / len(throughput)
+        plots.append(
             Plot(
                 name="throughput",
                 title="Throughput",
                 summary=f"{mean:,.0f} completion tokens a second on average, over the time with requests in flight.",
                 columns=("time", "tokens_per_s", "in_flight"),
-                rows=tuple(made),
+                rows=tuple(throughput),
                 drawing={
                     "height": HEIGHT,
                     "mark": {"type": "area", "color": SERIES[0], "line": {"color": SERIES[0]}, "interpolate": "step"},
@@ -39,13 +39,13 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
             )
         )
     rows: list[tuple[Cell, ...]] = [
-        (name, one.start / seconds, value)
+        (name, part.start / seconds, value)
         for name, of in _LATENCIES.items()
-        for one in workload.slices
-        if (value := of(one)) is not None
+        for part in workload.slices
+        if (value := of(part)) is not None
     ]
     names = [name for name in _LATENCIES if any(row[0] == name for row in rows)]
-    found.append(
+    plots.append(
         Plot(
             name="latency",
             title="Latency",
@@ -62,13 +62,13 @@ def speed_plots(workload: Workload | None) -> list[Plot]:
             },
         )
     )
-    return found
+    return plots
 
 
 _LATENCIES: dict[str, Callable[[Slice], float | None]] = {
-    "reply, 95 %": lambda one: one.latency_p95,
-    "reply, median": lambda one: one.latency_p50,
-    "first token, median": lambda one: one.first_token_p50,
+    "reply, 95 %": lambda part: part.latency_p95,
+    "reply, median": lambda part: part.latency_p50,
+    "first token, median": lambda part: part.first_token_p50,
 }
 
 

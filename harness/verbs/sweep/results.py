@@ -29,7 +29,7 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 class Result:
     """One cell. reason: why it has no score, or not the whole one; empty where all is well.
 
-    beside: the cell minus its base cell; p: on these questions, run again, by Holm. published: the nearest settings
+    beside: the cell minus its base cell; p: on same questions, asked again, by Holm. published: the nearest settings
     first; standing: what they come to.
     """
 

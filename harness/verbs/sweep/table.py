@@ -227,7 +227,7 @@ def _told(found: Results, one: Result | None) -> str:
 
 
 def _said(found: Results) -> str:
-    return f", with its 95 % interval (the same questions, run again){_beside_base(found)}"
+    return f", with its 95 % interval (same questions, asked again){_beside_base(found)}"
 
 
 def _beside_base(found: Results) -> str:
@@ -315,9 +315,9 @@ def _means(found: Results) -> Table:
             )
         rows.append((*names, *accuracies, *_mean_cells(one, notes)))
     heads = [_one(name) for name in others] or ["suite"]
-    columns = [*(short(one.label) for one in sweep.axes["benchmarks"]), "mean", "such questions"]
+    columns = [*(short(one.label) for one in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
-        "Mean of the benchmarks' accuracies in %, each counted once, with its 95 % interval; such questions: that over "
+        "Mean of the benchmarks' accuracies in %, each counted once, with its 95 % interval; new questions: that over "
         f"other questions of these kinds{_beside_base(found)}",
         (*heads, *columns),
         tuple(rows),
