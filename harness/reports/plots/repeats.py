@@ -113,18 +113,9 @@ def _histogram(
 def sizes_plot(sizes: SampleSizes) -> Plot:
     """The sampling error against the samples of a question: predicted; stated by single runs, with the range of 95 % of
     them; and observed between repeats."""
+    columns = ("n", "runs", "predicted", "own", "own_low", "own_high", "deviation", "mean_question_deviation")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            size.n,
-            size.runs,
-            size.predicted,
-            size.own,
-            size.own_low,
-            size.own_high,
-            size.deviation,
-            size.mean_question_deviation,
-        )
-        for size in sizes.sizes
+        tuple(getattr(size, column) for column in columns) for size in sizes.sizes
     )
     ns = [size.n for size in sizes.sizes]
     first, last = math.log2(min(ns)), math.log2(max(ns))
