@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from harness.benchmarks.questions import Places
 from harness.core import codec
 from harness.core.packed import Packed
-from harness.core.places import Places
 from harness.core.records import Key, Message, Question
 from harness.runs.keys import KeySet
 from harness.scoring.observed import Column

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 from harness.asking import metrics
 from harness.asking.prepare import Prepared, in_a_line
 from harness.asking.watching import Watcher
+from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.providers import suggestion
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.wording import Sentence
 from harness.generation import lengths, runner
-from harness.generation.asked import Asked
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
 from harness.runs import RunFolder
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
-    from harness.benchmarks.questions import QuestionSet
     from harness.foreign.continuing import Continued
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
@@ -128,7 +127,7 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     """Whether the grader finds an answer in a reply; True where a verifier of the benchmark's own reads it."""
-    questions = Asked(sets)
+    questions = QuestionsById(sets)
 
     def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
         from harness.grading.verdict import find  # with the first reply, not before the first request

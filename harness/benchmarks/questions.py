@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,9 +22,13 @@ from harness.core.choices import Api
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.packed import Packed
-from harness.core.places import Places
 from harness.core.records import Question
 from harness.presets.sampling import Sampling
+
+_PLACE_BITS = 28
+"""Low bits of a number in `Places` that hold the place; the other bits hold a hash of the id."""
+
+_HASH_MASK = (1 << 64 - _PLACE_BITS) - 1
 
 
 class Part(NamedTuple):
@@ -85,7 +90,7 @@ class QuestionSet:
 
     @cached_property
     def places(self) -> Places:
-        """Where each question stands."""
+        """The place of each question, by its id."""
         return Places(self.ids)
 
     @property
@@ -111,6 +116,56 @@ class QuestionSet:
     def selection(self) -> Sequence[Question]:
         """The selected questions, those that other parts ask included."""
         return self.questions if self.part is None else self.part.selection
+
+
+class Places:
+    """The places of ids in a sequence of up to 268 million, in eight bytes an id: the ids themselves are not kept.
+
+    Each place is the low 28 bits of a number whose high 36 bits are a hash of the id; the numbers are sorted.
+    """
+
+    __slots__ = ("_sorted",)
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._sorted = array("Q", sorted(_hash_bits(one) | place for place, one in enumerate(ids)))
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def candidates(self, question_id: str) -> Iterator[int]:
+        """The places where the id may stand, in order: nearly always none or one. The caller compares the id there."""
+        bits = _hash_bits(question_id)
+        for index in range(bisect_left(self._sorted, bits), len(self._sorted)):
+            number = self._sorted[index]
+            if number >> _PLACE_BITS != bits >> _PLACE_BITS:
+                return
+            yield number & (1 << _PLACE_BITS) - 1
+
+
+def _hash_bits(question_id: str) -> int:
+    return (hash(question_id) & _HASH_MASK) << _PLACE_BITS
+
+
+class QuestionsById(Mapping[tuple[str, str], Question]):
+    """The questions of several sets by (benchmark, question_id), looked up at each use: a large set is kept packed."""
+
+    def __init__(self, sets: Iterable[QuestionSet]) -> None:
+        self._sets = {one.name: one for one in sets}
+
+    def __getitem__(self, key: tuple[str, str]) -> Question:
+        name, question_id = key
+        chosen = self._sets[name]
+        for place in chosen.places.candidates(question_id):
+            question = chosen.questions[place]
+            if question.question_id == question_id:
+                return question
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((name, question.question_id) for name, chosen in self._sets.items() for question in chosen.questions)
+
+    def __len__(self) -> int:
+        return sum(len(chosen.questions) for chosen in self._sets.values())
 
 
 def build(

@@ -20,7 +20,6 @@ from harness.core.records import Key, Sample
 from harness.core.server_facts import ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
-from harness.generation.asked import Asked
 from harness.generation.context import fitted_max_tokens
 from harness.generation.disk_room import expected_bytes
 from harness.generation.dispatch.dispatcher import Dispatcher
@@ -40,6 +39,7 @@ from harness.runs.provenance import Provenance
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
+    from harness.core.records import Question
 
 LONG_PROMPT_CHARS = 2000
 """From here on (some 500 tokens) an endpoint that has read a question's prompt is asked for more of its samples."""
@@ -181,9 +181,11 @@ class Session:
         return keeper
 
     @property
-    def questions(self) -> Asked:
+    def questions(self) -> Mapping[tuple[str, str], Question]:
         """By (benchmark, question_id)."""
-        return Asked(self._sets.values())
+        from harness.benchmarks.questions import QuestionsById  # cards, which whoever has a set has loaded
+
+        return QuestionsById(self._sets.values())
 
     def _forget_empty(self) -> None:
         """A benchmark without a single sample binds nothing: its record and its questions may be replaced."""

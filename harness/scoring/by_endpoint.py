@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.inert import visible
-from harness.core.records import FROM_FILE, Grade
+from harness.core.records import Grade
 from harness.scoring.distributions import normal_two_sided
 from harness.scoring.intervals import Interval, sampling_limits
 from harness.scoring.observed import Observed, Rows
@@ -67,17 +67,21 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     sampling_interval: Interval | None = None
     at_most: bool = False
 
-
-def notes(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool that planned samples were taken from."""
-    counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
-    files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
-    return [
-        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file "
-        f"({visible(name.removeprefix(FROM_FILE), MAX_URL_CHARS)}): under which settings it made them is not known"
-        for name, n in sorted(files.items())
-        if n
-    ]
+    @property
+    def warning(self) -> str:
+        """The sentence for an endpoint that stands out."""
+        shares = []
+        if self.z_accuracy is not None:
+            shares.append(
+                f"{self.accuracy:.1%} correct where {self.expected_accuracy:.1%} were to be expected of the same "
+                f"questions (z {self.z_accuracy:+.1f})"
+            )
+        if self.z_truncated is not None:
+            shares.append(
+                f"{self.truncated:.1%} truncated instead of {self.expected_truncated:.1%} (z {self.z_truncated:+.1f})"
+            )
+        url = visible(self.endpoint, MAX_URL_CHARS)
+        return f"the endpoint {url} stands out, with {', '.join(shares)}: is it the same model, precision and engine?"
 
 
 def scores(
@@ -187,30 +191,6 @@ def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bo
     hits = np.bincount(ordered.question[outcome], minlength=len(of_all))
     own = np.bincount(ordered.question[mine], minlength=len(of_all))
     return math.fsum(own * hits / of_all)
-
-
-def warnings(scores: Iterable[EndpointScore]) -> list[str]:
-    """A warning for each endpoint that stands out."""
-    sentences = []
-    for score in scores:
-        if not score.outlier:
-            continue
-        shares = []
-        if score.z_accuracy is not None:
-            shares.append(
-                f"{score.accuracy:.1%} correct where {score.expected_accuracy:.1%} were to be expected of the same "
-                f"questions (z {score.z_accuracy:+.1f})"
-            )
-        if score.z_truncated is not None:
-            shares.append(
-                f"{score.truncated:.1%} truncated instead of {score.expected_truncated:.1%} "
-                f"(z {score.z_truncated:+.1f})"
-            )
-        url = visible(score.endpoint, MAX_URL_CHARS)
-        sentences.append(
-            f"the endpoint {url} stands out, with {', '.join(shares)}: is it the same model, precision and engine?"
-        )
-    return sentences
 
 
 def _by_question(

@@ -21,10 +21,10 @@ import numpy as np
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
-from harness.core.inert import quoted
+from harness.core.inert import quoted, visible
 from harness.core.packed import Packed, Picked
 from harness.core.reading import open_untrusted
-from harness.core.records import Grade, Key, Question, Sample
+from harness.core.records import FROM_FILE, Grade, Key, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import stated
 from harness.runs import (
@@ -43,6 +43,7 @@ from harness.runs.keys import KeySet
 from harness.runs.safe_open import refuse_link
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, anomalies
+from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.in_order import ById, basis, grade_journal
 from harness.scoring.observed import Observed, Rows
@@ -183,7 +184,7 @@ def _graded(
         warnings=(
             *_journal_warnings(files, journal.report),
             *_salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
-            *by_endpoint.notes(journal.observed, planned_rows),
+            *_takeover_warnings(journal.observed, planned_rows),
             *filter(None, [by_card]),
         ),
         observed=journal.observed,
@@ -198,6 +199,19 @@ def _graded(
         ks=grading.ks,
         salvaged=grading.salvaged,
     )
+
+
+def _takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
+    """A warning for each file of another tool from which samples of the plan were taken over."""
+    counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
+    files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
+    shown = {visible(url.removeprefix(FROM_FILE), by_endpoint.MAX_URL_CHARS): n for url, n in sorted(files.items())}
+    return [
+        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): under which settings it "
+        "made them is not known"
+        for name, n in shown.items()
+        if n
+    ]
 
 
 def _salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
@@ -253,12 +267,15 @@ def score_of(graded: GradedBenchmark) -> Score:
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
     thought = graded.observed.reasoning_tokens
+    endpoints: tuple[EndpointScore, ...] = ()
+    if len(graded.observed.endpoints) > 1:
+        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failures, graded.samples)
     score = score_benchmark(
         graded.questions,
         counted_grades,
         graded.samples,
         ks=graded.ks,
-        endpoints=by_endpoint.scores(graded.observed, rows, counted_grades, graded.failures, graded.samples),
+        endpoints=endpoints,
         speed=graded.speed,
         workload=graded.workload,
         anomalies=graded.anomalies,

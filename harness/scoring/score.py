@@ -21,7 +21,6 @@ from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
 from harness.scoring.anomalies import Anomalies
 from harness.scoring.by_endpoint import EndpointScore
-from harness.scoring.by_endpoint import warnings as endpoint_warnings
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval
 from harness.scoring.speed import Speed
@@ -317,7 +316,7 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int]) -> list[str]:
-    sentences = [*left_out, *endpoint_warnings(score.endpoints)]
+    sentences = [*left_out, *(one.warning for one in score.endpoints if one.outlier)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
         sentences.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")

@@ -84,8 +84,6 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
     it, by which a path that is not there is a file that is not there."""
     if tool is not None:
         return True
-    if RunFolder(path).manifest.is_file():
-        return False
     if outputs.are_outputs(path):
         return True
     return not path.is_dir() and (path.exists() or described)

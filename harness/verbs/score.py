@@ -78,6 +78,8 @@ def grading_of(options: GradingOptions) -> Grading:
 
 def are_outputs(source: Path, options: ScoreOptions) -> bool:
     """Whether `source` is scored as another tool's outputs, not as a run."""
+    if options.tool is None and RunFolder(source).manifest.is_file():
+        return False
     return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 

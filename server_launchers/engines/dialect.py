@@ -47,10 +47,20 @@ class Neutral(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A number that a page states. read: from the page's object; None or anything else where it does not."""
+    """Where a page states a number. path: keys from the page's object down to the number; a list on the way stands for
+    the first of its objects that has the next key."""
 
     page: str
-    read: Callable[[Mapping[str, Any]], object]
+    path: tuple[str, ...]
+
+    def value(self, page: Mapping[str, Any]) -> object:
+        """What stands there; None where the page states nothing."""
+        value: object = page
+        for key in self.path:
+            if isinstance(value, list):
+                value = next((one for one in value if isinstance(one, Mapping) and key in one), None)
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
 
 
 def exactly(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -30,8 +30,6 @@ from server_launchers.errors import LaunchError
 from server_launchers.program import flag_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from server_launchers.machine.inspection import Facts
     from server_launchers.machine.known_flags import Flags
     from server_launchers.spec import ServerSpec
@@ -113,12 +111,6 @@ def _pieces(pieces: Sequence[str]) -> Body:
     return {"content": list(pieces), "add_special": False, "parse_special": False, "with_pieces": True}
 
 
-def _slot_context(page: Mapping[str, Any]) -> object:
-    """A slot's share of the context, which is what one request may use."""
-    settings = page.get("default_generation_settings")
-    return settings.get("n_ctx") if isinstance(settings, dict) else None
-
-
 _SAMPLING = (
     *("temperature", "dynatemp_range", "top_k", "top_p", "min_p", "top_n_sigma", "typical_p", "xtc_probability"),
     *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty", "dry_multiplier", "mirostat"),
@@ -140,8 +132,9 @@ DIALECT = Dialect(
         *stated_at("/props", "host", version="build_info", slots="total_slots",
                    context="default_generation_settings/n_ctx"),
     ),
-    context=Reading("/props", _slot_context),
-    at_once=(Reading("/props", lambda page: page.get("total_slots")),),
+    # A slot's share of the context is what one request may use.
+    context=Reading("/props", ("default_generation_settings", "n_ctx")),
+    at_once=(Reading("/props", ("total_slots",)),),
     neutral=Neutral(
         {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
         "tools/server/README.md (top_k 40, min_p 0.05 where left out); /props of xllamacpp 2026.10.11549",

@@ -6,8 +6,7 @@ through a line of Python that adds the key from an environment variable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server_launchers.deployment import Command
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
@@ -157,14 +156,6 @@ LOG = LogWords(
 # ---- how its servers are known and spoken to
 
 
-def _running(page: Mapping[str, Any]) -> object:
-    """The bound of running requests, which some versions state by worker only."""
-    states = page.get("internal_states")
-    parts = (page, *(states if isinstance(states, list) else ()))
-    stated = (part.get("max_running_requests") for part in parts if isinstance(part, dict))
-    return next((number for number in stated if type(number) is int and number > 0), None)
-
-
 DIALECT = Dialect(
     name="sglang",
     source="sglang/srt/entrypoints/http_server.py, server_args.py; seen on 0.5.23",
@@ -182,8 +173,13 @@ DIALECT = Dialect(
                    data_parallel="dp_size", attention_backend="attention_backend",
                    deterministic="enable_deterministic_inference", speculative="speculative_algorithm"),
     ),
-    context=Reading("/get_server_info", lambda page: page.get("context_length")),
-    at_once=(Reading("/get_server_info", _running), Reading("/server_info", _running)),
+    context=Reading("/get_server_info", ("context_length",)),
+    # Some versions state the bound of running requests by worker only.
+    at_once=tuple(
+        Reading(page, (*within, "max_running_requests"))
+        for page in ("/get_server_info", "/server_info")
+        for within in ((), ("internal_states",))
+    ),
     neutral=Neutral(
         {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
         "sglang/srt/configs/model_config.py, get_default_sampling_params; sampling_params.py",

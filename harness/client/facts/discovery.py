@@ -134,7 +134,7 @@ def stated_concurrency(
     """Requests that the server says it runs at once, on the first page of any engine that says so."""
     pages = Pages() if pages is None else pages
     for reading in (reading for one in engines.dialects() for reading in one.at_once):
-        stated = reading.read(own_page(endpoint, reading.page, timeout, ca_file, pages))
+        stated = reading.value(own_page(endpoint, reading.page, timeout, ca_file, pages))
         if type(stated) is int and stated > 0:
             return stated
     return None
@@ -162,7 +162,7 @@ def _context(
     if not endpoint.local:
         return None
     reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
-    stated = reading and reading.read(own_page(endpoint, reading.page, timeout, ca_file, pages))
+    stated = reading and reading.value(own_page(endpoint, reading.page, timeout, ca_file, pages))
     return stated if type(stated) is int and stated > 0 else None
 
 

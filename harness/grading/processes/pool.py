@@ -223,6 +223,8 @@ def grader_names(questions: Iterable[Question]) -> dict[str, str]:
     of_grader: dict[str, Question] = {}
     for question in questions:
         of_grader.setdefault(question.rules.grader, question)
+    if of_grader.keys() <= {verifier.RULES}:
+        return {verifier.RULES: GRADER}
     asked = [*of_grader.values()]
     verifier.require_trusted(asked)
     return {verifier.RULES: GRADER} | {grader: _identity(grader) for grader in verifier.named(asked)}

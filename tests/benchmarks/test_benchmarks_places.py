@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.core.places import Places
+from harness.benchmarks.questions import Places
 from tests.budget import examples
 
 
