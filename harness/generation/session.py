@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from harness.benchmarks.catalogue import CARD
+from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.fast.lag import Lag
 from harness.core.about import __version__
@@ -38,7 +39,6 @@ from harness.runs.manifest import SELECTED, BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Provenance
 
 if TYPE_CHECKING:
-    from harness.benchmarks.questions import QuestionSet
     from harness.core.records import Question
 
 LONG_PROMPT_CHARS = 2000
@@ -183,8 +183,6 @@ class Session:
     @property
     def questions(self) -> Mapping[tuple[str, str], Question]:
         """By (benchmark, question_id)."""
-        from harness.benchmarks.questions import QuestionsById  # cards, which whoever has a set has loaded
-
         return QuestionsById(self._sets.values())
 
     def _forget_empty(self) -> None:

@@ -7,7 +7,7 @@
     1       0.28          NaN (not stated)        0 1 1
 
 A number takes eight bytes; a column that no sample states takes none, and one beyond tens of MB lies in a file without
-a name (`core.spilled`).
+a name (`core.packed`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core.inert import visible
 from harness.core.packed import Spilled
-from harness.core.records import Anomaly, Sample
+from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
@@ -33,6 +34,9 @@ _SIGNS_OF_BITS = [tuple(sign for bit, sign in enumerate(_SIGNS) if bits >> bit &
 
 _MAX_NUMBER = float(1 << 53)
 """Larger numbers count as this one: no server means them, and above it a float is not exact."""
+
+MAX_NAME_CHARS = 120
+"""Characters of a file's name that a warning shows."""
 
 _BUFFERED = 8192
 """A column holds this many recent numbers in memory, then moves them to its store."""
@@ -170,3 +174,32 @@ class Observed:
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
         """The signs that the sample of this row shows."""
         return _SIGNS_OF_BITS[self._signs[row]]
+
+
+def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
+    """A warning for each file of another tool from which samples of the plan were taken over."""
+    counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
+    files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
+    shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
+    return [
+        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): under which settings it "
+        "made them is not known"
+        for name, n in shown.items()
+        if n
+    ]
+
+
+def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
+    """A warning where the score counts samples continued after an interruption and some may have changed by it, or
+    where it leaves such samples out. rows: the planned samples; counted: whether the score counts continued ones."""
+    n_salvaged = int(observed.salvaged(rows).sum())
+    if not n_salvaged:
+        return []
+    n_retokenised = int(observed.retokenised(rows).sum())
+    how = "over the same tokens"
+    if n_retokenised:
+        how = f"{n_retokenised} of them over text that was turned into tokens anew"
+    warning = f"{n_salvaged} of {len(rows)} samples went on after an interruption, {how}"
+    if not counted:
+        return [f"{warning}; they are left out"]
+    return [f"{warning}; a score can leave them out"] if n_retokenised else []

@@ -21,10 +21,10 @@ import numpy as np
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
-from harness.core.inert import quoted, visible
+from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.reading import open_untrusted
-from harness.core.records import FROM_FILE, Grade, Key, Question, Sample
+from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import stated
 from harness.runs import (
@@ -46,7 +46,7 @@ from harness.scoring.anomalies import Anomalies, anomalies
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.in_order import ById, basis, grade_journal
-from harness.scoring.observed import Observed, Rows
+from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark
 from harness.scoring.speed import Speed, speed
 from harness.scoring.tally import tally
@@ -183,8 +183,8 @@ def _graded(
         grades=journal.grades,
         warnings=(
             *_journal_warnings(files, journal.report),
-            *_salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
-            *_takeover_warnings(journal.observed, planned_rows),
+            *salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
+            *takeover_warnings(journal.observed, planned_rows),
             *filter(None, [by_card]),
         ),
         observed=journal.observed,
@@ -199,35 +199,6 @@ def _graded(
         ks=grading.ks,
         salvaged=grading.salvaged,
     )
-
-
-def _takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool from which samples of the plan were taken over."""
-    counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
-    files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
-    shown = {visible(url.removeprefix(FROM_FILE), by_endpoint.MAX_URL_CHARS): n for url, n in sorted(files.items())}
-    return [
-        f"{n} sample{'' if n == 1 else 's'} were taken over from another tool's file ({name}): under which settings it "
-        "made them is not known"
-        for name, n in shown.items()
-        if n
-    ]
-
-
-def _salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[str]:
-    """A warning where the score counts samples continued after an interruption and some may have changed by it, or
-    where it leaves such samples out. rows: the planned samples; counted: whether the score counts continued ones."""
-    n_salvaged = int(observed.salvaged(rows).sum())
-    if not n_salvaged:
-        return []
-    n_retokenised = int(observed.retokenised(rows).sum())
-    how = "over the same tokens"
-    if n_retokenised:
-        how = f"{n_retokenised} of them over text that was turned into tokens anew"
-    warning = f"{n_salvaged} of {len(rows)} samples went on after an interruption, {how}"
-    if not counted:
-        return [f"{warning}; they are left out"]
-    return [f"{warning}; a score can leave them out"] if n_retokenised else []
 
 
 def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: Grading) -> int:
