@@ -21,6 +21,10 @@ from tests.system.command import Result, harness, start
 pytestmark = pytest.mark.server
 
 
+SHORT = ("--max-tokens", "12")
+"""Most tests here are about what is stored, not about what the model says."""
+
+
 def samples(run: Path, benchmark: str) -> list[dict[str, Any]]:
     """The records of a run's journal, as a stranger would read them."""
     return [json.loads(line) for line in (run / benchmark / "samples.jsonl").read_bytes().split(b"\n") if line]
@@ -32,12 +36,12 @@ def keys(run: Path, benchmark: str) -> Counter[tuple[str, int]]:
 
 
 def run_demo(folder: Path, server: RunningServer, *words: str) -> Result:
-    """Run the demo benchmark into `folder`/run."""
-    return harness(folder, "run", "demo", "--base-url", server.base_urls[0], "--out", "run", *words)
+    """Run the demo benchmark into `folder`/run, with short replies where `words` ask for no others."""
+    return harness(folder, "run", "demo", "--base-url", server.base_urls[0], "--out", "run", *SHORT, *words)
 
 
 def test_a_run_is_sampled_scored_and_reported(tmp_path: Path, embedded_server: RunningServer) -> None:
-    done = run_demo(tmp_path, embedded_server, "--limit", "12", "--samples", "2")
+    done = run_demo(tmp_path, embedded_server, "--limit", "12", "--samples", "2", "--max-tokens", "64")
     assert done.code == 0, done.err
     assert "complete: 24 of 24 samples" in done.err
 
@@ -83,7 +87,7 @@ def test_the_same_command_owes_nothing_and_more_samples_extend(tmp_path: Path, e
 
 def test_nothing_owed_needs_no_server(tmp_path: Path, embedded_server: RunningServer) -> None:
     assert run_demo(tmp_path, embedded_server, "--limit", "2", "--samples", "1").code == 0
-    words = ("run", "demo", "--limit", "2", "--samples", "1", "--out", "run", "--model", embedded_server.model)
+    words = ("run", "demo", "--limit", "2", "--samples", "1", "--out", "run", "--model", embedded_server.model, *SHORT)
     for server in (("--base-url", "http://127.0.0.1:9"), ()):
         done = harness(tmp_path, *words, *server)
         assert done.code == 0, done.err
@@ -94,7 +98,7 @@ def test_nothing_owed_needs_no_server(tmp_path: Path, embedded_server: RunningSe
     ("flag", "value", "shown"),
     [
         ("--temperature", "0.9", "sampling.temperature: 0.6 → 0.9"),
-        ("--max-tokens", "32", "sampling.max_tokens: 64 → 32"),
+        ("--max-tokens", "32", "sampling.max_tokens: 12 → 32"),
         ("--seed", "7", "seed: 0 → 7"),
         ("--system-prompt", "Be brief.", "system_prompt"),
         ("--prompt", "boxed", "prompt"),
@@ -124,6 +128,8 @@ def test_killed_five_times_it_ends_with_each_key_once(tmp_path: Path, embedded_s
         "20",
         "--samples",
         "2",
+        "--max-tokens",
+        "24",
     ]
     chance = random.Random()  # a new moment each time the suite runs
     kept: set[tuple[str, int]] = set()
@@ -199,7 +205,7 @@ def test_a_set_runs_by_its_file(tmp_path: Path, embedded_server: RunningServer) 
     (tmp_path / "aime24.jsonl").write_bytes(LAYOUTS["aime24.jsonl"].jsonl())
     done = harness(
         tmp_path, "run", "--data", "aime24.jsonl", "--question-key", "prompt", "--answer-key", "answer",
-        "--limit", "3", "--samples", "2", "--max-tokens", "96", "--base-url", embedded_server.base_urls[0],
+        "--limit", "3", "--samples", "2", "--max-tokens", "32", "--base-url", embedded_server.base_urls[0],
         "--out", "aime", "--no-canary",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -221,7 +227,7 @@ def test_the_running_server_is_found_and_stopped(tmp_path: Path, smollm2: Path) 
     try:
         assert served.code == 0, served.err
         assert "mine" in harness(tmp_path, "serve", "status").out
-        done = harness(tmp_path, "run", "demo:1", "--limit", "2", "--out", "run")
+        done = harness(tmp_path, "run", "demo:1", "--limit", "2", "--out", "run", *SHORT)
         assert done.code == 0, done.err
         environment = json.loads((tmp_path / "run" / "manifest.json").read_bytes())["environment"]
         assert (environment["server"], environment["engine"]) == ("mine", "llama_cpp")

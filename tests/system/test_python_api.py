@@ -132,7 +132,7 @@ def test_the_callers_loop_is_never_blocked(questions: Path) -> None:
 def test_a_cancelled_run_ends_and_what_is_stored_counts(questions: Path) -> None:
     def slow(request: Request) -> Iterator[Step]:
         if request.method == "POST" and len(server.requests) > 3:
-            yield Pause(30.0)
+            yield Pause(2.0)
         yield from answering(request)
 
     async def main(url: str) -> None:
