@@ -105,8 +105,13 @@ def test_long_text_is_judged(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["the answer is wrong" + " " * 11_800 + "x $5$ and so", "answer: 5 " * 1_200, "the answer is 5" + " ," * 6_000],
-    ids=["white space", "statements", "commas"],
+    [
+        "the answer is wrong" + " " * 11_800 + "x $5$ and so",
+        "answer: 5 " * 1_200,
+        "the answer is 5" + " ," * 6_000,
+        r"so \boxed{5}" + " " * 40_000,
+    ],
+    ids=["white space", "statements", "commas", "blank end"],
 )
 def test_the_end_of_a_reply_is_searched_in_linear_time(text: str) -> None:
     """A quadratic search takes 8 s and more for the first text: sixty of it outlast the time that a test has."""

@@ -62,7 +62,8 @@ _TOTAL = re.compile(
 
 _NOT_BUT = re.compile(r"(?i)not\s[^,.\n]{1,80}?,?\s+but\s+(?:rather\s+)?")
 _DENIED = re.compile(
-    r"(?i)[\s.,;:!$*)\]}—-]*(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*)*(?:(?:that|this|it|which)\b)?\s*"
+    # Possessive: the white space of a long blank end must not be shared out between two groups in every way there is.
+    r"(?i)[\s.,;:!$*)\]}—-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
     r"(?:['’]s|is|was)\s+(?:wrong|incorrect|false|a\s+mistake|not\s+(?:right|correct))\b"
 )
 """What takes back the box that it follows."""
@@ -98,7 +99,7 @@ _SAID = re.compile(
     r"(?i)(?:\A|\n)\s*(yes|no|true|false)\b(?!\s*(?:and|or|/)\b)[^\n]*\Z|\b(?:is|are|was|be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
 
-_MATH_LIST = re.compile(r"[\s,;、，]*(?:and|or|和|或)?[\s,]*(?=\$|\\\()")
+_MATH_LIST = re.compile(r"[\s,;、，]*+(?:and|or|和|或)?[\s,]*+(?=\$|\\\()")
 _SENTENCE_END = re.compile(
     r"""(?x) \n | </answer> | [.!?](?=\s|$|["'*]) | [。！？] | [;；](?=\s)
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
