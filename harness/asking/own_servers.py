@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.asking import model_files
 from harness.core.hidden import without_secrets
-from harness.core.server_facts import ServerFacts
+from harness.core.records import ServerFacts
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

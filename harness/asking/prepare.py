@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
     from harness.client.address.providers import Provider
     from harness.core.choices import Thinking
-    from harness.core.server_facts import ServerFacts
+    from harness.core.records import ServerFacts
     from harness.generation.network.endpoints_file import EndpointsFile
     from harness.generation.spending import Prices
     from server_launchers.keeping.supervisor import RunningServer

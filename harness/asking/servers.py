@@ -29,8 +29,8 @@ from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import visible
+from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
-from harness.core.server_facts import NOTHING_TOLD, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.signals import Signals

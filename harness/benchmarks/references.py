@@ -9,8 +9,9 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.answers.boxed import boxes_from_end
-from harness.answers.letters import LAST_LETTER
+from harness.answers.boxed import bare, boxes_from_end
+from harness.answers.letters import LAST_LETTER, letter_of
+from harness.answers.words import is_words
 from harness.core.inert import quoted
 from harness.core.records import AnswerKind
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 _LETTER_AND_VALUE = re.compile(r"(?:([A-J])[.．、]|[（(]([A-J])[)）])\s*(\S.*)\Z", re.DOTALL)
 _BESIDE_LETTER = " \t\n()（）[].．、"
 _WORDS = re.compile(r"[^\W\d_][^\d\\$^_{}=+*/<>]*\Z")
+
+
+_INTEGER = re.compile(r"\s*[-+]?\d+\s*")
+_MAX_CHOICE_CHARS = 12
+"""A reference of this length or more is words, also when it begins like an option: "A) true B) false"."""
 
 
 class Reference(NamedTuple):
@@ -38,9 +44,26 @@ def read_reference(
         return Reference(accepted, kind)
     if isinstance(value, list | dict) and form != "single_item":
         return Reference(accepted, "multiple")
-    from harness.answers.kinds import kind_of  # the grammar, which most cards never need
-
     return Reference(accepted, kind_of(accepted[0]))
+
+
+def kind_of(reference: str) -> AnswerKind:
+    """The kind as which `reference` is compared, by its form: integer, choice, text, multiple, number or expression."""
+    from harness.answers.grammar.literals import Unreadable  # the grammar, which most cards never need
+    from harness.answers.grammar.parse import parse
+
+    reference = bare(reference)
+    if _INTEGER.fullmatch(reference):
+        return "integer"
+    if len(reference) < _MAX_CHOICE_CHARS and letter_of(reference, LAST_LETTER) is not None:
+        return "choice"
+    try:
+        node = parse(reference)
+    except (Unreadable, RecursionError):
+        return "text" if is_words(reference) else "expression"
+    if node.op == "text" and is_words(reference):
+        return "text"
+    return "multiple" if node.op == "list" else "number" if node.op == "num" else "expression"
 
 
 def references(value: Any, form: AnswerForm, kind: CardKind, structured: bool) -> tuple[str, ...]:

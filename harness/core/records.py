@@ -6,7 +6,7 @@ All are frozen. `Key` = (question_id, sample_index) within one benchmark.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -224,3 +224,23 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def key(self) -> Key:
         """Identity within the benchmark."""
         return Key(self.question_id, self.sample_index)
+
+
+class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of itself without being asked for a token, by dotted name, as JSON values; unknown facts are
+    left out.
+
+    model: facts that change the distribution of its replies (weights, chat template, quantisation, parsers, sampling
+    defaults): samples under two different ones do not mix. host: the rest (engine, version, context, machine).
+    """
+
+    model: dict[str, Any] = {}
+    host: dict[str, Any] = {}
+
+    def over(self, other: ServerFacts) -> ServerFacts:
+        """These facts, and those of `other` that are not among them."""
+        return ServerFacts(model={**other.model, **self.model}, host={**other.host, **self.host})
+
+
+NOTHING_TOLD: Final = ServerFacts()
+"""The facts of a server that was not asked, or did not answer."""

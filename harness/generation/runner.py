@@ -25,8 +25,7 @@ from harness.client.facts.discovery import find_model
 from harness.client.fast.event_loop import new_event_loop
 from harness.client.interface import Transport
 from harness.core.errors import Interrupted, ServerError, StoppedByRule, StoreError, UsageError
-from harness.core.records import Sample
-from harness.core.server_facts import ServerFacts
+from harness.core.records import Sample, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
 from harness.generation.disk_room import DiskRoom

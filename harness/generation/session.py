@@ -17,8 +17,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.fast.lag import Lag
 from harness.core.about import __version__
 from harness.core.errors import ServerError, StoreError
-from harness.core.records import Key, Sample
-from harness.core.server_facts import ServerFacts
+from harness.core.records import Key, Sample, ServerFacts
 from harness.core.wording import Sentence, option
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens

@@ -18,7 +18,7 @@ from harness.core import codec
 from harness.core.checksums import digest
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.server_facts import ServerFacts
+from harness.core.records import ServerFacts
 from harness.core.wording import option
 
 DIGEST_CHARS = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.answers.kinds import kind_of
+from harness.benchmarks.references import kind_of
 from harness.core.records import AnswerKind, GradeRules, Question, Sample, Timing
 
 RULES = GradeRules()

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.core.records import Key, Question, Sample, Timing, Usage
-from harness.core.server_facts import ServerFacts
+from harness.core.records import Key, Question, Sample, ServerFacts, Timing, Usage
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions, record
 from harness.runs.provenance import Provenance
 

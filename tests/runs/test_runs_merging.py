@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from harness.core.errors import StoreError, UsageError
-from harness.core.records import GradeRules, Key
-from harness.core.server_facts import ServerFacts
+from harness.core.records import GradeRules, Key, ServerFacts
 from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.runs.lock import RunLock
 from harness.runs.merging import merge

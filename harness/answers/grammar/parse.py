@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
+from harness.answers.grammar.characters import plain_source
 from harness.answers.grammar.cursor import CLOSING, OPENING, qualifies, times
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.powers import Powers
-from harness.answers.grammar.source import plain_source
 from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import SETS, Node, names, neg, num, sym, symbols
 from harness.answers.grammar.units import smaller_unit

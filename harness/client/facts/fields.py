@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from harness.core import codec
-from harness.core.server_facts import ServerFacts
+from harness.core.records import ServerFacts
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import MODELS, Dialect, FactKind, stated_at
 
