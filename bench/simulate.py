@@ -393,6 +393,40 @@ def two_runs(rng: np.random.Generator, repeats: int) -> Table:
     return Table(title, rows, 0.0, MAX_ALARMS, "% covered, two models")
 
 
+FEW_SAMPLES = (
+    (5, 8, 0.9, 0.3),
+    (30, 1, 0.98, 2.0),
+    (30, 8, 0.99, 0.5),
+    (198, 1, 0.99, 2.0),
+    (500, 1, 0.99, 0.5),
+    (500, 1, 0.01, 0.5),
+    (30, 16, 0.5, 4.0),
+    (198, 4, 0.6, 2.0),
+)
+"""(questions, samples of each, accuracy, concentration): most of them near 0 or 100 %, where few samples vary."""
+
+
+def smallest(rng: np.random.Generator, repeats: int) -> Table:
+    """How often a model is found worse that is worse by the smallest difference that two runs of one model printed."""
+    rows = []
+    for n_questions, n, accuracy, concentration in FEW_SAMPLES:
+        chances = Cell(n_questions, accuracy, concentration).chances(rng, _repeats(repeats, n_questions))
+        counts = np.full(n_questions, float(n))
+        low = accuracy < 0.5  # there a model can only be better
+        room = chances if not low else 1 - chances
+        printed = differences.smallest_difference(
+            *differences.detection(draw(rng, chances, n), counts, draw(rng, chances, n), counts)
+        )
+        able = printed < room.mean(axis=-1)  # a model cannot be worse by more than its accuracy
+        changed = room * (1 - np.where(able, printed, 0.0) / room.mean(axis=-1))[:, None]
+        base, theirs = draw(rng, chances, n), draw(rng, 1 - changed if low else changed, n)
+        variance = differences.score_variance(base, counts, theirs, counts)
+        z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
+        rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
+        rows.append(Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate]))
+    return Table("The smallest difference that is printed is found", rows, 0.77, 1.0, "points, median")
+
+
 def two_models(rng: np.random.Generator, repeats: int) -> Table:
     """False alarms of the question line between two models that are equally good over all questions of the kind."""
     rows = []
@@ -542,6 +576,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "published": published,
     "published-pass": published_pass,
     "two-runs": two_runs,
+    "smallest": smallest,
     "two-models": two_models,
     "many": many_tests,
     "suite": suite,

@@ -11,10 +11,11 @@ import click
 from harness.cli import terminal
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
-from harness.core.errors import StoppedByRule
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
+    from harness.scoring.deciding import Decision
     from harness.scoring.intervals import Interval
     from harness.verbs.compare import Beside
 
@@ -35,15 +36,20 @@ def _prints() -> Any:
     "--fail-if-worse",
     type=click.FloatRange(0, 100),
     metavar="POINTS",
-    help="Exit with 4 if a run is found worse than the baseline, by so many points at least.",
+    help="Exit with 4 if a run is found worse than the baseline by at least POINTS; with 1 if none is, but the samples "
+    "could not have shown it. Default: no gate.",
 )
+@click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
 @json_option(_prints, "a list of the decisions")
-def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, as_json: bool) -> None:
+def command(
+    runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, pass_unseen: bool, as_json: bool
+) -> None:
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
     A run is a run folder, or another tool's outputs that `harness score` has graded.
     Two lines for each benchmark: same questions, asked again; and other questions of this kind. p values are corrected
-    for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts.
+    for all lines that are printed (Holm), so that any of them is a false alarm in 5 % of such printouts. That holds for
+    one look: to look again and again while runs grow, take `harness race`.
 
     \b
     harness compare results/base results/tuned
@@ -60,7 +66,10 @@ def command(runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float 
         for one in found:
             _print(one)
     if fail_if_worse is not None:
-        sys.exit(_gate(found, fail_if_worse / 100))
+        code = _gate(found, fail_if_worse / 100)
+        sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
+    if pass_unseen:
+        raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
 
 
 def _gate(found: list[Beside], margin: float) -> int:
@@ -72,13 +81,15 @@ def _gate(found: list[Beside], margin: float) -> int:
             f"{-100 * one.paired.difference:.1f} points",
             err=True,
         )
-    for one in (one.decision for one in found):
-        if not one.could_see(margin) and one not in refused:
-            terminal.warn(
-                f"on {visible(one.paired.benchmark)}, {visible(one.run)} has too few samples for this gate: the "
-                f"smallest difference that they find in 80 % of repetitions is {100 * one.detectable:.1f} points"
-            )
-    return StoppedByRule.exit_code if refused else 0
+    unseen = [one.decision for one in found if not one.decision.rules_out(margin) and one.decision not in refused]
+    for one in unseen:
+        terminal.warn(
+            f"on {visible(one.paired.benchmark)}, {visible(one.run)} has too few samples for this gate: the "
+            f"smallest difference that they find in 80 % of repetitions is {100 * one.detectable:.1f} points, and the "
+            f"run may be worse by {-100 * one.paired.sampling_interval.low:.1f}; sample more, or let it pass by "
+            "--pass-unseen"
+        )
+    return StoppedByRule.exit_code if refused else EXIT_OWED if unseen else EXIT_COMPLETE
 
 
 def _print(found: Beside) -> None:
@@ -105,7 +116,9 @@ def _print(found: Beside) -> None:
         f"samples find in 80 % of repetitions: {100 * one.detectable:.1f} points"
     )
     if one.verdict == "no difference seen" and one.settling is not None:
-        click.echo(f"  a difference of this size would take about {one.settling:,} samples a question of each")
+        click.echo(
+            f"  a difference of this size would take about {one.settling:,} samples a question of each{_range(one)}"
+        )
     for move in (*found.moved[:SHOWN_QUESTIONS], *found.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
@@ -116,6 +129,14 @@ def _print(found: Beside) -> None:
         click.echo(f"  differs: {difference}")
     for warning in one.warnings:
         terminal.warn(warning)
+
+
+def _range(one: Decision) -> str:
+    """How far the number that would settle it can be off: the observed difference is an estimate too."""
+    if one.settling_range is None:
+        return ""
+    fewest, most = one.settling_range
+    return f" (from {fewest:,} to {'any number' if most is None else f'{most:,}'}, as the difference is as uncertain)"
 
 
 def _points(interval: Interval | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.reports.settings import by_weight, in_words
 from harness.reports.tables import ABSENT, Table, percent, short
 from harness.scoring import PairedComparison, PublishedComparison
-from harness.scoring.differences import holm, smallest_difference
+from harness.scoring.differences import holm
 from harness.scoring.intervals import Interval
 
 
@@ -38,7 +38,7 @@ def paired_table(baseline: str, comparisons: Sequence[tuple[str, PairedCompariso
                 _p(next(p_values)),
                 _signed_interval(comparison.question_interval),
                 ABSENT if comparison.p_question is None else _p(next(p_values)),
-                percent(smallest_difference(comparison.sampling_error, len(adjusted))),
+                percent(comparison.smallest(len(adjusted))),
                 f"{comparison.better} / {comparison.worse} / {same}",
             )
         )

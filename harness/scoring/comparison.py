@@ -20,6 +20,8 @@ import numpy as np
 
 from harness.core.errors import UsageError
 from harness.scoring.differences import (
+    Detection,
+    detection,
     pooled_variance,
     published_variance,
     question_difference_limits,
@@ -41,6 +43,9 @@ UNKNOWN_SAMPLES = (1, 64)
 WITHOUT_EFFECT = frozenset(("seed",))
 """Settings that explain no difference to a published score: another seed draws other samples of the same model."""
 
+MAX_NAMED_QUESTIONS = 5
+"""A comparison names at most this many of the questions that it leaves out."""
+
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
@@ -52,9 +57,11 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     question or cluster. n_missing: planned samples that one of the runs lacks; intervals and p values hold whatever
     these would have been. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
-    difference that these samples find in 80 % of repetitions (sampling line, one test). at_most: a run has one sample
-    of every question, so its sampling interval is the widest possible. better, worse: questions on which the first run
-    does better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs.
+    difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
+    detection_growth, missing_shift: what `smallest` makes it of. at_most: a run has one sample of every question, so
+    its sampling interval is the widest possible. better, worse: questions on which the first run does better, worse.
+    unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids: the first
+    few of them.
     """
 
     benchmark: str
@@ -70,10 +77,21 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     sampling_error: float
     single_error: float
     detectable: float
+    detection_variance: float
+    detection_growth: float
+    missing_shift: float
     at_most: bool
     better: int
     worse: int
     unpaired: int
+    unpaired_ids: tuple[str, ...] = ()
+
+    def smallest(self, n_tests: int = 1) -> float:
+        """The smallest true difference that these samples find in 80 % of repetitions, with `n_tests` p values
+        corrected together: `smallest_difference` of both `detection_` values, and more by `missing_shift`, the largest
+        change of the difference that missing samples can make."""
+        alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
+        return min(1.0, alone + self.missing_shift)
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,27 +138,35 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     questions = [line.question for line in lines if line.question is not None]
     p_questions = [line.p_question for line in lines if line.p_question is not None]
     rates = [(a.correct / a.n, b.correct / b.n) for a, b in seen]
-    sampling_error = max(line.sampling_error for line in lines)
-    sampled = {item.question.question_id for item in (*first, *second) if item.n}
-    return PairedComparison(
+    difference = math.fsum(a - b for a, b in rates) / len(rates)
+    blunter = max((line.detection for line in lines), key=lambda line: float(smallest_difference(*line)))
+    sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
+    paired_ids = {item.question.question_id for item, _ in seen}
+    unpaired = [question_id for question_id in sampled if question_id not in paired_ids]
+    compared = PairedComparison(
         benchmark=shared[0][0].question.benchmark,
         n_questions=len(seen),
         n_missing=sum(item.planned - item.n for pair in shared for item in pair),
         first_accuracy=math.fsum(a for a, _ in rates) / len(rates),
         second_accuracy=math.fsum(b for _, b in rates) / len(rates),
-        difference=math.fsum(a - b for a, b in rates) / len(rates),
+        difference=difference,
         sampling_interval=_union([line.sampling for line in lines]),
         p_sampling=max(line.p_sampling for line in lines) if one_sign else 1.0,
         question_interval=_union(questions) if questions else None,
         p_question=(max(p_questions) if one_sign else 1.0) if p_questions else None,
-        sampling_error=sampling_error,
+        sampling_error=max(line.sampling_error for line in lines),
         single_error=max(line.single_error for line in lines),
-        detectable=smallest_difference(sampling_error),
+        detectable=1.0,
+        detection_variance=float(blunter.variance),
+        detection_growth=float(blunter.growth),
+        missing_shift=max(abs(line.difference - difference) for line in lines),
         at_most=any(all(item.n == 1 for item in side) for side in zip(*seen, strict=True)),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
-        unpaired=len(sampled) - len(seen),
+        unpaired=len(unpaired),
+        unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
     )
+    return msgspec.structs.replace(compared, detectable=compared.smallest())
 
 
 class _Counted(NamedTuple):
@@ -165,6 +191,7 @@ class _Lines(NamedTuple):
     p_sampling: float
     question: Interval | None
     p_question: float | None
+    detection: Detection
 
 
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
@@ -194,6 +221,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
+        detection=detection(*ours, *theirs),
     )
 
 
@@ -239,7 +267,7 @@ def compare_published(
         difference=difference,
         error=error,
         p=normal_two_sided(difference / error) if error and difference is not None else None,
-        detectable=smallest_difference(max(error for _, error in tests)) if tests else None,
+        detectable=float(smallest_difference(np.asarray(max(error for _, error in tests) ** 2))) if tests else None,
         verdict=verdict,
         reason=reason,
         differing=differing,

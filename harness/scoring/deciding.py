@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from harness.scoring.comparison import PairedComparison, PublishedComparison, PublishedVerdict
-from harness.scoring.differences import holm, smallest_difference
+from harness.scoring.differences import holm
 from harness.scoring.distributions import power_factor
 
 LEVEL = 0.05
@@ -29,7 +29,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     values are corrected by Holm over all lines of all decisions. detectable: the smallest true difference (same
     questions) that is found in 80 % of repetitions after this correction. samples: of each question, the fewer of both
     runs. settling: samples a question in both runs with which a true difference of the observed size is found in 80 %
-    of repetitions; None where no difference was observed.
+    of repetitions; None where no difference was observed. settling_range: the same for the ends of the difference's
+    sampling interval, fewest first; None for "any number", since the interval contains 0.
     """
 
     run: str
@@ -42,6 +43,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     detectable: float
     samples: int
     settling: int | None
+    settling_range: tuple[int, int | None] | None = None
     warnings: tuple[str, ...] = ()
 
     def is_worse_by(self, margin: float) -> bool:
@@ -51,6 +53,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def could_see(self, margin: float) -> bool:
         """Whether a true difference of `margin`, a fraction, is found in 80 % of repetitions."""
         return self.detectable <= margin
+
+    def rules_out(self, margin: float) -> bool:
+        """Whether these samples speak against a run that is worse by `margin`, a fraction: they could have seen it, or
+        the sampling interval lies above it. A gate passes nothing else. With a margin of 0 only what is found
+        counts."""
+        return not margin or self.could_see(margin) or self.paired.sampling_interval.low > -margin
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +89,10 @@ def decide(comparisons: Sequence[RunPair]) -> list[Decision]:
                 kind_verdict=None if p_question is None else _verdict(comparison.paired.difference, p_question),
                 p_sampling=p_sampling,
                 p_question=p_question,
-                detectable=smallest_difference(comparison.paired.sampling_error, len(listed)),
+                detectable=comparison.paired.smallest(len(listed)),
                 samples=comparison.samples,
-                settling=_settling(comparison.paired, len(listed)),
+                settling=_settling(comparison.paired, comparison.paired.difference, len(listed)),
+                settling_range=_settling_range(comparison.paired, len(listed)),
                 warnings=comparison.warnings,
             )
         )
@@ -120,7 +129,17 @@ def _verdict(difference: float, p: float) -> PairedVerdict:
     return "better" if difference > 0 else "worse"
 
 
-def _settling(paired: PairedComparison, n_tests: int) -> int | None:
-    if not paired.difference or not paired.single_error:
+def _settling(paired: PairedComparison, difference: float, n_tests: int) -> int | None:
+    """Samples a question in both runs that find a true `difference`; None for 0, or where nothing varies."""
+    if not difference or not paired.single_error:
         return None
-    return math.ceil((power_factor(n_tests) * paired.single_error / paired.difference) ** 2)
+    return math.ceil((power_factor(n_tests) * paired.single_error / difference) ** 2)
+
+
+def _settling_range(paired: PairedComparison, n_tests: int) -> tuple[int, int | None] | None:
+    """`_settling` at the end of the sampling interval that is farther from 0, and at the nearer one."""
+    low, high = paired.sampling_interval
+    fewest = _settling(paired, max(abs(low), abs(high)), n_tests)
+    if fewest is None:
+        return None
+    return fewest, None if low <= 0 <= high else _settling(paired, min(abs(low), abs(high)), n_tests)

@@ -15,6 +15,7 @@ alarms; `docs/statistics.md` shows them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ from harness.scoring.intervals import (
     Array,
     IntervalEnds,
     cluster_variance,
+    effective_samples,
     sampling_limits,
+    sampling_variance_of_mean,
 )
 
 
@@ -126,12 +129,38 @@ def published_variance(
     return np.asarray(pooled * (1 - pooled) * (share / total + their_share / their_total) + unit * unit / 12)
 
 
-def smallest_difference(error: float, n_tests: int = 1) -> float:
-    """The smallest true difference that a test with this standard error finds in 80 % of repetitions (at 5 %).
+class Detection(NamedTuple):
+    """Variance of the difference of two accuracies if the true difference is d: variance + growth · d."""
 
-    n_tests: as in `power_factor`.
+    variance: Array
+    growth: Array
+
+
+def detection(correct: Array, counts: Array, other_correct: Array, other_counts: Array) -> Detection:
+    """The variance by which `smallest_difference` is found; above 0 always. Arguments as in `score_variance`.
+
+    The variance of one sample is `smoothed_variance` of both runs' samples together, so that runs which agree on
+    everything do not claim to see any difference. A model that is worse by d where nearly all is right (or better,
+    where nearly all is wrong) has more variance than the samples at hand: p(1−p) grows by at most |1 − 2p| · d.
     """
-    return power_factor(n_tests) * error
+    pooled, total = correct + other_correct, counts + other_counts
+    mean = (pooled / total).mean(axis=-1)
+    single = smoothed_variance(mean, sampling_variance_of_mean(pooled, total), effective_samples(total))
+    ours, theirs = effective_samples(counts), effective_samples(other_counts)
+    return Detection(
+        np.asarray(single * (1 / ours + 1 / theirs)),
+        np.asarray(np.abs(1 - 2 * mean) / np.minimum(ours, theirs)),
+    )
+
+
+def smallest_difference(variance: Array, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
+    """The smallest true difference d that a test at 5 % finds in 80 % of repetitions; at most 1.
+
+    variance, growth: of `Detection`. n_tests: as in `power_factor`. Solves d² = factor² · (variance + growth · d).
+    """
+    square = power_factor(n_tests) ** 2
+    half = square * np.asarray(growth) / 2
+    return np.asarray(np.minimum(half + np.sqrt(half * half + square * variance), 1.0))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
@@ -13,14 +15,21 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.settings import settings_beside
 from harness.runs import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
-from harness.scoring import PublishedComparison, QuestionTally, compare_published, compare_runs, load_published
+from harness.scoring import (
+    PairedComparison,
+    PublishedComparison,
+    QuestionTally,
+    compare_published,
+    compare_runs,
+    load_published,
+)
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide, standing
 from harness.scoring.moves import Move, moves
 from harness.scoring.published import matching
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
-"""Fields of an identity that say what was asked; runs that differ in them answer different questions."""
+"""Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
         )
         for run, benchmark, first in pairs
     ]
+    compared = [msgspec.structs.replace(pair, warnings=(*_left_out(pair.paired), *pair.warnings)) for pair in compared]
     return [
         Beside(
             decision=decision,
@@ -130,9 +140,32 @@ def _graders(benchmark: ScoredBenchmark) -> set[str]:
     return {grade.grader for item in benchmark.questions for grade in item.grades}
 
 
-def _differences(first: BenchmarkRecord, other: BenchmarkRecord) -> Sequence[Difference]:
-    """Settings that differ, where both are known."""
-    return () if first.imported or other.imported else differences(first.identity, other.identity)
+def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Difference]:
+    """Settings that differ, where both are known, and the choice of questions."""
+    if first.imported or second.imported:
+        return ()
+    ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
+    if ids[0] == ids[1]:
+        return differences(first.identity, second.identity)
+    chosen = Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1]))
+    return [*differences(first.identity, second.identity), chosen]
+
+
+def _chosen(ids: set[str] | None) -> str:
+    return "all" if ids is None else f"{len(ids):,} chosen"
+
+
+def _left_out(paired: PairedComparison) -> list[str]:
+    """A warning that counts and names the questions that only one run has."""
+    if not paired.unpaired:
+        return []
+    named = ", ".join(visible(question_id, 40) for question_id in paired.unpaired_ids)
+    more = paired.unpaired - len(paired.unpaired_ids)
+    which = f"{named} and {more:,} more" if more else named
+    return [
+        f"{paired.unpaired:,} questions are left out, which only one run has: {which}; both accuracies are over "
+        f"the {paired.n_questions:,} that both have"
+    ]
 
 
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
@@ -149,7 +182,10 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
         found.append("they were graded by different graders: score both again, afresh")
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.n_missing:
-            found.append(f"{which} is unfinished: {score.n_missing} samples are missing")
+            found.append(
+                f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % of false differences hold for "
+                "one look: looking again while the run grows finds more. A race may be looked at after every round"
+            )
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             found.append(f"{which} was made by another tool: its settings are unknown")

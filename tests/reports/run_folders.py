@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from harness.core import codec
@@ -39,10 +40,12 @@ def write_run(
     settings: dict[str, Any] | None = None,
     environment: dict[str, Any] | None = None,
     n_failures: int = 0,
+    only: int | None = None,
 ) -> RunFolder:
     """A run of (benchmark, questions, samples); `spoil` rewrites every foreign text; cut, missing: shares.
 
-    settings: of its records; environment: of its manifest; n_failures: failed requests in its log.
+    settings: of its records; environment: of its manifest; n_failures: failed requests in its log. only: the run was
+    asked only the first so many questions.
     """
     generator = random.Random(seed)
     folder = RunFolder(path)
@@ -55,7 +58,10 @@ def write_run(
         )
         place = folder.benchmark(name)
         place.create()
-        questions = [_question(name, number, n_questions, spoil) for number in range(n_questions)]
+        questions = [_question(name, number, n_questions, spoil) for number in range(n_questions)][:only]
+        if only is not None:
+            ids = [question.question_id for question in questions]
+            records[name] = msgspec.structs.replace(records[name], plan=Plan(samples=n_samples, question_ids=ids))
         question_file.write(place, questions)
         grades = [
             _grade(question, index, strength * 2 * (1 - number / n_questions), generator, cut, spoil)

@@ -33,7 +33,12 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     error = math.sqrt((3 / 16 + 4 / 16) * 4 / 7) / 3
     assert result.sampling_error == pytest.approx(error)
     assert result.p_sampling == pytest.approx(normal_two_sided((1 / 6) / error))
-    assert result.detectable == pytest.approx(2.8016 * error, rel=1e-4)
+    # 14 of 24 right in both; two tosses are mixed into mean and variance; a worse model has more variance itself
+    middle, observed = 15 / 26, (3 / 16 / 7 + 4 / 16 / 7) / 9
+    share = (24**2 * observed + 2) / (24 * 14 * 10 / 24**2 + 2)
+    square, growth = 2.8016**2, (2 * 14 / 24 - 1) / 12
+    found = result.detectable
+    assert found**2 == pytest.approx(square * (share * middle * (1 - middle) / 6 + growth * found), rel=1e-3)
     # sd of (½, 0, 0) is 0.2887, and half a question more
     across = math.sqrt(0.2887**2 / 3 + 0.5 / 9)
     assert result.p_question == pytest.approx(t_two_sided((1 / 6) / across, 2), rel=1e-3)

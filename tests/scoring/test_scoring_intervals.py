@@ -324,7 +324,14 @@ def test_unknown_variance_counts_as_the_largest() -> None:
 
 
 def test_the_smallest_difference_seen_is_2_8_errors() -> None:
-    assert smallest_difference(0.01) == pytest.approx(0.0280, abs=5e-5)
+    assert float(smallest_difference(np.asarray(0.01**2))) == pytest.approx(0.0280, abs=5e-5)
+    assert float(smallest_difference(np.asarray(0.25))) == 1.0
+
+
+def test_the_smallest_difference_counts_the_variance_that_it_brings_itself() -> None:
+    factor = 2.8016
+    found = float(smallest_difference(np.asarray(0.01**2), 0.002))
+    assert found == pytest.approx(factor * math.sqrt(0.01**2 + 0.002 * found), rel=1e-3)
 
 
 def test_holm_has_its_hand_worked_values() -> None:

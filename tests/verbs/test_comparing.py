@@ -50,13 +50,42 @@ def test_the_same_runs_the_other_way_round_pass_the_gate(tmp_path: Path) -> None
     assert 0 < low < decision["paired"]["difference"] < high
 
 
-def test_equal_models_pass_and_the_gate_says_what_it_could_not_see(tmp_path: Path) -> None:
+def test_the_gate_does_not_pass_what_it_could_not_have_seen(tmp_path: Path) -> None:
     two_runs(tmp_path, second=0.5)
     done = harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0")
-    assert done.code == 0, done.out
+    assert done.code == 1, done.out
     assert done.out.count("no difference seen") == 2
     assert "tuned has too few samples for this gate" in done.err
-    assert "samples a question of each" in done.out
+    assert re.search(r"samples a question of each \(from [\d,]+ to any number, as the difference", done.out)
+    assert harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "1.0", "--pass-unseen").code == 0
+    assert harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "30").code == 0
+    assert harness(tmp_path, "compare", "base", "tuned", "--fail-if-worse", "0").code == 0
+    assert harness(tmp_path, "compare", "tuned", "base", "--pass-unseen").code == 2
+
+
+def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> None:
+    for name in ("toy", "toy-b"):
+        write_run(tmp_path / name, benchmarks=[("demo", 5, 1)], strength=10)
+    done = harness(tmp_path, "compare", "toy", "toy-b", "--fail-if-worse", "1")
+    assert done.code == 1
+    assert "repetitions: 0.0 points" not in done.out
+    (beside,) = compare([RunFolder(tmp_path / name) for name in ("toy", "toy-b")])
+    paired = beside.decision.paired
+    assert (paired.first_accuracy, paired.second_accuracy) == (1.0, 1.0)
+    assert beside.decision.detectable > 0.3
+
+
+def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
+    base = write_run(tmp_path / "base", benchmarks=[("demo", 12, 4)])
+    few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
+    (beside,) = compare([base, few])
+    (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
+    assert sentence.startswith("6 questions are left out, which only one run has: ")
+    assert "q006, q007, q008, q009, q010 and 1 more" in sentence
+    assert [str(one) for one in beside.settings] == ["questions (limit, ids, filter): all → 6 chosen"]
+    (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])])
+    assert not any("left out" in text for text in same.decision.warnings)
+    assert same.settings == []
 
 
 def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
@@ -86,7 +115,10 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
     first, second = compare([base, other, twin])
     assert any("not asked the same: dataset_digest: " in warning for warning in first.decision.warnings)
-    assert any("the run is unfinished" in warning for warning in first.decision.warnings)
+    (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
+    assert "hold for one look" in unfinished
+    assert "race" in unfinished
+    assert not any("one look" in warning for warning in second.decision.warnings)
     assert any("they are one run twice" in warning for warning in second.decision.warnings)
     assert any("graded by different graders" in warning for warning in second.decision.warnings)
     assert [one.field for one in first.settings] == ["dataset_digest"]
