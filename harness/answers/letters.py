@@ -67,13 +67,13 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
     return within(letter, last)
 
 
-def letters_of(answer: str, last: str = LAST_LETTER) -> frozenset[str] | None:
+def letters_of(answer: str) -> frozenset[str] | None:
     """The letters of an answer that consists of two or more different ones: `A, C`, `AC`, `(A) and (C)`; else None."""
     plain = _plain(answer)
     if _LETTERS_TOGETHER.fullmatch(plain) is None:
         return None
     letters = re.findall(r"(?<![a-z])[A-Z](?![a-z])", plain)
-    return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= last else None
+    return frozenset(letters) if 1 < len(letters) == len(set(letters)) and max(letters) <= LAST_LETTER else None
 
 
 def is_one_of_letters(answer: str) -> bool:

@@ -70,9 +70,9 @@ Lines = Callable[[Sequence[str | int]], int]
 stands nowhere, to that of the nearest value around it."""
 
 
-def read_with_lines(path: Path, what: str, max_bytes: int = MAX_BYTES) -> tuple[dict[str, Any], Lines]:
+def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
     """The same mapping, and where each of its values stands. Raises as `read_mapping` does."""
-    value, text = _loaded(path, what, max_bytes, None)
+    value, text = _loaded(path, what, MAX_BYTES, None)
     root = yaml.compose(text, Loader=_PlainLoader)
 
     assert root is not None  # it holds a mapping

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,13 +12,8 @@ ASK_SECONDS = 60.0
 """Seconds that a short question may take."""
 
 
-def run_quietly(
-    argv: Sequence[str], environment: Mapping[str, str] | None = None, seconds: float = ASK_SECONDS
-) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to its end, away from the folder of whoever runs us; None where it cannot be run or takes longer.
-
-    environment: variables added to ours.
-    """
+def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess.CompletedProcess[str] | None:
+    """Run a program to its end, away from the caller's folder. Returns None where it cannot be run or takes longer."""
     import subprocess  # not paid by who only reads what engines are
 
     try:
@@ -32,7 +26,6 @@ def run_quietly(
             timeout=seconds,
             check=False,
             cwd="/",
-            env=None if environment is None else {**os.environ, **environment},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
