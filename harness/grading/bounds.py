@@ -1,42 +1,44 @@
-"""Every bound of the grader, with its unit. What exceeds one is refused, never truncated silently into an answer."""
+"""Every bound of the grader, with its unit. Text or work beyond a bound is refused, never cut in silence."""
 
 from __future__ import annotations
 
 # --- finding the answer ---
 TAIL_CHARS = 12_000
-"""How far from the end the phrases ("the answer is") are looked for, in characters."""
+"""Phrases such as "the answer is" are looked for in this many characters at the end of a response."""
 
-MAX_FOUND_CHARS = 20_000
-"""Longest answer that is compared, in characters; of a longer one the beginning, marked as cut."""
+MAX_EXTRACTED_CHARS = 20_000
+"""Longest answer that is compared, in characters; a longer one is cut and marked as cut."""
 
 MAX_CANDIDATES = 16
-"""Other boxes that are compared to find out whether a right answer stood in the text."""
+"""Most other boxes that are compared, to see whether a right answer was passed over."""
 
 MAX_STATED_CHARS = 80
 """Longest value that counts as stated on the way to the answer, in characters."""
 
 MAX_STATEMENTS = 256
-"""Different values stated on the way that are compared, the first ones of a reply."""
+"""Most different values of one reply that are compared on the way to its answer; the first ones count."""
 
 # --- computing with it ---
 MAX_ALTERNATIVES = 64
-"""Values that the signs ± of one answer may expand to."""
+"""Most values to which the signs ± of one answer may expand."""
 
 MAX_BITS = 20_000
-"""Size of an exact integer (2023! has 19,300 bits), estimated before it is computed."""
+"""Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
 MAX_TERMS = 200
-"""Terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
+"""Most terms of an exact value: a sum of rational multiples of radicals and powers of pi and e."""
 
 MAX_TRIAL_DIVISOR = 2_000
-"""Radicands are factored by trial division up to here."""
+"""Largest divisor that is tried when a radicand is factored."""
 
 MAX_FACTORIAL = 5_000
+"""Largest number whose factorial is computed exactly."""
+
 MAX_RANGE = 10_000
-"""Terms of a sum or product with numeric limits that is expanded."""
+"""Most terms of a sum or product with numeric limits that is written out."""
 
 MAX_EVALUATIONS = 200_000
-"""Node evaluations for one comparison by numbers."""
+"""Most nodes that one comparison by numbers evaluates, over all points and precisions."""
 
 IDENTITY_DIGITS = 50
 """Significant digits at which two expressions are compared first."""
@@ -48,17 +50,17 @@ IDENTITY_POINTS = 6
 """Points at which two expressions in variables must agree."""
 
 MAX_SYMPY_NODES = 400
-"""Largest tree that is handed to the symbolic stage."""
+"""Most nodes of the two trees together that are handed to the symbolic stage."""
 
 # --- processes ---
 WORKER_MEMORY_BYTES = 1 << 30
 """Address space of one worker."""
 
 WARMING_SECONDS = 30.0
-"""Extra time once per worker, while it imports the symbolic library."""
+"""Deadline of an answer, in seconds, while its worker starts or imports sympy."""
 
 MAX_FRAME_BYTES = 8 << 20
-"""Longest message between the parent and a worker."""
+"""Longest message between the parent and a worker, in bytes."""
 
 BATCH_ITEMS = 64
-"""Answers sent to a worker at a time."""
+"""Answers sent to a worker in one message."""

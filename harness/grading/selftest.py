@@ -15,7 +15,11 @@ _NUMBER = re.compile(r"\d+")
 
 
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
-    """How many references were tried, which ones did not equal themselves, which ones equalled a changed answer."""
+    """How many references and changed references were graded, and the failures.
+
+    not_itself: (question id, reference) that did not equal itself. not_distinct: (question id, reference, changed
+    reference) that was accepted.
+    """
 
     n_references: int
     n_changed: int
@@ -24,12 +28,12 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """All of the references are graded as they must be."""
+        """Every reference equals itself and none equals its change."""
         return not self.not_itself and not self.not_distinct
 
 
 def self_test(questions: Iterable[Question]) -> SelfTest:
-    """Grade every reference in a box against itself and against a changed one: (question id, reference[, changed])."""
+    """Grade each reference of `questions` in a box against itself, and against a changed one where there is one."""
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
@@ -38,12 +42,12 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_references += 1
             if grade(question, boxed(question, reference)).verdict != "correct":
                 not_itself.append((question.question_id, reference))
-            other = changed(reference)
-            if other is None:
+            changed_reference = changed(reference)
+            if changed_reference is None:
                 continue
             n_changed += 1
-            if grade(question, boxed(question, other)).verdict == "correct":
-                not_distinct.append((question.question_id, reference, other))
+            if grade(question, boxed(question, changed_reference)).verdict == "correct":
+                not_distinct.append((question.question_id, reference, changed_reference))
     return SelfTest(n_references=n_references, n_changed=n_changed, not_itself=not_itself, not_distinct=not_distinct)
 
 

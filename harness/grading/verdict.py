@@ -1,8 +1,11 @@
-"""The one way to a verdict: find the answer in a response, decide whether it is the reference, tell both in steps.
+"""The one way to a verdict: find the answer in a response, decide whether it is the reference, report both in steps.
 
-`search` scans text in linear time and parses nothing; `decide` parses and computes, so for hostile text it belongs into
-a process that can be killed (`processes.pool`); `conclude` puts the two together. What `harness score` stores, what
-`harness grade` prints and what Python gets is the same `Verdict`.
+    response ─ search ─► Search(extraction, other boxes) ─ decide, for each ─► AnswerVerdict ─ conclude ─► Verdict
+
+`search` scans text in linear time and parses nothing, so any process may call it. `decide` parses and computes, so for
+hostile text it belongs into a process that can be killed (`processes.pool`). Its result depends on the question and the
+answer alone, so equal answers of many samples are decided once. `conclude` puts the two together. `harness score`,
+`harness grade` and Python all get the same `Verdict`.
 """
 
 from __future__ import annotations
@@ -21,13 +24,16 @@ from harness.core.records import AnswerKind, Grade, GradeRules, NearMiss, Questi
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES
-from harness.grading.find.extract import Found, bounded, candidates, extract_from
+from harness.grading.find.extract import Extraction, bounded, candidates, extract_from
 from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
-from harness.grading.find.stated import Statement, statements
+from harness.grading.find.stated import StatedValue, statements
 
 VERSION = "6"
+"""Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
+
 GRADER = f"rules/{VERSION}"
+"""What stands in a grade as its grader, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
     "another box": "another box of the text holds the right answer",
@@ -35,18 +41,18 @@ NEAR_MISSES: dict[NearMiss, str] = {
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with another unit",
 }
-
+"""How a wrong answer misses a right one by little, in words."""
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
-"""Rules of grades that the bounds of a worker ended."""
+"""Rules of grades that a bound of the worker decided, and no comparison."""
 
 MAX_VOTE_CHARS = 200
 """Longest vote of an answer that a verifier judged, in characters."""
 
 MAX_STEP_CHARS = 600
-"""Longest step that is told, in characters; a longer one is cut in its middle."""
+"""Longest step of a verdict, in characters; a longer one is cut in its middle."""
 
 Judge = Callable[[Question, str], bool | None]
-"""What decides an answer that the rules leave undecided: (question, extracted answer) → correct, wrong, or None."""
+"""Decides an answer that the rules leave undecided: (question, extracted answer) → correct, wrong, or None."""
 
 _RULES = {
     "integer": "both are integers and are compared digit by digit",
@@ -70,7 +76,9 @@ _RULES = {
 }
 
 
-_ONE_VALUE = ("integer", "number", "expression")
+"""What each rule of a grade means, in words."""
+
+_ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 _NO_RULES = GradeRules()
 _RATIONAL = re.compile(
     r"(-?[1-9][0-9]{0,14}|0)"
@@ -81,15 +89,15 @@ _RATIONAL = re.compile(
 
 
 class Search(NamedTuple):
-    """What a response was searched for, without its text: the answer, the other boxes, and how, in steps."""
+    """The result of a search, without the text: the answer, the contents of the other boxes, and the steps."""
 
-    found: Found | None
-    others: list[str]
+    extraction: Extraction | None
+    other_boxes: list[str]
     steps: tuple[str, ...] = ()
 
 
-class Decision(NamedTuple):
-    """What is said of one extracted answer, whatever response gave it."""
+class AnswerVerdict(NamedTuple):
+    """The verdict on one extracted answer, whatever response gave it. Fields as in `Verdict`."""
 
     outcome: Outcome
     rule: str
@@ -102,11 +110,11 @@ class Decision(NamedTuple):
 class Verdict:
     """The verdict on one response.
 
-    extracted: the answer as found, None without one; span: where it stands in the text, in characters. rule: what
-    decided. vote: the form by which maj@k counts it. unextracted: another box held a right answer. near_miss: how a
-    wrong answer misses a right one, where it does by little.
-    steps: how it came about, one sentence a step, harmless to print, the outcome last; empty unless asked for.
-    grader: the rules by their version, or the benchmark's own verifier by the digest of its file.
+    rule: which rule decided. extracted: the answer as it stands in the text, None if there is none. span: where it
+    begins and ends, in characters. vote: the form by which maj@k counts the answer. unextracted: another box holds a
+    right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
+    outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
+    version, or the benchmark's own verifier with the digest of its file.
     """
 
     outcome: Outcome
@@ -151,136 +159,151 @@ def grade(
 ) -> Grade:
     """Grade one sample in this process, without sympy and without a deadline; for hostile text use `processes.pool`.
 
-    answer_from_reasoning: where the final part gives no answer, the reasoning is searched as well.
+    judge: asked about an answer that the rules leave undecided. answer_from_reasoning: search the reasoning too if the
+    final part gives no answer.
     """
     searched = search(question, sample, answer_from_reasoning=answer_from_reasoning)
     decision = NO_ANSWER
-    if searched.found is not None:
-        decision = decide(question, searched.found.answer)
+    if searched.extraction is not None:
+        decision = decide(question, searched.extraction.answer)
         if decision.outcome == "undecided" and judge is not None:
-            ruling = judge(question, searched.found.answer)
+            ruling = judge(question, searched.extraction.answer)
             if ruling is not None:
-                decision = Decision("correct" if ruling else "wrong", "judge", decision.vote)
+                decision = AnswerVerdict("correct" if ruling else "wrong", "judge", decision.vote)
     right_elsewhere = decision.outcome != "correct" and any(
-        decide(question, other).outcome == "correct" for other in searched.others
+        decide(question, box).outcome == "correct" for box in searched.other_boxes
     )
     grader = GRADER if question.rules.grader == verifier.RULES else verifier.identity(question.rules.grader)
     return conclude(searched, decision, right_elsewhere, grader=grader).grade(sample)
 
 
 # --- finding ---
-def search(question: Question, sample: Sample, *, answer_from_reasoning: bool = False, tell: bool = False) -> Search:
-    """Look for the answer of a sample; in its reasoning only where that is asked for and nothing else is found."""
-    found = find(question, sample.text, truncated=sample.truncated)
-    if found is None and answer_from_reasoning:
-        found = _find_in_reasoning(question, sample)
-    others = _others(sample.text, found)
-    return Search(found, others, tuple(_told_search(question, sample.text or "", found)) if tell else ())
+def search(
+    question: Question, sample: Sample, *, answer_from_reasoning: bool = False, with_steps: bool = False
+) -> Search:
+    """Look for the answer of a sample.
+
+    answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
+    """
+    extraction = find(question, sample.text, truncated=sample.truncated)
+    if extraction is None and answer_from_reasoning:
+        extraction = _find_in_reasoning(question, sample)
+    steps = _steps_of_search(question, sample.text or "", extraction) if with_steps else ()
+    return Search(extraction, _other_boxes(sample.text, extraction), tuple(steps))
 
 
-def find(question: Question, text: str | None, *, truncated: bool = False) -> Found | None:
-    """The answer to `question` that a response gives, or None. Positions are characters of `text`."""
+def find(question: Question, text: str | None, *, truncated: bool = False) -> Extraction | None:
+    """The answer to `question` in a response, or None. truncated: the token budget cut the response off."""
     part = final_part(text) if text else None
     if text is None or part is None:
         return None
     return _find_in(question, text, *part, truncated=truncated)
 
 
-def stated(question: Question, sample: Sample) -> list[Statement]:
-    """The values that a reply states on its way, each where it stood first, its answer the last.
+def stated(question: Question, sample: Sample) -> list[StatedValue]:
+    """The values that a reply states on its way, each where it stands first, and its answer as the last one.
 
-    Ends are characters of reasoning and text together.
+    Ends are characters of the reasoning and the text together.
     """
     reasoning, text = sample.reasoning or "", sample.text or ""
-    found = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
-    kept = [Statement(one.answer, one.end - (one.end > len(reasoning))) for one in found]
+    values = statements(f"{reasoning}\n{text}", question.kind, _last_letter(question))
+    stated_values = [StatedValue(value.answer, value.end - (value.end > len(reasoning))) for value in values]
     answer = find(question, sample.text, truncated=sample.truncated)
-    return kept if answer is None else [*kept, Statement(answer.answer, len(reasoning) + answer.end)]
+    return (
+        stated_values if answer is None else [*stated_values, StatedValue(answer.answer, len(reasoning) + answer.end)]
+    )
 
 
-def _find_in_reasoning(question: Question, sample: Sample) -> Found | None:
-    """The answer that the reasoning ends with, in a separate field or in the text; its span is of that field."""
+def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
+    """The answer in the reasoning, a field of its own or part of the text; its span is in characters of that field."""
     text = sample.reasoning or sample.text
     return _find_in(question, text, 0, len(text), truncated=True) if text else None
 
 
-def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Found | None:
-    found = extract_from(
+def _find_in(question: Question, text: str, start: int, end: int, *, truncated: bool) -> Extraction | None:
+    """The answer to `question` in text[start:end], of bounded length."""
+    extraction = extract_from(
         text, start, end, kind=question.kind, parts=_parts(question), truncated=truncated,
         last=_last_letter(question),
     )  # fmt: skip
-    return None if found is None else found._replace(answer=bounded(found.answer))
+    return None if extraction is None else extraction._replace(answer=bounded(extraction.answer))
 
 
 def _parts(question: Question) -> int | None:
-    """Parts of the reference, where boxes side by side are one answer: it has several, or the card says so."""
+    """Values of the reference if boxes side by side are one answer: it has several, or the card says so. Else None."""
     if question.kind == "choice":
         return None
     parts = _most_parts(question.references)
-    several = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
-    return parts if several else None
+    has_parts = parts > 1 or question.rules.several_boxes or question.kind == "multiple"
+    return parts if has_parts else None
 
 
 @lru_cache(maxsize=4_096)
 def _most_parts(references: tuple[str, ...]) -> int:
-    """Parts of the reference that has the most; the same for every sample of a question."""
+    """Values of the reference that has most of them; cached, for it is the same for all samples of a question."""
     return max((parts_of(bare(reference)) for reference in references), default=1)
 
 
 def _last_letter(question: Question) -> str:
+    """The last option letter of a choice."""
     return chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
 
 
-def _others(text: str | None, found: Found | None) -> list[str]:
-    """Contents of the other boxes, the last first, each once."""
-    place = text.rfind("box") if text else -1
-    if place >= 0 and found is not None and found.method == "box":
-        place = text.rfind("box", 0, place) if text else -1
-    if not text or place < 0:
-        return []  # none, or only the answer's
-    taken = found.answer if found is not None else None
-    return [c for c in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if c != taken]
+def _other_boxes(text: str | None, extraction: Extraction | None) -> list[str]:
+    """The contents of the boxes that are not the answer's, the last first, each once."""
+    letters = text.rfind("box") if text else -1
+    if letters >= 0 and extraction is not None and extraction.method == "box":
+        letters = text.rfind("box", 0, letters) if text else -1
+    if not text or letters < 0:
+        return []  # no box, or only the answer's: most texts, so they are not searched any further
+    answer = extraction.answer if extraction is not None else None
+    return [content for content in dict.fromkeys(candidates(text, MAX_CANDIDATES)) if content != answer]
 
 
 # --- deciding ---
-def decide(question: Question, answer: str, *, tell: bool = False) -> Decision:
-    """Compare an extracted answer with every reference of the question, or ask the benchmark's own verifier."""
+def decide(question: Question, answer: str, *, with_steps: bool = False) -> AnswerVerdict:
+    """Compare an extracted answer with each reference of the question, or ask the benchmark's own verifier."""
     try:
         by_rules = question.rules.grader == verifier.RULES
-        return _by_rules(question, answer, tell=tell) if by_rules else _by_verifier(question, answer)
+        return _by_rules(question, answer, with_steps=with_steps) if by_rules else _by_verifier(question, answer)
     except RecursionError:
-        return Decision("undecided", "depth", None)
+        return AnswerVerdict("undecided", "depth", None)
 
 
 def plain(question: Question, answer: str) -> Outcome | None:
-    """What `decide` comes to, where that takes no reading: the text of a reference, or an integer, a fraction of two or
-    a short decimal that has another value. None elsewhere.
+    """The outcome of `decide` for answers that need no grammar, None for all others.
 
-    Safe in any process: an answer of any length costs one comparison.
+    Those are an answer with the text of a reference, and an integer, a fraction of two integers or a short decimal
+    whose value differs from that of every reference. Safe in any process: an answer of any length costs one comparison.
     """
     if question.kind not in _ONE_VALUE or question.rules != _NO_RULES:
         return None
     if answer in question.references:
         return "correct"
-    given = _rational(answer)
-    if given is None:
+    value = _rational(answer)
+    if value is None:
         return None
-    wanted = map(_rational, question.references)
-    return "wrong" if all(one is not None and one[0] * given[1] != given[0] * one[1] for one in wanted) else None
+    references = map(_rational, question.references)
+    return (
+        "wrong"
+        if all(reference is not None and reference[0] * value[1] != value[0] * reference[1] for reference in references)
+        else None
+    )
 
 
 def _rational(text: str) -> tuple[int, int] | None:
-    """Numerator and denominator of what is written as `_RATIONAL`."""
-    found = _RATIONAL.fullmatch(text)
-    if found is None:
+    """(numerator, denominator) of a text of the form `_RATIONAL`, else None."""
+    match = _RATIONAL.fullmatch(text)
+    if match is None:
         return None
-    if found[5]:
-        return int(found[5][:-1] + found[6]), 10 ** len(found[6])
-    return (int(found[1]), 1) if found[1] else (int(found[2] + found[3]), int(found[4]))
+    if match[5]:
+        return int(match[5][:-1] + match[6]), 10 ** len(match[6])
+    return (int(match[1]), 1) if match[1] else (int(match[2] + match[3]), int(match[4]))
 
 
-def _by_rules(question: Question, answer: str, *, tell: bool) -> Decision:
-    # Imported here: the process that only searches does without the rules.
+def _by_rules(question: Question, answer: str, *, with_steps: bool) -> AnswerVerdict:
+    """The verdict of the rules: correct if any reference is equal, undecided if any comparison was."""
+    # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import canonical
     from harness.grading.compare.equivalence import equal
 
@@ -289,45 +312,54 @@ def _by_rules(question: Question, answer: str, *, tell: bool) -> Decision:
         compared = equal(reference, answer, question.kind, question.rules, question.choices)
         rule = compared.rule
         undecided = undecided or compared.equal is None
-        if tell:
-            steps = _told_comparison(reference, answer, question.kind, compared.steps)
+        if with_steps:
+            steps = _steps_of_comparison(reference, answer, question.kind, compared.steps)
         if compared.equal:
-            return Decision("correct", rule, canonical(answer, question), tuple(steps))
+            return AnswerVerdict("correct", rule, canonical(answer, question), tuple(steps))
     near = None if undecided else _near_miss(question, answer)
-    return Decision("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
+    return AnswerVerdict("undecided" if undecided else "wrong", rule, canonical(answer, question), tuple(steps), near)
 
 
 def _near_miss(question: Question, answer: str) -> NearMiss | None:
+    """How a wrong answer misses one of the references by little; None if it misses all by more."""
     from harness.grading.compare.equivalence import near_miss
 
-    found = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
-    return next((near for near in found if near is not None), None)
+    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
+    return next((near for near in misses if near is not None), None)
 
 
-def _by_verifier(question: Question, answer: str) -> Decision:
+def _by_verifier(question: Question, answer: str) -> AnswerVerdict:
+    """The verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
     outcome: Outcome = "undecided" if ruling.correct is None else "correct" if ruling.correct else "wrong"
-    return Decision(outcome, ruling.rule, answer[:MAX_VOTE_CHARS] or None, ruling.steps)
+    return AnswerVerdict(outcome, ruling.rule, answer[:MAX_VOTE_CHARS] or None, ruling.steps)
 
 
-NO_ANSWER = Decision("no_answer", "no answer", None)
+NO_ANSWER = AnswerVerdict("no_answer", "no answer", None)
 
 
-def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
-    """The verdict from what was found and what was decided of it; right_elsewhere: some other box is right."""
-    found = searched.found
+def conclude(searched: Search, decision: AnswerVerdict, right_elsewhere: bool, *, grader: str = GRADER) -> Verdict:
+    """The verdict on a response, from its search and the verdict on its answer.
+
+    right_elsewhere: the answer is not correct and another box is.
+    """
+    extraction = searched.extraction
     steps: tuple[str, ...] = ()
     if searched.steps:
         near = "another box" if right_elsewhere else decision.near_miss
         passed_over = () if near is None else (f"near miss: {NEAR_MISSES[near]}",)
-        rule = () if found is None else (f"rule {decision.rule}: {_RULES.get(decision.rule, 'compared part by part')}",)
-        told = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
-        steps = tuple(visible(step, MAX_STEP_CHARS) for step in told)
+        rule = (
+            ()
+            if extraction is None
+            else (f"rule {decision.rule}: {_RULES.get(decision.rule, 'compared part by part')}",)
+        )
+        lines = (*searched.steps, *decision.steps, *rule, *passed_over, decision.outcome.replace("_", " "))
+        steps = tuple(visible(step, MAX_STEP_CHARS) for step in lines)
     return Verdict(
         outcome=decision.outcome,
         rule=decision.rule,
-        extracted=None if found is None else bounded(found.answer, MAX_ANSWER_CHARS),
-        span=None if found is None else (found.start, found.end),
+        extracted=None if extraction is None else bounded(extraction.answer, MAX_ANSWER_CHARS),
+        span=None if extraction is None else (extraction.start, extraction.end),
         vote=decision.vote,
         unextracted=right_elsewhere,
         steps=steps,
@@ -336,8 +368,9 @@ def conclude(searched: Search, decision: Decision, right_elsewhere: bool, *, gra
     )
 
 
-# --- telling ---
-def _told_search(question: Question, text: str, found: Found | None) -> list[str]:
+# --- steps in words ---
+def _steps_of_search(question: Question, text: str, extraction: Extraction | None) -> list[str]:
+    """How the response was searched, a sentence a step."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [f"the reference {named} is compared as: {question.kind}"]
     part = final_part(text)
@@ -345,17 +378,18 @@ def _told_search(question: Question, text: str, found: Found | None) -> list[str
         return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
     if part[0]:
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
-    if found is None:
+    if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    steps.append(f"answer found by {found.method} at characters {found.start:,}–{found.end:,}: {quoted(found.answer)}")
-    passed_over = sum(1 for box in boxes_from_end(text) if not found.start <= box.start <= found.end)
+    answer, start, end, method = extraction
+    steps.append(f"answer found by {method} at characters {start:,}–{end:,}: {quoted(answer)}")
+    passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         steps.append(f"{passed_over} other box{'es' if passed_over > 1 else ''} passed over: the last one counts")
     return steps
 
 
-def _told_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
-    """How the two were read; `more`: what the comparison has to say itself."""
+def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[str, ...]) -> list[str]:
+    """How reference and answer were read, and then `more`, the steps of the comparison itself."""
     read = [
         f"the {name} is read as {_reading(text, kind)}"
         for name, text in ((f"reference {quoted(reference)}", bare(reference)), ("answer", answer))
@@ -364,6 +398,7 @@ def _told_comparison(reference: str, answer: str, kind: AnswerKind, more: tuple[
 
 
 def _reading(text: str, kind: AnswerKind) -> str:
+    """The tree of `text` on one line, with its exact value if it has one; words if it cannot be read."""
     from harness.answers.grammar.literals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.grammar.shown import show

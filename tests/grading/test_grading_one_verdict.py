@@ -31,7 +31,7 @@ def told(rows: list[Labelled]) -> list[Verdict]:
     """What `harness grade` says of each row, by one pool."""
     questions: dict[str, Question] = {str(i): question_on(row.reference, name=str(i)) for i, row in enumerate(rows)}
     samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
-    return [verdict for _, verdict in verdicts(questions, samples, tell=True)]
+    return [verdict for _, verdict in verdicts(questions, samples, with_steps=True)]
 
 
 def scored(rows: list[Labelled], folder: Path) -> list[dict[str, object]]:

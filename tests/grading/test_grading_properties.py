@@ -162,6 +162,6 @@ def test_votes_and_steps_never_hold_internal_representations(category: str) -> N
     rows = PAIRS[category]
     questions = {str(i): question_on(reference, name=str(i)) for i, (reference, _, _) in enumerate(rows)}
     samples = [sample(f"\\boxed{{{answer}}}", name=str(i)) for i, (_, answer, _) in enumerate(rows)]
-    for _, verdict in verdicts(questions, samples, tell=True):
+    for _, verdict in verdicts(questions, samples, with_steps=True):
         told = " ".join((*verdict.steps, verdict.vote or "", verdict.rule))
         assert not re.search(r"Node\(|Fraction\(|op=|args=|Piece\(|Monomial\(", told)

@@ -1,7 +1,12 @@
 r"""Multiple choice in prose: the letter that a response gives as its answer.
 
-A stated answer ("the answer is B", "故选 B", "that leaves B") beats any mark, and the last one stated counts. Without
-one, a letter counts that is the last line, or the only one that is marked as an option. Several letters are no choice.
+A stated answer ("the answer is B", "故选 B", "that leaves B") beats any mark, and the last statement counts. Without a
+statement, a letter counts that is the last line, or the only letter that is marked as an option. Several letters are
+no choice.
+
+A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
+beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
+variable ("B = 3").
 """
 
 from __future__ import annotations
@@ -58,63 +63,66 @@ _DENIED_BEHIND = re.compile(
     r"(?i)\s*(?:(?:is|are|was|looks?|seems?)\s+(?:\w+ly\s+)?(?:not|wrong|incorrect|false|invalid|ruled|eliminated"
     r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|\s*(?:均|都)?(?:不|错|有误)|[)\s]*\?)"
 )
-_CALCULATED = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
-_GOES_ON = re.compile(r"\s+(?P<word>[a-z]{2,})")
+_FORMULA_BEHIND = re.compile(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d)")
+_WORD_BEHIND = re.compile(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
+"""Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
+
 _MARKED = re.compile(
     r"\*\*\s*\(?([A-Z])\)?\s*[.:]?\s*\*\*|\*\*\s*(?:\(([A-Z])\)|([A-Z])[).:])\s*[^*\n]{0,80}\*\*|__\(?([A-Z])\)?__"
     r"|[(（]([A-Z])[)）]",
     re.ASCII,
 )
-_TALKED_OF = re.compile(
+_DISCUSSED = re.compile(
     r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b"
 )
-"""Behind a marked letter: a sentence on that option, which says nothing of the choice."""
+"""A verb behind a marked letter: the sentence discusses that option and chooses none."""
 
 _AT_THE_END = re.compile(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
-_LISTED = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
-_LABELLED = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
-_NAMED = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
+_LISTED_OPTION = re.compile(r"(?m)(?:^[\s>*-]*\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)", re.ASCII)
+_OPTION_LABEL = re.compile(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
+_OPTION_WORD = re.compile(r"(?i)\b(?:option|choice|answer|statement)\b")
 
 
-class Stated(NamedTuple):
-    """What a response gives as its choice, a letter or several, and where that stands."""
+class StatedChoice(NamedTuple):
+    """The choice of a response, a letter or several, and where it stands, in characters of the text."""
 
     answer: str
     start: int
     end: int
 
 
-def choice_in_prose(text: str, last: str = "Z") -> Stated | None:
-    """The choice that a response makes, A to `last`; None when it makes none. Positions are characters of `text`."""
+def choice_in_prose(text: str, last: str = "Z") -> StatedChoice | None:
+    """The choice that a response makes among A to `last`; None if it makes none."""
     return stated_choice(text, last) or _marked_choice(text, last)
 
 
-def stated_choice(text: str, last: str = "Z") -> Stated | None:
-    """The last choice that a response states in words."""
-    found = choices_stated(text, last)
+def stated_choice(text: str, last: str = "Z") -> StatedChoice | None:
+    """The last choice that a response states in words; None if it states none or only discusses options."""
+    statements = choices_stated(text, last)
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
-    found = found or list(_statements(_AT_THE_END, plain, last))
-    if not found:
-        found = list(_statements(_WEAKLY_STATED, plain, last))
-        if len({stated.answer for stated in found}) > 1:
-            return None  # options are discussed, none is chosen
-    return max(found, key=lambda stated: stated.end, default=None)
+    statements = statements or list(_statements(_AT_THE_END, plain, last))
+    if not statements:
+        statements = list(_statements(_WEAKLY_STATED, plain, last))
+        if len({stated.answer for stated in statements}) > 1:
+            return None  # options are discussed, no choice is made
+    return max(statements, key=lambda stated: stated.end, default=None)
 
 
-def choices_stated(text: str, last: str = "Z") -> list[Stated]:
-    """Every choice that is stated in words, also those that are taken back later."""
+def choices_stated(text: str, last: str = "Z") -> list[StatedChoice]:
+    """Every choice that is stated in words, also if it is taken back later."""
     plain = _MARKUP.sub(lambda match: " " * len(match.group()), text)
     return [
         s for pattern in (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE) for s in _statements(pattern, plain, last)
     ]
 
 
-def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Stated]:
-    at = 0
-    while (match := pattern.search(plain, at)) is not None:
+def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[StatedChoice]:
+    """The choices among A to `last` that match `pattern` and that the words beside them do not deny."""
+    start_of_search = 0
+    while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")
-        at = match.start() + 1
+        start_of_search = match.start() + 1
         words = match["letters"]
         letters = re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
         if not all("A" <= letter.upper() <= last for letter in letters):
@@ -123,39 +131,39 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Sta
             continue
         if not words.endswith((")", "）", "]", "】")) and not _ends_like_a_letter(plain, end, letters[-1]):
             continue
-        at = end
+        start_of_search = end
         different = {letter.upper() for letter in letters}
-        yield Stated(different.pop() if len(different) == 1 else words, start, end)
+        yield StatedChoice(different.pop() if len(different) == 1 else words, start, end)
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
-    """What follows a bare letter leaves it a letter: not the article, not a variable in a formula."""
-    if _CALCULATED.match(plain, end):
+    """Whether a bare letter that ends at `end` is an option: no article before a word, no variable in a formula."""
+    if _FORMULA_BEHIND.match(plain, end):
         return False
-    goes_on = _GOES_ON.match(plain, end)
-    if goes_on is None:
+    following = _WORD_BEHIND.match(plain, end)
+    if following is None:
         return True
-    return letter.isupper() and (letter not in "AI" or goes_on["word"] in _BEHIND_A)
+    return letter.isupper() and (letter not in "AI" or following["word"] in _BEHIND_A)
 
 
-def _marked_choice(text: str, last: str) -> Stated | None:
-    """A letter that is the last line, or the only one that is set in bold or brackets."""
+def _marked_choice(text: str, last: str) -> StatedChoice | None:
+    """The letter that is the last line, or the only letter that is set in bold or brackets; else None."""
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1
-    if len({match[1] for match in _LISTED.finditer(text)}) > 1:
+    if len({match[1] for match in _LISTED_OPTION.finditer(text)}) > 1:
         return None  # a list of options
     line = stripped[line_at:]
-    labels = {match[1] for match in _LABELLED.finditer(line)}
-    letter = None if _NAMED.search(line) or len(labels) > 1 else letter_of(line, last, any_case=True)
+    labels = {match[1] for match in _OPTION_LABEL.finditer(line)}
+    letter = None if _OPTION_WORD.search(line) or len(labels) > 1 else letter_of(line, last, any_case=True)
     if letter is not None:
-        at = stripped.upper().find(letter, line_at)
-        return Stated(letter, at, at + 1)
+        start = stripped.upper().find(letter, line_at)
+        return StatedChoice(letter, start, start + 1)
     for begin in (line_at, 0):
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
-        marks = [(letter, m) for letter, m in marks if letter <= last and not _TALKED_OF.match(stripped, m.end())]
+        marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:
             letter, match = marks[-1]
-            return Stated(letter, match.start(match.lastindex or 0), match.end(match.lastindex or 0))
+            return StatedChoice(letter, match.start(match.lastindex or 0), match.end(match.lastindex or 0))
         if marks:
             return None
     return None

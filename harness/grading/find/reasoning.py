@@ -1,7 +1,7 @@
 """Where the reasoning ends and the answer begins, when a server leaves both in one text.
 
-Only what follows the last closed reasoning block is searched for an answer. A block that is opened and never
-closed means that the model was still thinking: there is no final part.
+Only what follows the last closed reasoning block is searched for an answer. A block that is opened and never closed
+means that the model was still thinking: there is no final part.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from operator import itemgetter
 _CLOSERS = ("</think>", "</thinking>", "</thought>", "</reasoning>", "</seed:think>", "[/THINK]", "◁/think▷")
 _OPENERS = ("<think>", "<thinking>", "<thought>", "<reasoning>", "<seed:think>", "[THINK]", "◁think▷")
 _CLOSERS_BY_SIGN, _OPENERS_BY_SIGN = (
-    [(sign, tuple(found)) for sign, found in groupby(marks, key=itemgetter(0))] for marks in (_CLOSERS, _OPENERS)
+    [(sign, tuple(same_sign)) for sign, same_sign in groupby(marks, key=itemgetter(0))]
+    for marks in (_CLOSERS, _OPENERS)
 )
-"""By their first character: a text without it is looked at once."""
+"""(first character, marks that begin with it): a text without the character need not be searched for the marks."""
 
 _END_OF_THOUGHT = "<|end_of_thought|>"
 _BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
@@ -25,21 +26,21 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
 def final_part(text: str) -> tuple[int, int] | None:
-    """(start, end) of what was said after the reasoning, in characters; None when the reasoning never ended.
+    """(start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
 
-    A closer found near the end makes every later search short, so a long text costs one look from its tail.
+    Each search begins behind the closing mark that was found last, so a long text is scanned once from its end.
     """
     start = 0
     for sign, closers in _CLOSERS_BY_SIGN:
         if text.rfind(sign, start) >= 0:
             for closer in closers:
-                at = text.rfind(closer, start)
-                if at >= 0:
-                    start = at + len(closer)
+                closing = text.rfind(closer, start)
+                if closing >= 0:
+                    start = closing + len(closer)
     if text.rfind("|", start) >= 0:
-        at = text.rfind(_END_OF_THOUGHT, start)
-        if at >= 0:
-            start = at + len(_END_OF_THOUGHT)
+        closing = text.rfind(_END_OF_THOUGHT, start)
+        if closing >= 0:
+            start = closing + len(_END_OF_THOUGHT)
         if text.rfind(_CHANNEL, start) >= 0:
             return _harmony(text, start)
         if text.rfind(_BEGIN_OF_THOUGHT, start) >= 0:

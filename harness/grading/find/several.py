@@ -14,7 +14,7 @@ MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
 
 MAX_BOXES = 64
-"""Boxes that are joined, at most."""
+"""Most boxes that are joined to one answer."""
 
 _BETWEEN = re.compile(
     r"""(?xi)
@@ -26,6 +26,8 @@ _BETWEEN = re.compile(
       | \(?(?:[a-h] | i{1,3} | iv | v | \d)[).]
     )*"""
 )
+"""Everything that may stand between two boxes of one answer."""
+
 _LABEL = re.compile(r"(?<![A-Za-z\\])((?:\\[A-Za-z]+|[A-Za-z])(?:_(?:\w|\{\w{1,3}\}))?(?:\(\w{1,3}\))?)\s*=\s*\$?\s*\Z")
 _APPROXIMATE = re.compile(r"\s*(?:\\approx|\\simeq|≈|\\text\{\s*(?:about|approximately)\s*\})")
 _CONNECTED = re.compile(r"(?:\s|\\text\{\s*|(?<=[\d}\)]))(?:and|or|或|和|及)(?:\s|\s*\}|(?=[\d\\(]))")
@@ -33,9 +35,10 @@ _THOUSANDS = re.compile(r"\d{3}(?!\d)")
 
 
 def joined(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
-    """The box that the last one and those that belong to it are together; `parts`: how many the reference has.
+    r"""The last box joined with the earlier ones that belong to it: contents with commas between, from first to last.
 
-    A last box that has so many parts by itself is the whole answer.
+    earlier: boxes from the end of the text on. parts: values of the reference; a last box with as many by itself stays
+    alone. If each box has a name before it (`x=\boxed{1}`), the names are joined in.
     """
     if 1 < parts <= parts_of(last.content):
         return last
@@ -58,7 +61,7 @@ def joined(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
 
 
 def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
-    r"""`\boxed{\sqrt2}`, numerically `\boxed{\approx 1.41}`: the last box only approximates the one before it."""
+    r"""The box before the last one joined with it, if the last one only approximates it (`\boxed{\approx 1.41}`)."""
     before = next(iter(earlier), None)
     if before is None or _APPROXIMATE.match(last.content) is None:
         return last
@@ -69,16 +72,16 @@ def with_exact_value(text: str, last: Box, earlier: Iterable[Box]) -> Box:
 
 
 def parts_of(answer: str) -> int:
-    """How many values stand side by side in an answer, told by its commas; ± counts as two, a tuple is one."""
+    """How many values stand side by side in an answer, counted by its commas and "and"; ± doubles, a tuple is one."""
     answer = answer.strip().strip("$").strip()
     for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}")):
         if answer.startswith(opening) and answer.endswith(closing) and opening not in answer[len(opening) :]:
             answer = answer[len(opening) : -len(closing)]
             break
     depth = commas = 0
-    for place, sign in enumerate(answer):
+    for index, sign in enumerate(answer):
         depth += (sign in "([{") - (sign in ")]}")
-        if depth == 0 and (sign in ";，、" or (sign == "," and not _groups_digits(answer, place))):
+        if depth == 0 and (sign in ";，、" or (sign == "," and not _groups_digits(answer, index))):
             commas += 1
     connected = len(_CONNECTED.findall(answer))
     signs = 2 if "\\pm" in answer or "±" in answer else 1
@@ -86,5 +89,5 @@ def parts_of(answer: str) -> int:
 
 
 def _groups_digits(answer: str, comma: int) -> bool:
-    """The comma of 1,234."""
+    """Whether the comma at index `comma` groups digits, as in 1,234."""
     return comma > 0 and answer[comma - 1].isdigit() and _THOUSANDS.match(answer, comma + 1) is not None

@@ -1,6 +1,6 @@
-r"""Every place at which a text states a value: in a box, behind "=", "is" or a colon, up to the end of the clause.
+r"""All values that a text states: in a box, behind "=", "is" or a colon, up to the end of the clause.
 
-For what a reply had come to on its way, not for its answer: "= 7" in the middle of a calculation is a statement, too.
+They show where a reply first had its answer, and are not its answer: "= 7" in the middle of a calculation counts too.
 Linear in the text.
 """
 
@@ -15,7 +15,7 @@ from harness.grading.bounds import MAX_STATED_CHARS, MAX_STATEMENTS, TAIL_CHARS
 from harness.grading.find.extract import NUMBER
 
 _OVERLAP_CHARS = 200
-"""Windows in which choices are looked for share this many characters, so that none is cut by a border."""
+"""Neighbouring windows in which choices are looked for overlap by this many characters, so that no statement is cut."""
 
 _VALUE = re.compile(
     rf"""(?x)
@@ -28,27 +28,30 @@ _VALUE = re.compile(
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
-class Statement(NamedTuple):
-    """A value, and where it has been said, in characters of the text."""
+class StatedValue(NamedTuple):
+    """A value, and where its statement ends, in characters of the text."""
 
     answer: str
     end: int
 
 
-def statements(text: str, kind: str, last: str = "Z") -> list[Statement]:
-    """In the order of the text, each value where it is stated first; at most the first `MAX_STATEMENTS`.
+def statements(text: str, kind: str, last: str = "Z") -> list[StatedValue]:
+    """The stated values in the order of the text, each where it is stated first; at most `MAX_STATEMENTS`.
 
     last: the last option letter of a choice.
     """
-    found = [Statement(box.content, box.outer_end) for box in boxes_from_end(text)]
-    found += _choices(text, last) if kind == "choice" else _values(text)
+    stated = [StatedValue(box.content, box.outer_end) for box in boxes_from_end(text)]
+    stated += _choices(text, last) if kind == "choice" else _values(text)
     first: dict[str, int] = {}
-    for one in sorted(found, key=lambda statement: statement.end):
-        first.setdefault(one.answer, one.end)
-    return [Statement(answer, end) for answer, end in first.items() if len(answer) <= MAX_STATED_CHARS][:MAX_STATEMENTS]
+    for value in sorted(stated, key=lambda statement: statement.end):
+        first.setdefault(value.answer, value.end)
+    return [StatedValue(answer, end) for answer, end in first.items() if len(answer) <= MAX_STATED_CHARS][
+        :MAX_STATEMENTS
+    ]
 
 
-def _values(text: str) -> Iterator[Statement]:
+def _values(text: str) -> Iterator[StatedValue]:
+    """Values behind "=", "is" and the like; of a longer clause the number with which it begins."""
     for match in _VALUE.finditer(text):
         answer, end = match["value"], match.end("value")
         if len(_WORD.findall(answer)) > 2:  # a sentence; "is 204 because …" says 204 all the same
@@ -56,12 +59,13 @@ def _values(text: str) -> Iterator[Statement]:
             if number is None:
                 continue
             answer, end = number.group(), match.start("value") + number.end()
-        yield Statement(answer.strip(), end)
+        yield StatedValue(answer.strip(), end)
 
 
-def _choices(text: str, last: str) -> Iterator[Statement]:
+def _choices(text: str, last: str) -> Iterator[StatedValue]:
+    """Option letters that are stated in words."""
     from harness.grading.find.choice import choices_stated  # its patterns take long to compile
 
     for lo in range(0, len(text), TAIL_CHARS - _OVERLAP_CHARS):
         for stated in choices_stated(text[lo : lo + TAIL_CHARS], last):
-            yield Statement(stated.answer, lo + stated.end)
+            yield StatedValue(stated.answer, lo + stated.end)

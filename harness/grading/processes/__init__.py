@@ -1,4 +1,4 @@
-"""Worker processes that decide about hostile answers under a deadline and a memory limit.
+"""Worker processes that decide hostile answers under a deadline and a memory limit.
 
-Enter by `pool`; the only room of grading that starts processes, besides `second`.
+Enter by `pool`; `worker` is the program of the processes. Besides `second`, no other room of grading starts a process.
 """

@@ -1,11 +1,16 @@
-"""Verdicts in bulk: the search here, the decision in worker processes that can be killed.
+"""Verdicts in bulk: the search in this process, the decisions in worker processes that can be killed.
 
-The parent only scans text in linear time and never parses an answer. Each distinct (question, answer) is decided
-once, however many samples gave it, so the same input gives the same verdict with any number of workers and in any
-order. A worker that exceeds the deadline of one answer, dies or says something unexpected is killed with its whole
-group; that one answer is "undecided" (rule "time", "memory" or "crash") and the rest of its batch goes to a new one.
+    samples ─ search here ─► jobs (question, answer) ─ batches ─► workers ─ replies ─► decisions ─► verdicts, in order
 
-Long: what is sent to the workers, and what is believed of them, is one protocol.
+- This process only scans text in linear time and never parses an answer.
+- A job is decided once, however many samples gave the answer, so the verdicts do not depend on the number of workers
+  or the order of the samples.
+- A worker gets a batch when it owes nothing. It must answer the jobs in their order, each within the deadline; time in
+  which the machine gave it no processor does not count.
+- A worker that is late, dies, or sends anything but the reply that is due is killed with its process group. The job
+  that was due is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
+
+Long: the messages to the workers and the distrust of their replies are one protocol.
 """
 
 from __future__ import annotations
@@ -34,38 +39,38 @@ from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, S
 from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
-from harness.grading.processes.worker import READY, WARMING, Checked, Reply, Task, frame
-from harness.grading.verdict import GRADER, NO_ANSWER, Decision, Search, Verdict, conclude, find, plain, search
+from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
+from harness.grading.verdict import GRADER, NO_ANSWER, AnswerVerdict, Search, Verdict, conclude, find, plain, search
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 2.0
-"""Default wall time for one answer."""
+"""Default deadline of one answer, in seconds of wall time."""
 
 MAX_DEADLINE_SECONDS = 3600.0
-"""Longest deadline of one answer that may be asked for."""
+"""The deadline of one answer must be below this many seconds."""
 
 _NO_RULES = GradeRules()
 
 _PROGRAM = "harness.grading.processes.worker"
 
 _WINDOW = 4_096
-"""Samples that may wait for a verdict before the parent stops reading more."""
+"""Most samples that wait for a verdict; at this number the parent waits and reads no more."""
 
 
 class _Job(NamedTuple):
-    """One answer to one question. key: a digest of both, under which the decision is kept."""
+    """One answer to one question. key: a digest of the question's id and the answer; decisions are stored by it."""
 
     question: Question
     answer: str
-    tell: bool
+    with_steps: bool
     key: bytes
 
     @classmethod
-    def of(cls, question: Question, answer: str, *, tell: bool = False) -> _Job:
+    def of(cls, question: Question, answer: str, *, with_steps: bool = False) -> _Job:
         """The job with its key."""
         hashed = blake2b(question.question_id.encode("utf-8", "surrogatepass"), digest_size=16)
         hashed.update(b"\xff" + answer.encode("utf-8", "surrogatepass"))  # a byte that no text holds
-        return cls(question, answer, tell, hashed.digest())
+        return cls(question, answer, with_steps, hashed.digest())
 
 
 def grade_all(
@@ -76,7 +81,7 @@ def grade_all(
     deadline_s: float = DEADLINE_SECONDS,
     answer_from_reasoning: bool = False,
 ) -> Iterator[Grade]:
-    """Grades in the order of `samples`; answer_from_reasoning as for `grade`.
+    """The grades of `samples`, in their order; answer_from_reasoning as for `grade`.
 
     Raises `UsageError`: a sample's question is unknown, a verifier is not trusted.
     """
@@ -93,9 +98,9 @@ def verdicts(
     workers: int = 1,
     deadline_s: float = DEADLINE_SECONDS,
     answer_from_reasoning: bool = False,
-    tell: bool = False,
+    with_steps: bool = False,
 ) -> Iterator[tuple[Sample, Verdict]]:
-    """Each sample, its text left out, with its verdict, in the order of `samples`; tell: with the verdicts' steps.
+    """Each sample without its text, and its verdict, in the order of `samples`; with_steps: the verdicts have steps.
 
     Raises as `grade_all` does.
     """
@@ -109,49 +114,57 @@ def verdicts(
                     f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
                     "questions of this benchmark; grade it with the questions that it was generated from"
                 )
-            if question.rules.grader not in names:  # the questions of a stream become known on the way
+            if question.rules.grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question])
-            searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, tell=tell)
+            searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
             # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
-            jobs = [_Job.of(question, searched.found.answer, tell=tell)] if searched.found is not None else []
-            jobs += [_Job.of(question, other) for other in searched.others]
+            jobs = (
+                [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
+                if searched.extraction is not None
+                else []
+            )
+            jobs += [_Job.of(question, box) for box in searched.other_boxes]
             for job in jobs:
                 pool.ask(job)
-            kept = msgspec.structs.replace(sample, text=None, reasoning=None)
-            waiting.append(_Pending(kept, names[question.rules.grader], searched, jobs))
+            without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
+            waiting.append(_Pending(without_text, names[question.rules.grader], searched, jobs))
             while waiting and (pool.settled(waiting[0].jobs) or len(waiting) > _WINDOW):
                 yield _judged(pool, waiting.popleft())
         while waiting:
             yield _judged(pool, waiting.popleft())
 
 
-def outcomes(pool: Pool, asked: Sequence[tuple[Question, str]]) -> list[Outcome]:
-    """What becomes of each (question, response), by workers that live on. Two questions never share an id."""
-    said: list[Outcome | _Job] = []
-    for question, text in asked:
-        found = find(question, text)
-        one = NO_ANSWER.outcome if found is None else plain(question, found.answer) or _Job.of(question, found.answer)
-        said.append(one)
-        if isinstance(one, _Job):
-            pool.ask(one)
-    decided = [pool.decision(one).outcome if isinstance(one, _Job) else one for one in said]
+def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Outcome]:
+    """The outcome of each (question, response), by the workers of `pool`, which live on. Question ids must differ."""
+    outcomes_or_jobs: list[Outcome | _Job] = []
+    for question, text in responses:
+        extraction = find(question, text)
+        item = (
+            NO_ANSWER.outcome
+            if extraction is None
+            else plain(question, extraction.answer) or _Job.of(question, extraction.answer)
+        )
+        outcomes_or_jobs.append(item)
+        if isinstance(item, _Job):
+            pool.ask(item)
+    decided = [pool.decision(item).outcome if isinstance(item, _Job) else item for item in outcomes_or_jobs]
     pool.forget()
     return decided
 
 
 def first_right(
-    asked: Iterable[tuple[Key, Question, Sequence[str]]], *, workers: int = 1, deadline_s: float = DEADLINE_SECONDS
+    questions: Iterable[tuple[Key, Question, Sequence[str]]], *, workers: int = 1, deadline_s: float = DEADLINE_SECONDS
 ) -> Iterator[tuple[Key, int | None]]:
-    """Which of the answers of each key is the first that is right; None where none is. In the order of `asked`."""
+    """For each key the index of its first right answer, None if no answer is right; in the order of `questions`."""
     with Pool(workers, deadline_s) as pool:
         waiting: deque[tuple[Key, list[_Job]]] = deque()
 
         def judged() -> tuple[Key, int | None]:
             key, jobs = waiting.popleft()
-            right = (place for place, job in enumerate(jobs) if pool.decision(job).outcome == "correct")
+            right = (index for index, job in enumerate(jobs) if pool.decision(job).outcome == "correct")
             return key, next(right, None)
 
-        for key, question, answers in asked:
+        for key, question, answers in questions:
             waiting.append((key, [_Job.of(question, answer) for answer in answers]))
             for job in waiting[-1][1]:
                 pool.ask(job)
@@ -172,8 +185,9 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on one response, with its steps, by a worker process started for it.
 
-    reference: text, a number, or a list of the parts of one answer; kind: what it is, "auto" = as its form tells.
-    Raises `UsageError`: the reference is none, a tolerance or the deadline makes no sense, a verifier is not trusted.
+    reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
+    Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is not
+    trusted.
     """
     check_deadline(deadline_s)
     for name in ("relative_tolerance", "absolute_tolerance"):
@@ -185,12 +199,12 @@ def verdict_on(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
         timing=Timing(started=0.0, total=0.0), endpoint="",
     )  # fmt: skip
-    ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, tell=True)
+    ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, with_steps=True)
     return verdict
 
 
 def check_deadline(seconds: float) -> None:
-    """Raises `UsageError` for a deadline of one answer that makes no sense."""
+    """Raise `UsageError` for a deadline of one answer, in seconds, that is out of range."""
     if not 0 < seconds < MAX_DEADLINE_SECONDS:
         raise UsageError(
             f"expected seconds above 0 and below {MAX_DEADLINE_SECONDS:g}", field="deadline", value=seconds
@@ -204,33 +218,34 @@ def question_on(
     choices: tuple[str, ...] = (),
     name: str = "",
 ) -> Question:
-    """A question of which only the reference is known. Raises `UsageError` when that is none."""
+    """A question with a reference and nothing else. Raises `UsageError` if the reference is no answer."""
     try:
-        accepted, known = read_reference(reference, kind)
+        accepted, answer_kind = read_reference(reference, kind)
     except ValueError as error:
         raise UsageError(f"the reference answer {error}") from error
     return Question(
-        benchmark="", question_id=name, references=accepted, kind=known, rules=rules, choices=choices, row_digest="",
-        prompt_digest="",
+        benchmark="", question_id=name, references=accepted, kind=answer_kind, rules=rules, choices=choices,
+        row_digest="", prompt_digest="",
     )  # fmt: skip
 
 
 def grader_names(questions: Iterable[Question]) -> dict[str, str]:
-    """What stands in a grade as its grader, by the `grader` of the rules: the rules' version, or a verifier's identity.
+    """The name that grades record, by the `grader` of the rules: the version of the rules, or a verifier's identity.
 
-    Each verifier is imported for it, in a process of its own. Raises `UsageError`: one is not trusted, or broken.
+    Each verifier is imported in a process of its own. Raises `UsageError`: a verifier is not trusted, or broken.
     """
     of_grader: dict[str, Question] = {}
     for question in questions:
         of_grader.setdefault(question.rules.grader, question)
     if of_grader.keys() <= {verifier.RULES}:
         return {verifier.RULES: GRADER}
-    asked = [*of_grader.values()]
-    verifier.require_trusted(asked)
-    return {verifier.RULES: GRADER} | {grader: _identity(grader) for grader in verifier.named(asked)}
+    representatives = [*of_grader.values()]
+    verifier.require_trusted(representatives)
+    return {verifier.RULES: GRADER} | {grader: _identity(grader) for grader in verifier.named(representatives)}
 
 
 def _identity(grader: str) -> str:
+    """The identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
     try:
         done = subprocess.run(
             isolated.command(_PROGRAM, "check", grader), env=isolated.environment(verifier.TRUST_VARIABLE),
@@ -248,7 +263,7 @@ def _identity(grader: str) -> str:
 
 
 class _Pending(NamedTuple):
-    """A sample that waits for its verdict; its text is not kept."""
+    """A sample that waits for its verdict, without its text; jobs: its answer, if it has one, then its other boxes."""
 
     sample: Sample
     grader: str
@@ -257,15 +272,20 @@ class _Pending(NamedTuple):
 
 
 def _judged(pool: Pool, pending: _Pending) -> tuple[Sample, Verdict]:
+    """The sample with its verdict, once all its jobs are decided."""
     searched, jobs = pending.searched, pending.jobs
-    decision = pool.decision(jobs[0]) if searched.found is not None else NO_ANSWER
-    rest = jobs[1:] if searched.found is not None else jobs
+    decision = pool.decision(jobs[0]) if searched.extraction is not None else NO_ANSWER
+    rest = jobs[1:] if searched.extraction is not None else jobs
     right_elsewhere = decision.outcome != "correct" and any(pool.decision(job).outcome == "correct" for job in rest)
     return pending.sample, conclude(searched, decision, right_elsewhere, grader=pending.grader)
 
 
 class _Worker:
-    """One process and the tasks that it still owes, oldest first."""
+    """A process, and the jobs that it owes an answer to, the due one first.
+
+    deadline_at: when the due answer is late, by the monotonic clock. ready: its imports are done. `_waited`: seconds
+    for which it had waited for a processor when the deadline was set.
+    """
 
     def __init__(self, deadline: float) -> None:
         self.process = subprocess.Popen(
@@ -288,12 +308,12 @@ class _Worker:
         self.ready = False
 
     def must_answer(self, seconds: float) -> None:
-        """From now on it has so much time for its next answer."""
+        """Start the deadline of the next answer: `seconds` from now."""
         self.deadline_at = time.monotonic() + seconds
         self._waited = self.waited()
 
     def waited(self) -> float:
-        """Seconds in which the process could have run and had no processor; 0 where the system does not tell."""
+        """Seconds for which the process was ready to run and had no processor; 0 if the system does not report them."""
         if self._schedstat is None:
             return 0.0
         try:
@@ -302,8 +322,10 @@ class _Worker:
             return 0.0
 
     def is_late(self) -> bool:
-        """Its time is up. What it waited for a processor is no time of the answer, or verdicts would hang on how busy
-        the machine is."""
+        """Whether the due answer is late.
+
+        Time without a processor puts the deadline off, so that a busy machine changes no verdict.
+        """
         if time.monotonic() < self.deadline_at:
             return False
         waited = self.waited()
@@ -325,7 +347,7 @@ class _Worker:
 
 
 def _schedstat_of(pid: int) -> int | None:
-    """The open file in which Linux tells how long a process waited for a processor; None elsewhere."""
+    """The open file in which Linux reports how long a process waited for a processor; None on other systems."""
     try:
         return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -333,7 +355,11 @@ def _schedstat_of(pid: int) -> int | None:
 
 
 class Pool:
-    """Worker processes, started when they are needed; a context manager that ends them. Not for several threads."""
+    """Worker processes, started when they are needed; a context manager that ends them. For one thread only.
+
+    workers: the live ones, at most `size`. queue: jobs that no worker has. decisions: verdicts by the key of the job,
+    None while they are due.
+    """
 
     def __init__(self, workers: int, deadline: float) -> None:
         if workers < 1:
@@ -344,8 +370,8 @@ class Pool:
         self.deadline = deadline
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
-        self.decisions: dict[bytes, Decision | None] = {}  # by key; None while it is owed
-        self._said: dict[Decision, Decision] = {}  # most are like others: each stands once
+        self.decisions: dict[bytes, AnswerVerdict | None] = {}
+        self._distinct: dict[AnswerVerdict, AnswerVerdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Pool:
@@ -357,7 +383,7 @@ class Pool:
         self.selector.close()
 
     def ask(self, job: _Job) -> None:
-        """Have `job` decided, once."""
+        """Queue `job`, unless its decision is there or due."""
         if job.key in self.decisions:
             return
         self.decisions[job.key] = None
@@ -367,15 +393,15 @@ class Pool:
             self.pump(0.0)
 
     def forget(self) -> None:
-        """Drop what was decided: the memory of a pool that lives on stays that of one batch."""
-        self.decisions, self._said = {}, {}
+        """Drop all decisions, so that the memory of a pool that lives on does not grow."""
+        self.decisions, self._distinct = {}, {}
 
     def settled(self, jobs: list[_Job]) -> bool:
-        """All of `jobs` are decided."""
+        """Whether all of `jobs`, which were asked, are decided."""
         return all(self.decisions[job.key] is not None for job in jobs)
 
-    def decision(self, job: _Job) -> Decision:
-        """The decision on `job`, waited for; it was asked for before."""
+    def decision(self, job: _Job) -> AnswerVerdict:
+        """The decision on `job`, which was asked; waits for it."""
         while (decision := self.decisions[job.key]) is None:
             self.dispatch()
             self.pump(0.25)
@@ -383,8 +409,9 @@ class Pool:
 
     # --- sending ---
     def dispatch(self) -> None:
-        for worker in [one for one in self.workers if not one.owed and one.process.poll() is not None]:
-            self.replace(worker, None)  # ended by someone else while it had nothing to do: no answer is to blame
+        """Give queued jobs to workers that owe nothing, and start workers up to `size`."""
+        for worker in [worker for worker in self.workers if not worker.owed and worker.process.poll() is not None]:
+            self.replace(worker, None)  # it ended while it owed nothing: no answer is to blame
         while self.queue:
             idle = next((worker for worker in self.workers if not worker.owed), None)
             if idle is None:
@@ -395,17 +422,21 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
+        """A new worker, watched for replies."""
         worker = _Worker(self.deadline)
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
+        """Send a batch to a worker that owes nothing; a batch beyond `MAX_FRAME_BYTES` becomes its first job only."""
         tasks, before = [], None
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
-            tasks.append(Task(item, None if job.question is before else job.question, job.answer, job.tell))
+            tasks.append(
+                GradingTask(item, None if job.question is before else job.question, job.answer, job.with_steps)
+            )
             before = job.question
         # While the process is importing, the clock of its first answer does not run.
         worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
@@ -424,18 +455,20 @@ class Pool:
 
     # --- receiving ---
     def pump(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for replies or the next deadline; take replies, replace late workers."""
         now = time.monotonic()
         busy = [worker.deadline_at for worker in self.workers if worker.owed]
-        wait = min([timeout, *(max(at - now, 0.0) for at in busy)])
+        wait = min([timeout, *(max(deadline - now, 0.0) for deadline in busy)])
         for key, _ in self.selector.select(wait):
             self.receive(key.data)
         for worker in list(self.workers):
             if worker.owed and worker.is_late():
-                self.receive(worker)  # a reply that arrived just now still counts
+                self.receive(worker)  # a reply that has just arrived still counts
                 if worker in self.workers and worker.owed and worker.is_late():
                     self.replace(worker, "time")
 
     def receive(self, worker: _Worker) -> None:
+        """Read what a worker has sent and take all complete replies; replace a worker that ended or sent no frame."""
         if worker not in self.workers:
             return
         try:
@@ -463,9 +496,9 @@ class Pool:
             worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
 
     def accept(self, worker: _Worker, body: bytes) -> bool:
-        """Take one reply; False when it was not the one that is owed and the worker was replaced."""
+        """Take one reply or note; False if the worker was replaced: its reply was not due, or its memory ran out."""
         try:
-            reply = codec.decode(body, Reply)
+            reply = codec.decode(body, GradingReply)
         except codec.DecodeError:
             self.replace(worker, "crash")
             return False
@@ -476,15 +509,15 @@ class Pool:
             self.replace(worker, "crash")
             return False
         _, job = worker.owed.popleft()
-        said = Decision(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss)  # type: ignore[arg-type]
-        self.decisions[job.key] = self._said.setdefault(said, said)
+        verdict = AnswerVerdict(reply.outcome, reply.rule, reply.vote, reply.steps, reply.near_miss)  # type: ignore[arg-type]
+        self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
         if reply.rule == "memory":
             self.replace(worker, None)  # start clean after memory ran out
             return False
         return True
 
     def replace(self, worker: _Worker, rule: str | None) -> None:
-        """Kill a worker. The answer that it was working on is undecided by `rule`; the others are asked again."""
+        """Kill a worker. The due job is undecided by `rule`, if one is given; all its other jobs are queued again."""
         self.workers.remove(worker)
         self.selector.unregister(worker.stdout)
         worker.kill()
@@ -492,7 +525,7 @@ class Pool:
         worker.owed.clear()
         if rule is not None and owed:
             job = owed.pop(0)
-            self.decisions[job.key] = Decision("undecided", rule, job.answer[:200] or None)
+            self.decisions[job.key] = AnswerVerdict("undecided", rule, job.answer[:200] or None)
         self.queue.extendleft(reversed(owed))
 
 

@@ -1,7 +1,11 @@
-"""A worker: reads framed tasks on one pipe, writes framed verdicts on another, under limits of the operating system.
+"""The program of a worker: reads framed tasks on one pipe, writes framed replies on another, under system limits.
 
-Promised: at most 1 GB of address space, no file written, no lasting effect of one answer on the next verdict, an end
-when the parent dies. Not promised here: an end of each answer. The parent holds the deadline and kills.
+Guarantees: at most 1 GB of address space; no file is written; one answer has no effect on the verdict of the next; the
+worker ends when its parent dies.
+Not covered: an answer that takes too long. The parent holds the deadline and kills.
+
+A frame is four bytes of length, big-endian, and JSON. The parent sends lists of tasks, the worker a reply for each task
+in their order; between replies it may send `WARMING` and `READY`, which stop and start the parent's clock.
 """
 
 from __future__ import annotations
@@ -26,23 +30,23 @@ _HEADER = struct.Struct(">I")
 
 
 WARMING = "warming"
-"""The answer under way needs a library that is being imported: the parent waits longer."""
+"""Note to the parent: an import is under way, so the answer may take longer than its deadline."""
 
 READY = "ready"
-"""Imports are done: from here on the deadline of the answer runs."""
+"""Note to the parent: imports are done, and the deadline of the answer runs."""
 
 
-class Task(msgspec.Struct, array_like=True):
-    """One answer to decide. question: None when it is the question of the task before. tell: with the steps."""
+class GradingTask(msgspec.Struct, array_like=True):
+    """One answer to decide. item: an id for the reply. question: None if it is the one of the task before."""
 
     item: str
     question: Question | None
     answer: str
-    tell: bool = False
+    with_steps: bool = False
 
 
-class Reply(msgspec.Struct, array_like=True):
-    """What was decided. item "": no outcome but a note to the parent, `WARMING` or `READY`."""
+class GradingReply(msgspec.Struct, array_like=True):
+    """The verdict on one task. item "": `outcome` is a note to the parent, `WARMING` or `READY`."""
 
     item: str
     outcome: str
@@ -53,7 +57,7 @@ class Reply(msgspec.Struct, array_like=True):
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """The next message, or None at the end."""
+    """The next message without its length; None at the end of the stream, and for one beyond `MAX_FRAME_BYTES`."""
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return None
@@ -71,21 +75,21 @@ def frame(message: Any) -> bytes:
 
 
 class Checked(msgspec.Struct):
-    """Whether a verifier can be used: its identity, or what went wrong when it was imported."""
+    """The result of importing a verifier: its identity, or the error."""
 
     identity: str = ""
     error: str = ""
 
 
 def check(grader: str) -> None:
-    """Import the verifier `grader` and say on standard output whether it can be used."""
+    """Import the verifier `grader` and write a `Checked` to standard output."""
     reply = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     _limit()
     try:
         checked = Checked(identity=verifier.identity(grader))
     except (Exception, SystemExit) as error:  # noqa: BLE001  foreign code is imported
-        checked = Checked(error=verifier.told(error))
+        checked = Checked(error=verifier.described(error))
     reply.write(codec.encode(checked))
     reply.close()
 
@@ -94,32 +98,34 @@ def main(deadline: float) -> None:
     """Serve until the parent closes the pipe."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    # Whatever prints by accident must not reach the parent as a verdict.
+    # Text that a verifier prints must not reach the parent as a reply.
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)
     os.dup2(quiet, 1)
-    for rules in ("canonical", "equivalence"):  # imported before the first deadline runs
-        importlib.import_module(f"harness.grading.compare.{rules}")
+    for module in ("canonical", "equivalence"):  # imported before the first deadline runs
+        importlib.import_module(f"harness.grading.compare.{module}")
     _limit()
     _permit_sympy(replies)
-    replies.write(frame(Reply("", READY, "", None)))
+    replies.write(frame(GradingReply("", READY, "", None)))
     question: Question | None = None
     while (body := read_frame(requests)) is not None:
-        for task in codec.decode(body, list[Task]):
+        for task in codec.decode(body, list[GradingTask]):
             question = task.question or question
             assert question is not None
             _limit_time(deadline)
             replies.write(frame(_serve(question, task)))
 
 
-def _serve(question: Question, task: Task) -> Reply:
+def _serve(question: Question, task: GradingTask) -> GradingReply:
+    """The reply to one task; an answer that needs too much memory is undecided."""
     try:
-        return Reply(task.item, *decide(question, task.answer, tell=task.tell))
+        return GradingReply(task.item, *decide(question, task.answer, with_steps=task.with_steps))
     except MemoryError:
-        return Reply(task.item, "undecided", "memory", None)
+        return GradingReply(task.item, "undecided", "memory", None)
 
 
 def _limit() -> None:
+    """Set the limits of this process for good."""
     sys.set_int_max_str_digits(30_000)
     sys.setrecursionlimit(6_000)
     sys.dont_write_bytecode = True
@@ -140,7 +146,7 @@ def _limit() -> None:
 
 
 def _limit_time(deadline: float) -> None:
-    """A second net under the parent's deadline: processor time of this answer."""
+    """End this process if an answer uses 60 s of processor time beyond its deadline, should the parent not kill it."""
     used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     with contextlib.suppress(ValueError, OSError):
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
@@ -148,10 +154,11 @@ def _limit_time(deadline: float) -> None:
 
 
 def _permit_sympy(replies: Any) -> None:
+    """Let the comparison import sympy, and tell the parent when it does."""
     from harness.grading.compare import symbolic
 
     def announce(warm: bool) -> None:
-        replies.write(frame(Reply("", READY if warm else WARMING, "", None)))
+        replies.write(frame(GradingReply("", READY if warm else WARMING, "", None)))
 
     symbolic.permit(announce)
 

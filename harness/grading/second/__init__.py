@@ -1,4 +1,5 @@
-"""Second opinions on what the rules said: another library, or a judge model.
+"""Second opinions on grades: another library in a process of its own, or a judge model.
 
-Enter from `verbs` and `cli`; who asks the model stands there, this room only words and counts.
+Enter from `verbs` and `cli`. This room words the requests to a judge, reads its replies and counts them; `verbs.judge`
+sends them.
 """

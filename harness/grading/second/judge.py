@@ -1,4 +1,4 @@
-"""What a judge model is asked, and what its verdicts do to grades. Pure; who asks it stands above this package."""
+"""Which grades a judge model sees, the request for each, and the majority of its votes. Pure: `verbs.judge` sends."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from harness.grading.second.judge_prompts import JudgePrompt, render, shown_answ
 from harness.grading.verdict import GRADER
 
 Scope = Literal["undecided", "wrong", "all"]
-"""Which samples a judge sees: those that the rules left undecided · also those that they call wrong · all."""
+"""Which samples a judge sees: "undecided" ones only; "wrong": those too that the rules call wrong; "all"."""
 
 _ID_DIGITS = 24
 
 
 def in_scope(grade: Grade, scope: Scope) -> bool:
-    """Is the judge to see this sample?"""
+    """Whether the judge sees the sample of this grade."""
     return scope == "all" or grade.verdict == "undecided" or (scope == "wrong" and grade.verdict == "wrong")
 
 
 def shown(grade: Grade) -> str | None:
-    """The extracted answer as the judge sees it; None where there is nothing to show."""
+    """The extracted answer as the judge sees it; None if there is nothing to show."""
     return shown_answer(grade.extracted) or None if grade.extracted is not None else None
 
 
 def shown_instead(sample: Sample) -> str | None:
-    """What the judge sees of a sample without an extracted answer: the end of what follows the reasoning, if any."""
+    """What the judge sees of a sample without an extracted answer: the end of its final part; None without one."""
     part = final_part(sample.text) if sample.text else None
     if part is None or sample.text is None:
         return None
@@ -38,7 +38,7 @@ def shown_instead(sample: Sample) -> str | None:
 
 
 def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Question:
-    """What the judge is asked about `answer` (see `shown`). Equal requests have one id."""
+    """The request to the judge about `answer`, which `shown` returned, as a question. Equal requests have equal ids."""
     messages = render(prompt, _asked(question), question.references, answer)
     sent = digest([[message.role, message.content] for message in messages])
     return Question(
@@ -54,13 +54,13 @@ def judge_question(prompt: JudgePrompt, question: Question, answer: str) -> Ques
 
 
 def _asked(question: Question) -> str:
-    """The question's words: the last turn of the user, or the raw prompt."""
+    """The text of the question: the last turn of the user, or the raw prompt."""
     turns = [message.content for message in question.messages if message.role == "user"]
     return turns[-1] if turns else question.prompt
 
 
 def majority(votes: Sequence[bool | None]) -> bool | None:
-    """What most of the votes say; None for a tie. A vote without a verdict (None) does not count."""
+    """The verdict of most votes; None for a tie. A vote without a verdict (None) does not count."""
     balance = votes.count(True) - votes.count(False)
     return None if balance == 0 else balance > 0
 

@@ -1,4 +1,4 @@
-r"""Prompts for a judge model, by name, and how its verdict is read. Pure: text in, text or verdict out.
+r"""Prompts for a judge model, by name, and the reading of its verdict. Pure: text in, text or verdict out.
 
 Guarantees: question, references and answer stand between tags that carry a checksum of what is between them, so no
 text can close its own tag; the answer is one line of visible characters, of bounded length; a verdict is a whole line
@@ -21,10 +21,10 @@ from harness.grading.find.reasoning import final_part
 MAX_QUESTION_CHARS = 20_000
 MAX_REFERENCE_CHARS = 4_000
 MAX_ANSWER_CHARS = 2_000
-"""Characters of each text that a judge is shown; what is cut off is marked by `…`."""
+"""Most characters that a judge is shown of each text; `…` marks a cut."""
 
 MAX_REPLY_CHARS = 20_000
-"""How far from the end of a judge's reply its verdict is looked for."""
+"""The verdict is looked for in this many characters at the end of a judge's reply."""
 
 _TAG_DIGITS = 12
 _FIELD = re.compile(r"\{(question|references|answer)\}")
@@ -34,7 +34,7 @@ _DECORATION = str.maketrans("", "", "*_`#>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """How a judge is asked, and the one line by which it answers: `<label>: <correct>` or `<label>: <incorrect>`.
+    """A prompt for a judge, and the line by which it answers: `<label>: <correct>` or `<label>: <incorrect>`.
 
     template: the user's turn with the fields {question}, {references}, {answer}; all other braces are text.
     """
@@ -123,18 +123,18 @@ def named(name: str) -> JudgePrompt:
 
 
 def shown_answer(text: str) -> str:
-    """An answer as a judge sees it: one line, nothing invisible, clipped."""
+    """An answer as a judge sees it: one line, no invisible character, at most `MAX_ANSWER_CHARS`."""
     return visible(text.strip(), MAX_ANSWER_CHARS)
 
 
 def shown_ending(text: str) -> str:
-    """The end of a longer text, as `shown_answer` shows an answer."""
+    """The end of a text, in the form of `shown_answer`."""
     text = text.strip()
     return visible(text) if len(text) <= MAX_ANSWER_CHARS else f"…{visible(text[-MAX_ANSWER_CHARS:])}"
 
 
 def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer: str) -> tuple[Message, ...]:
-    """The messages that ask about `answer`, which is `shown_answer`'s or `shown_ending`'s."""
+    """The messages that ask about `answer`, which `shown_answer` or `shown_ending` returned."""
     clipped = question if len(question) <= MAX_QUESTION_CHARS else f"{question[:MAX_QUESTION_CHARS]}…"
     fields = {
         "question": _tagged("question", "\n" + "\n".join(visible(line) for line in clipped.split("\n")) + "\n"),
@@ -145,9 +145,9 @@ def render(prompt: JudgePrompt, question: str, references: Sequence[str], answer
 
 
 def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
-    """What a judge's whole reply says; None for anything but a complete verdict line.
+    """The verdict of a judge's reply; None unless the last line with the prompt's label is a complete verdict.
 
-    The last line that begins with the prompt's label counts: a broken or undecided one takes back what stood before.
+    A broken or undecided last line takes back a verdict that stands before it.
     """
     part = final_part(reply) if reply else None
     if part is None or reply is None:
@@ -160,12 +160,13 @@ def verdict(prompt: JudgePrompt, reply: str | None) -> bool | None:
         label, colon, value = line.translate(_DECORATION).replace("：", ":", 1).partition(":")
         if label.strip().casefold() != prompt.label.casefold():
             continue
-        said = value.strip().removesuffix(".").casefold()
+        word = value.strip().removesuffix(".").casefold()
         verdicts = {prompt.correct.casefold(): True, prompt.incorrect.casefold(): False}
-        return verdicts.get(said) if colon else None
+        return verdicts.get(word) if colon else None
     return None
 
 
 def _tagged(name: str, text: str) -> str:
+    """`text` between tags that carry its checksum, so that no text can contain its own closing tag."""
     tag = f"{name}-{digest(text)[:_TAG_DIGITS]}"
     return f"<{tag}>{text}</{tag}>"

@@ -1,7 +1,7 @@
 """Math-Verify as a process: JSON lines in, JSON lines out. Imports nothing of the harness, so any environment will do.
 
-In: {"id": …, "reference": …, "response": …}; out: {"id": …, "correct": true | false | null}. The first line out says
-that the library is there, or why not.
+In: {"id": …, "reference": …, "response": …}; out: {"id": …, "correct": true | false | null}. The first line out is
+{"ready": true}, or {"ready": false, "reason": …} if the library cannot be imported.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def main() -> None:
         return
     say({"ready": True})
     for line in sys.stdin:
-        asked = json.loads(line)
-        reference, response = asked["reference"], asked["response"]
+        request = json.loads(line)
+        reference, response = request["reference"], request["response"]
         if "$" not in reference and "\\boxed" not in reference:
-            reference = f"${reference}$"  # a bare answer is only found as a formula
+            reference = f"${reference}$"  # the library reads a bare answer only as a formula
         try:
             correct: bool | None = bool(verify(parse(reference), parse(response)))
-        except Exception:  # noqa: BLE001  whatever goes wrong inside is no opinion
+        except Exception:  # noqa: BLE001  any failure of the library is no opinion
             correct = None
-        say({"id": asked["id"], "correct": correct})
+        say({"id": request["id"], "correct": correct})
 
 
 if __name__ == "__main__":

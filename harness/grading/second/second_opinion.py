@@ -1,7 +1,7 @@
-"""A second grader beside ours, in a process of its own and, where versions clash, in an environment of its own.
+"""A second grader beside ours, in a process of its own, and in an environment of its own where versions clash.
 
-It never changes a verdict. What it is for: a list of the samples on which two independent graders disagree, the ones
-that move the score most first.
+It never changes a verdict. It serves to list the samples on which two independent graders disagree, those that move the
+score most first.
 """
 
 from __future__ import annotations
@@ -24,28 +24,31 @@ from harness.grading.find.reasoning import final_part
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
-"""Wall time for one answer; Math-Verify gives itself 5 s a step."""
+"""Deadline of one answer, in seconds; Math-Verify's own limit is 5 s a step."""
 
 _START_SECONDS = 60.0
 
 
-class Library(NamedTuple):
-    """A second grader: what it is, the program that asks it, and how it is installed."""
+class SecondGrader(NamedTuple):
+    """A second grader: its name for people, the program of this room that runs it, and the command that installs it."""
 
     name: str
     program: str
     install: str
 
 
-LIBRARIES = {
-    "math-verify": Library("math-verify", "math_verify_child.py", "pip install math-verify"),
-    "sympy": Library("sympy's parse_latex", "sympy_child.py", "pip install antlr4-python3-runtime==4.11.1"),
+SECOND_GRADERS = {
+    "math-verify": SecondGrader("math-verify", "math_verify_child.py", "pip install math-verify"),
+    "sympy": SecondGrader("sympy's parse_latex", "sympy_child.py", "pip install antlr4-python3-runtime==4.11.1"),
 }
-"""Second graders by the name that asks for them."""
+"""Second graders by the value of option `also`."""
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples of one question on which the graders differ. effect: by how much they move the accuracy (a fraction)."""
+    """Samples of one question with one answer, on which the graders differ.
+
+    effect: the part of the accuracy, a fraction of 1, that hangs on them.
+    """
 
     question_id: str
     extracted: str | None
@@ -56,7 +59,10 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """matrix: (our verdict, their verdict) → samples. Accuracies are means over questions, as fractions."""
+    """How far two graders agree on the same samples.
+
+    matrix: (our verdict, their verdict) → samples. Accuracies are means over questions, as fractions of 1.
+    """
 
     matrix: dict[tuple[str, str], int]
     accuracy_ours: float
@@ -72,24 +78,25 @@ def second_verdicts(
     python: str = isolated.PYTHON,
     deadline_s: float = DEADLINE_SECONDS,
 ) -> dict[Key, bool | None]:
-    """The verdicts of `library` (see `LIBRARIES`) by key; None = it could not tell or ran out of time.
+    """The verdicts of the second grader `library` by key; None if it could not tell or reached its deadline.
 
-    python: the interpreter to ask. Raises `UsageError` when that one does not have the library, or there is no such.
+    library: a key of `SECOND_GRADERS`. python: the interpreter that runs it. Raises `UsageError` if there is no such
+    grader, or the interpreter does not have it.
     """
-    if library not in LIBRARIES:
-        raise UsageError(f"unknown second grader; there are {', '.join(LIBRARIES)}", field="also", value=library)
+    if library not in SECOND_GRADERS:
+        raise UsageError(f"unknown second grader; there are {', '.join(SECOND_GRADERS)}", field="also", value=library)
     verdicts: dict[Key, bool | None] = {}
-    known: dict[tuple[str, str], bool | None] = {}
-    with _Child(python, LIBRARIES[library]) as child:
+    of_text: dict[tuple[str, str], bool | None] = {}
+    with _Child(python, SECOND_GRADERS[library]) as child:
         for sample in samples:
             part = final_part(sample.text) if sample.text else None
             text = "" if part is None or sample.text is None else sample.text[slice(*part)]
             pair = (sample.question_id, text)
-            if pair not in known:
-                known[pair] = text != "" and child.any_correct(
+            if pair not in of_text:
+                of_text[pair] = text != "" and child.any_correct(
                     questions[sample.question_id].references, text, deadline_s
                 )
-            verdicts[sample.key] = known[pair]
+            verdicts[sample.key] = of_text[pair]
     return verdicts
 
 
@@ -101,21 +108,23 @@ def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agr
     for grade in grades:
         if grade.key not in theirs:
             continue
-        other = theirs[grade.key]
-        matrix[grade.verdict, _NAMES[other]] += 1
+        their_verdict = theirs[grade.key]
+        matrix[grade.verdict, _NAMES[their_verdict]] += 1
         correct = grade.verdict == "correct"
-        of_question[grade.question_id].append((correct, other is True))
-        if correct != (other is True):
-            differing[grade.question_id, grade.extracted, grade.verdict, other] += 1
+        of_question[grade.question_id].append((correct, their_verdict is True))
+        if correct != (their_verdict is True):
+            differing[grade.question_id, grade.extracted, grade.verdict, their_verdict] += 1
     total = max(len(of_question), 1)
     disagreements = [
         Disagreement(
-            question_id=question, extracted=extracted, ours=ours, theirs=other, n_samples=count,
+            question_id=question, extracted=extracted, ours=ours, theirs=their_verdict, n_samples=count,
             effect=count / len(of_question[question]) / total,
         )
-        for (question, extracted, ours, other), count in differing.items()
+        for (question, extracted, ours, their_verdict), count in differing.items()
     ]  # fmt: skip
-    disagreements.sort(key=lambda found: (found.ours != "undecided", -found.effect, found.question_id))
+    disagreements.sort(
+        key=lambda disagreement: (disagreement.ours != "undecided", -disagreement.effect, disagreement.question_id)
+    )
     return Agreement(
         matrix=dict(matrix),
         accuracy_ours=sum(_share(pairs, 0) for pairs in of_question.values()) / total,
@@ -128,13 +137,14 @@ _NAMES = {True: "correct", False: "wrong", None: "no opinion"}
 
 
 def _share(pairs: list[tuple[bool, bool]], which: int) -> float:
+    """The fraction of pairs whose entry `which` is true."""
     return sum(pair[which] for pair in pairs) / len(pairs)
 
 
 class _Child:
-    """The process, started again when an answer takes too long."""
+    """The process of a second grader; it is ended if an answer takes too long, and started again for the next."""
 
-    def __init__(self, python: str, library: Library) -> None:
+    def __init__(self, python: str, library: SecondGrader) -> None:
         self.python = python
         self.library = library
         self.process: subprocess.Popen[bytes] | None = None
@@ -148,6 +158,7 @@ class _Child:
         self.stop()
 
     def start(self) -> None:
+        """Start the process and read its first line. Raises `UsageError` if the library is not there."""
         script = str(Path(__file__).with_name(self.library.program))
         try:
             self.process = subprocess.Popen(
@@ -167,6 +178,7 @@ class _Child:
             )
 
     def stop(self) -> None:
+        """End the process, if it runs."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -176,10 +188,12 @@ class _Child:
             self.process = None
 
     def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
+        """Whether the response is right by any reference; None if none accepts it and one could not tell."""
         verdicts = [self.ask(reference, response, deadline) for reference in references]
         return True if True in verdicts else None if None in verdicts else False
 
     def ask(self, reference: str, response: str, deadline: float) -> bool | None:
+        """The verdict on one response, within `deadline` seconds; None if there is none."""
         if self.process is None:
             self.start()
         assert self.process is not None
@@ -199,7 +213,7 @@ class _Child:
         return correct if isinstance(correct, bool) else None
 
     def line(self, deadline: float) -> dict[str, Any] | None:
-        """The next message, or None when the time is over or the process ended."""
+        """The next message within `deadline` seconds; None if there is none or it is no JSON object."""
         assert self.process is not None
         stream: IO[bytes] | None = self.process.stdout
         assert stream is not None

@@ -1,9 +1,9 @@
-r"""The judgement of SGLang's reasoning benchmark as a process: `parse_latex` by antlr4, then sympy.
+r"""The grader of SGLang's reasoning benchmark as a process: `parse_latex` by antlr4, then sympy.
 
-JSON lines in, JSON lines out, as in `math_verify_child`; imports nothing of the harness. Its rules are that script's:
+JSON lines in, JSON lines out, as in `math_verify_child`; imports nothing of the harness. The rules are that script's:
 the last box, else the last number; equal text; numbers within 0.001, also a hundredth and a hundredfold; lists part by
-part; a difference that sympy simplifies to zero, or whose value is within 0.001. Left out is the script's `parse_expr`,
-which runs what it reads. Memory is bounded here, time by the parent, which kills.
+part; a difference that sympy simplifies to zero, or whose value is within 0.001. The script's `parse_expr` is left out,
+since it runs what it reads. This process bounds its memory; the parent bounds its time, and kills.
 """
 
 from __future__ import annotations
@@ -41,52 +41,57 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     say({"ready": True})
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            correct: bool | None = _equal(asked["reference"], _answer(asked["response"]), parse_latex)
-        except Exception:  # noqa: BLE001  whatever goes wrong inside is no opinion
+            correct: bool | None = _equal(request["reference"], _answer(request["response"]), parse_latex)
+        except Exception:  # noqa: BLE001  any failure of the library is no opinion
             correct = None
-        say({"id": asked["id"], "correct": correct})
+        say({"id": request["id"], "correct": correct})
 
 
 def _answer(response: str) -> str:
-    at = response.rfind("\\boxed{")
-    if at < 0:
+    """The content of the last box, else the last number, else nothing."""
+    command = response.rfind("\\boxed{")
+    if command < 0:
         numbers = _NUMBER.findall(response[-_MAX_CHARS:].replace(",", ""))
         return str(numbers[-1]) if numbers else ""
-    depth, start = 0, at + len("\\boxed")
-    for place in range(start, min(len(response), start + _MAX_CHARS)):
-        depth += (response[place] == "{") - (response[place] == "}")
+    depth, start = 0, command + len("\\boxed")
+    for index in range(start, min(len(response), start + _MAX_CHARS)):
+        depth += (response[index] == "{") - (response[index] == "}")
         if depth == 0:
-            return response[start + 1 : place]
+            return response[start + 1 : index]
     return ""
 
 
 def _equal(reference: str, answer: str, parse_latex: Any) -> bool:
+    """Whether two answers are equal by the rules above."""
     if len(reference) > _MAX_CHARS or len(answer) > _MAX_CHARS:
         return reference == answer
-    one, other = (_LAYOUT.sub("", text).rstrip(".") for text in (reference, answer))
-    if one == other:
-        return bool(one)
-    left, right = _number(one), _number(other)
-    if left is not None and right is not None:
-        return any(abs(right - value) <= _TOLERANCE for value in (left, left / 100, left * 100))
-    parts, others = _parts(one), _parts(other)
+    left_text, right_text = (_LAYOUT.sub("", text).rstrip(".") for text in (reference, answer))
+    if left_text == right_text:
+        return bool(left_text)
+    left_number, right_number = _number(left_text), _number(right_text)
+    if left_number is not None and right_number is not None:
+        return any(
+            abs(right_number - value) <= _TOLERANCE for value in (left_number, left_number / 100, left_number * 100)
+        )
+    parts, others = _parts(left_text), _parts(right_text)
     if len(parts) > 1 or len(others) > 1:
         return len(parts) == len(others) and all(
             _equal(part, given, parse_latex) for part, given in zip(parts, others, strict=True)
         )
-    return _same_value(parse_latex(one), parse_latex(other))
+    return _same_value(parse_latex(left_text), parse_latex(right_text))
 
 
-def _same_value(one: Any, other: Any) -> bool:
+def _same_value(left: Any, right: Any) -> bool:
+    """Whether two sympy objects are equal, their difference simplifies to 0, or its value is within 0.001."""
     import sympy
 
-    if one == other:
+    if left == right:
         return True
-    if isinstance(one, sympy.Equality) and isinstance(other, sympy.Equality):
-        one, other = one.lhs - one.rhs, other.lhs - other.rhs
-    difference = one - other
+    if isinstance(left, sympy.Equality) and isinstance(right, sympy.Equality):
+        left, right = left.lhs - left.rhs, right.lhs - right.rhs
+    difference = left - right
     if sympy.simplify(difference) == 0:
         return True
     value = sympy.N(difference)
@@ -94,6 +99,7 @@ def _same_value(one: Any, other: Any) -> bool:
 
 
 def _number(text: str) -> float | None:
+    """`text` as a number without thousands separators, or None."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
@@ -104,13 +110,13 @@ def _parts(text: str) -> list[str]:
     """The parts of a list or tuple between its outer brackets."""
     if text[:1] in ("(", "[") and text[-1:] in (")", "]"):
         text = text[1:-1]
-    found, depth, start = [], 0, 0
-    for place, sign in enumerate(text):
+    parts, depth, start = [], 0, 0
+    for index, sign in enumerate(text):
         depth += (sign in "([{") - (sign in ")]}")
         if sign == "," and depth == 0:
-            found.append(text[start:place])
-            start = place + 1
-    return [*found, text[start:]]
+            parts.append(text[start:index])
+            start = index + 1
+    return [*parts, text[start:]]
 
 
 if __name__ == "__main__":
