@@ -1,4 +1,4 @@
-"""The sign ±: what an answer with it stands for, written out."""
+"""The signs ± and ∓: the values that an answer with them stands for, written out."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from harness.grading.bounds import MAX_ALTERNATIVES
 
 
 def has_signs(node: Node) -> bool:
-    """Some ± or ∓ stands in it."""
+    """Whether ± or ∓ stands in the tree."""
     return any(here.op in ("pm", "mp") for here in walk(node))
 
 
 def items_of(node: Node) -> tuple[Node, ...]:
-    """The parts of a list; anything else is a list of one."""
+    """The items of a list; of any other node the node itself."""
     return node.args if node.op == "list" else (node,)
 
 
 def expanded(node: Node, independent: bool) -> Node | None:
-    """The list of what it stands for; None beyond the bound. independent: each ± of a tuple has its own sign."""
+    """The list of all values that `node` stands for; None if they are more than `MAX_ALTERNATIVES`.
+
+    All signs of an item change together: `1 ± 2 ∓ 3` is two values. independent: each ± of a tuple, set or list is
+    free, so that (±a, ±b) is four points.
+    """
     items: list[Node] = []
     for item in items_of(node):
         signs = [here for here in walk(item) if here.op in ("pm", "mp")]
@@ -40,21 +44,22 @@ def expanded(node: Node, independent: bool) -> Node | None:
             assert inner is not None
             items.append(Node("set", items_of(inner)))
             continue
-        items.extend(_chosen(item, list(choice)) for choice in choices)
+        items.extend(_with_signs(item, list(choice)) for choice in choices)
     return items[0] if len(items) == 1 else Node("list", tuple(items))
 
 
-def _chosen(node: Node, signs: list[int]) -> Node:
+def _with_signs(node: Node, signs: list[int]) -> Node:
+    """`node` with its ± and ∓ replaced, from left to right, by the signs 1 and -1 in `signs`, which are used up."""
     if node.op in ("pm", "mp"):
         sign = signs.pop(0) * (1 if node.op == "pm" else -1)
-        left, right = _chosen(node.args[0], signs), _chosen(node.args[1], signs)
+        left, right = _with_signs(node.args[0], signs), _with_signs(node.args[1], signs)
         if sign < 0:
             right = neg(right)
         return right if left == num(0) else Node("add", (left, right))
     parts = tuple(
-        _chosen(part, signs)
+        _with_signs(part, signs)
         if isinstance(part, Node)
-        else tuple(_chosen(p, signs) if isinstance(p, Node) else p for p in part)
+        else tuple(_with_signs(p, signs) if isinstance(p, Node) else p for p in part)
         if isinstance(part, tuple)
         else part
         for part in node.args

@@ -1,8 +1,8 @@
-"""Named values: `p = 2, q = 7`; `(x, y) = (1, 2) or (x, y) = (2, 1)`; a name says which value is which.
+"""Assignments, that is values with a name each: `p = 2, q = 7`; `(x, y) = (1, 2) or (x, y) = (2, 1)`.
 
-Several values with a name each are one assignment; a name that comes again begins the next one. Assignments are
-compared by their names, and have no order among themselves. Against values without names an assignment stands for the
-tuple of its values: x, y, z and w in this order, other names as they were written.
+A name that occurs again begins the next assignment. Two assignments are compared by their names; several have no order
+among themselves. Beside values without names an assignment stands for the tuple of its values: x, y, z, w in this
+order, other names as they were written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.labels import GEOMETRY
 
 Same = Callable[[Node, Node], bool | None]
-"""Are two values equal? None when no rule could tell."""
+"""Whether two values are equal; None if no rule can tell."""
 
 _COORDINATES = "xyzw"
 
@@ -27,15 +27,15 @@ class Assignment(NamedTuple):
     values: tuple[Node, ...]
 
     def in_order(self) -> tuple[Node, ...]:
-        """The values as the tuple that they are without their names."""
+        """The values in the order of the coordinates x, y, z, w, or as written if a name is no coordinate."""
         if not all(name.op == "sym" and name.args[0] in _COORDINATES for name in self.names):
             return self.values
-        ranked = sorted(range(len(self.names)), key=lambda at: _COORDINATES.index(self.names[at].args[0]))
-        return tuple(self.values[at] for at in ranked)
+        ranked = sorted(range(len(self.names)), key=lambda index: _COORDINATES.index(self.names[index].args[0]))
+        return tuple(self.values[index] for index in ranked)
 
 
 def assignments(node: Node) -> list[Assignment] | None:
-    """The assignments that an answer consists of, each of the same names; None when it is anything else."""
+    """The assignments of which an answer consists, all of the same two or more names; None if it is anything else."""
     items = node.args if node.op in ("list", "tuple", "cases") else (node,)
     names: list[Node] = []
     values: list[Node] = []
@@ -53,22 +53,22 @@ def assignments(node: Node) -> list[Assignment] | None:
             values.append(value)
     groups: list[Assignment] = []
     start = 0
-    for at in range(1, len(names) + 1):
-        if at == len(names) or names[at] in names[start:at]:
-            groups.append(Assignment(tuple(names[start:at]), tuple(values[start:at])))
-            start = at
+    for end in range(1, len(names) + 1):
+        if end == len(names) or names[end] in names[start:end]:
+            groups.append(Assignment(tuple(names[start:end]), tuple(values[start:end])))
+            start = end
     if len(groups[0].names) < 2 or any(set(group.names) != set(groups[0].names) for group in groups):
         return None
     return groups
 
 
-def same_assignments(one: Sequence[Assignment], other: Sequence[Assignment], same: Same) -> bool | None:
-    """Each assignment has its equal among the others."""
-    if len(one) != len(other) or len(one[0].names) != len(other[0].names):
+def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignment], same: Same) -> bool | None:
+    """Whether the assignments of two answers can be paired so that each pair is equal; None if no rule can tell."""
+    if len(reference) != len(answer) or len(reference[0].names) != len(answer[0].names):
         return False
-    left = list(other)
+    left = list(answer)
     unsure = False
-    for assignment in one:
+    for assignment in reference:
         for candidate in left:
             aligned = _aligned(assignment, candidate)
             if aligned is None:
@@ -84,23 +84,25 @@ def same_assignments(one: Sequence[Assignment], other: Sequence[Assignment], sam
 
 
 def _aligned(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
-    """The answer's values in the order of the reference's names; None when the names say that they do not belong.
+    """The answer's values in the order of the reference's names; None if the names name different things.
 
-    Names that have nothing in common with the reference's were the writer's choice and count in their order.
+    If no name is common to both, the names were the writer's choice, and the values are taken in order.
     """
-    wanted, given = [_folded(name) for name in reference.names], [_folded(name) for name in answer.names]
-    if len(set(wanted)) < len(wanted) or len(set(given)) < len(given):
-        wanted, given = list(reference.names), list(answer.names)  # A and a are two names here
-    if set(wanted) == set(given):
-        return tuple(answer.values[given.index(name)] for name in wanted)
-    if set(wanted) & set(given) or (_geometric(reference) and _geometric(answer)):
+    reference_names, answer_names = (list(map(_folded, side.names)) for side in (reference, answer))
+    if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
+        reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
+    if set(reference_names) == set(answer_names):
+        return tuple(answer.values[answer_names.index(name)] for name in reference_names)
+    if set(reference_names) & set(answer_names) or (_geometric(reference) and _geometric(answer)):
         return None
     return answer.in_order()
 
 
 def _geometric(assignment: Assignment) -> bool:
+    """Whether a name is a coordinate, which no other name can stand for."""
     return any(name.op == "sym" and name.args[0] in GEOMETRY for name in assignment.names)
 
 
 def _folded(name: Node) -> Node:
+    """`name` in lower case."""
     return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))

@@ -1,8 +1,8 @@
-"""The vote form of an answer: equal answers vote alike, by a canonical form and not by pairs.
+"""The vote of an answer in maj@k: a text that is the same for equal answers.
 
-Equality is not transitive (50% equals 50 and 0.5), so groups cannot be built from pairs. The form is the exact value
-where there is a rational one, else twelve digits, without sign of unit, percent or degree; a list of several is sorted;
-the rest is squeezed text.
+Equality is not transitive (50% equals 50 and 0.5, which differ), so groups of equal answers cannot be built from pairs.
+The vote is the exact value if it is rational, else twelve digits, without units, percent and degree signs; a list is
+sorted; an expression with letters votes by its residue (`modular`); anything else by its text without layout.
 """
 
 from __future__ import annotations
@@ -21,15 +21,20 @@ from harness.grading.compare.equations import is_equation, statement
 from harness.grading.compare.exact import exact
 from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.radicals import NotExact, freeze, rational
-from harness.grading.compare.realsets import NotASet, Piece, real_set
+from harness.grading.compare.realsets import NotASet, RealInterval, real_set
 
 _DIGITS = 30
-_LARGEST_NUMBER = 10**12
-_LARGEST_DENOMINATOR = 1_000_000
+"""Digits to which an irrational number is computed for its vote."""
+
+_MAX_NUMBER = 10**12
+"""A larger irrational number votes by all its digits."""
+
+_MAX_DENOMINATOR = 1_000_000
+"""Largest denominator of a fraction that is recognised by its digits."""
 
 
 def canonical(answer: str, question: Question) -> str | None:
-    """The form by which `answer` votes; None for an empty one."""
+    """The vote of `answer`; None if it is empty."""
     if not answer.strip():
         return None
     if question.kind == "choice":
@@ -44,6 +49,7 @@ def canonical(answer: str, question: Question) -> str | None:
 
 
 def _form(node: Node, *, ordered: bool = False) -> str:
+    """The vote of a tree. ordered: the items of a list keep their order."""
     op, args = node
     if op == "rel" and is_equation(node) and (parts := statement(node)) is not None:
         return _form(parts.values[-1], ordered=ordered)
@@ -81,7 +87,7 @@ def _form(node: Node, *, ordered: bool = False) -> str:
 
 
 def _digits(node: Node) -> str | None:
-    """An irrational number by its digits; as a fraction when it is one after all (`(π + 1)/(π + 1)`)."""
+    """A number by its digits, as a fraction if it is one after all (`(π + 1)/(π + 1)`); None if it has none."""
     from harness.grading.compare.numeric import NotNumeric, number_of
 
     try:
@@ -90,14 +96,15 @@ def _digits(node: Node) -> str | None:
         return None
     shown = []
     for part in (number.real, number.imag):
-        if abs(part) > _LARGEST_NUMBER:
+        if abs(part) > _MAX_NUMBER:
             return str(number)
         scaled = Fraction(int(part * 10**_DIGITS), 10**_DIGITS)
-        near = scaled.limit_denominator(_LARGEST_DENOMINATOR)
+        near = scaled.limit_denominator(_MAX_DENOMINATOR)
         shown.append(str(near) if abs(near - scaled) < Fraction(1, 10 ** (_DIGITS - 5)) else f"{float(scaled):.12g}")
     return shown[0] if shown[1] == "0" else f"{shown[0]} + {shown[1]}i"
 
 
-def _written(piece: Piece) -> str:
+def _written(piece: RealInterval) -> str:
+    """The vote of an interval."""
     opening, closing = "[" if piece.closed_low else "(", "]" if piece.closed_high else ")"
     return f"{opening}{_form(piece.low)}, {_form(piece.high)}{closing}"

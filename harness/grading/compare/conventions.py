@@ -1,6 +1,6 @@
-"""The conventions: what counts as equal although it is not written the same. `docs/grading.md` gives the reasons.
+"""The conventions of benchmarks: what counts as equal by custom, not by value. `docs/grading.md` gives the reasons.
 
-A card switches one with `conventions: {name: false}` (or true).
+A card switches a convention with `conventions: {name: false}` or `true`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.core.records import GradeRules
 
 
 class Convention(NamedTuple):
-    """A switch: whether it is on without a word of the card, and what it makes equal."""
+    """A convention: whether it is on by default, and what it makes equal."""
 
     default: bool
     meaning: str
@@ -40,6 +40,6 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def allows(rules: GradeRules, name: str) -> bool:
-    """Whether the card leaves (or sets) convention `name` on."""
-    chosen = rules.conventions
-    return chosen[name] if name in chosen else CONVENTIONS[name].default
+    """Whether convention `name` is on, by the card or by default."""
+    switches = rules.conventions
+    return switches[name] if name in switches else CONVENTIONS[name].default

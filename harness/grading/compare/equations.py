@@ -1,8 +1,9 @@
-"""Equations: the name before the answer, chains of equal values, and equations as such.
+"""Equations: a name before a value, a chain of equal values, or an equation proper.
 
-`x = 5`, `f(x) = 2x`, `AB : CD = 3`, `Minimum = 1` name a value; `x^2 + y^2 = 25` states a curve. A name may be dropped,
-a curve not: it equals another equation with the same solutions (left − right proportional by a constant) or, when it
-is linear in a variable that stands alone, the expression that it gives for it.
+`x = 5`, `f(x) = 2x`, `AB : CD = 3`, `Minimum = 1` name a value, and the name may be dropped. `x^2 + y^2 = 25` states a
+curve. Two equations proper are equal if left − right of the two differ by a constant factor only, also after both are
+multiplied by their denominators. An equation that is linear in a letter equals the expression it gives for that letter.
+`statement` tells the two kinds apart.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ _EQUALITY = frozenset(("=", "≈"))
 
 
 class Statement(NamedTuple):
-    """`labels` = `values`: what is named, and the ways its value is written (`2 = 4/2 ≈ 2.0`)."""
+    """A chain of names and values: labels, the names at its left end (may be none); values, the same value written in
+    several ways (`2 = 4/2 ≈ 2.0`), at least one."""
 
     labels: tuple[Node, ...]
     values: tuple[Node, ...]
 
 
 def is_equation(node: Node) -> bool:
-    """Only = and ≈ between the parts."""
+    """Whether `node` is a relation with only = and ≈ between its parts."""
     return node.op == "rel" and all(sign in _EQUALITY for sign in node.args[1])
 
 
 def is_label(node: Node) -> bool:
-    """A name of a quantity: a letter, a product or quotient of letters, f(x), a word, a tuple or ratio of names."""
+    """Whether `node` names a quantity: a letter, a product or quotient of letters, f(x), words, a tuple of names."""
     op, args = node
     if op in ("sym", "text"):
         return True
@@ -51,20 +53,21 @@ def is_label(node: Node) -> bool:
 
 
 def _is_letter(node: Node) -> bool:
+    """Whether `node` is e or i, which are letters as well as constants."""
     return node.op == "const" and node.args[0] in ("e", "i")
 
 
 def _applied_letter(node: Node) -> bool:
-    """`P(x)`, `S(n+1)`: read as a product, meant as a function."""
+    """Whether a product is meant as a function with its argument: `P(x)`, `S(n+1)`."""
     name = node.args[0].args[0] if node.args[0].op == "pow" else node.args[0]  # f^{-1}(x), f'(x)
     return len(node.args) == 2 and name.op == "sym" and node.args[1].op in ("sym", "add", "tuple", "rel", "num")
 
 
 def statement(node: Node) -> Statement | None:
-    """Split a chain into names and values; None when it is a proper equation (its left side is no name)."""
+    """The names and values of the chain `node`; None if it is an equation proper, whose left side is no name."""
     operands = node.args[0]
     if len(operands) == 2 and operands[1].op == "sym" and not is_label(operands[0]):
-        operands = (operands[1], operands[0])  # 5 = x
+        operands = (operands[1], operands[0])  # 5 = x is x = 5
     names = 0
     while names < len(operands) - 1 and is_label(operands[names]):
         names += 1
@@ -77,12 +80,12 @@ def statement(node: Node) -> Statement | None:
 
 
 def _mentions(labels: tuple[Node, ...], value: Node) -> bool:
-    """The name occurs in its own value: `x = 2 - x` is an equation to solve, not an answer."""
+    """Whether a name occurs in its own value: `x = 2 - x` is an equation to solve, not a value."""
     return any(label.op == "sym" and label.args[0] in symbols(value) for label in labels)
 
 
 def _same_everywhere(values: tuple[Node, ...]) -> bool:
-    """All parts are one expression written in several ways: `(x+1)^2 = x^2 + 2x + 1`."""
+    """Whether all parts are one expression written in several ways: `(x+1)^2 = x^2 + 2x + 1`."""
     from harness.grading.compare.identities import identical
 
     if not all(is_scalar(value) for value in values):
@@ -91,7 +94,7 @@ def _same_everywhere(values: tuple[Node, ...]) -> bool:
 
 
 def difference(node: Node) -> Node | None:
-    """left − right of a proper equation with two sides."""
+    """left − right of a relation with two scalar sides; None for any other."""
     operands = node.args[0]
     if len(operands) != 2 or not all(is_scalar(operand) for operand in operands):
         return None
@@ -99,34 +102,34 @@ def difference(node: Node) -> Node | None:
 
 
 def same_equations(reference: Node, answer: Node) -> bool:
-    """The same solutions: the differences of the sides are proportional, as they are or without their denominators."""
-    one, other = difference(reference), difference(answer)
-    if one is None or other is None or _unknowns(one) != _unknowns(other) or not _unknowns(one):
+    """Whether left − right of two equations differ by a constant factor only, perhaps once denominators are cleared."""
+    left, right = difference(reference), difference(answer)
+    if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
         return False
     from harness.grading.compare.identities import proportional
 
-    if proportional(one, other) is not None:
+    if proportional(left, right) is not None:
         return True
-    one, other = _fraction(one)[0], _fraction(other)[0]
-    return proportional(one, other) is not None
+    left, right = _fraction(left)[0], _fraction(right)[0]
+    return proportional(left, right) is not None
 
 
 def same_union(equations: Sequence[Node], answer: Node) -> bool:
-    """Do the solutions of several equations together make those of one? `a = 0 or b = 0` is `ab = 0`."""
+    """Whether one equation states the union of the solutions of several: `ab = 0` of `a = 0 or b = 0`."""
     zeros = [_squared(equation) for equation in equations]
-    other = _squared(answer)
-    if other is None or None in zeros:
+    difference_of_answer = _squared(answer)
+    if difference_of_answer is None or None in zeros:
         return False
-    one = Node("mul", tuple(zero for zero in zeros if zero is not None))
-    if _unknowns(one) != _unknowns(other):
+    product = Node("mul", tuple(zero for zero in zeros if zero is not None))
+    if _unknowns(product) != _unknowns(difference_of_answer):
         return False
     from harness.grading.compare.identities import proportional
 
-    return proportional(one, other) is not None
+    return proportional(product, difference_of_answer) is not None
 
 
 def _squared(equation: Node) -> Node | None:
-    """left − right; of `|u| = |v|` the squares, which differ where they do."""
+    """left − right of an equation; of `|u| = |v|` the difference of the squares, which has the same zeros."""
     sides = equation.args[0]
     if len(sides) == 2 and all(side.op == "fn" and side.args[0] == "abs" for side in sides):
         left, right = (Node("pow", (side.args[1], num(2))) for side in sides)
@@ -135,12 +138,12 @@ def _squared(equation: Node) -> Node | None:
 
 
 def _unknowns(node: Node) -> frozenset[Node]:
-    """Letters and values of unknown functions, such as f(3)."""
+    """The letters of `node`, and its values of unknown functions, such as f(3)."""
     return frozenset(here for here in walk(node) if here.op in ("sym", "apply"))
 
 
 def _fraction(node: Node) -> tuple[Node, Node]:
-    """(numerator, denominator) of an expression; functions and powers other than whole ones count as letters."""
+    """(numerator, denominator) of an expression over one fraction bar; a function counts as a letter."""
     op, args = node
     if op == "neg":
         top, bottom = _fraction(args[0])
@@ -168,7 +171,7 @@ def _fraction(node: Node) -> tuple[Node, Node]:
 
 
 def same_when_solved(equation: Node, solved: Statement) -> bool:
-    """`xy = 6` is `y = 6/x`: the equation solved for the name that the other one gives."""
+    """Whether `equation`, solved for the name of `solved`, gives its value: `xy = 6` and `y = 6/x`."""
     label, value = solved.labels[-1], solved.values[-1]
     zero = difference(equation)
     if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
@@ -180,7 +183,10 @@ def same_when_solved(equation: Node, solved: Statement) -> bool:
 
 
 def solved_for(equation: Node, expression: Node) -> Node | None:
-    """The expression that `equation` gives for its one variable that `expression` lacks, when it is linear in it."""
+    """The expression that `equation` gives for the only letter that `expression` lacks; None if it is not linear in it.
+
+    Linear: the values at 0, 1 and 2 are in line. Then the letter is -(value at 0) / (value at 1 - value at 0).
+    """
     zero = difference(equation)
     if zero is None:
         return None
@@ -198,6 +204,7 @@ def solved_for(equation: Node, expression: Node) -> Node | None:
 
 
 def _vanishes(node: Node) -> bool:
+    """Whether `node` is exactly 0."""
     try:
         return not exact(node)
     except NotExact:
@@ -205,40 +212,46 @@ def _vanishes(node: Node) -> bool:
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:
-    """The answer's name may stand for the reference's."""
+    """Whether the last name of the answer may stand for that of the reference; a missing name stands for any."""
     if not reference.labels or not answer.labels:
         return True
-    one, other = reference.labels[-1], answer.labels[-1]
-    return agree(one, other) if allows(rules, "labels_dropped") else one == other
+    reference_label, answer_label = reference.labels[-1], answer.labels[-1]
+    return agree(reference_label, answer_label) if allows(rules, "labels_dropped") else reference_label == answer_label
 
 
 def renamed(reference: Statement, answer: Statement, rules: GradeRules) -> Statement | None:
     """The answer with the variables of its function named as in the reference: f(x) = x for f(z) = z.
 
-    None where a name that is wanted stands for something else in the answer: f(a) = x + a is no f(x) = x + a.
+    None if the reference's name stands for something else in the answer: f(a) = x + a is not f(x) = x + a.
     """
     if not reference.labels or not answer.labels or not allows(rules, "bound_variables"):
         return answer
-    wanted, given = _arguments(reference.labels[-1]), _arguments(answer.labels[-1])
-    if wanted == given or len(wanted) != len(given) or not given:
+    reference_arguments, answer_arguments = _arguments(reference.labels[-1]), _arguments(answer.labels[-1])
+    if (
+        reference_arguments == answer_arguments
+        or len(reference_arguments) != len(answer_arguments)
+        or not answer_arguments
+    ):
         return answer
-    free = {name for value in answer.values for name in symbols(value)} - {name.args[0] for name in given}
-    if any(name.args[0] in free for name in wanted):
+    free = {name for value in answer.values for name in symbols(value)} - {name.args[0] for name in answer_arguments}
+    if any(name.args[0] in free for name in reference_arguments):
         return None
-    return Statement(answer.labels, tuple(_exchanged(value, given, wanted) for value in answer.values))
+    return Statement(
+        answer.labels, tuple(_exchanged(value, answer_arguments, reference_arguments) for value in answer.values)
+    )
 
 
-def _exchanged(node: Node, given: tuple[Node, ...], wanted: tuple[Node, ...]) -> Node:
-    """All names changed at once, by way of names that nobody writes."""
-    for place, name in enumerate(given):
-        node = substitute(node, name, sym(f"argument {place}"))
-    for place, name in enumerate(wanted):
-        node = substitute(node, sym(f"argument {place}"), name)
+def _exchanged(node: Node, given: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
+    """`node` with the names `given` replaced all at once: first by names that nobody writes, then by `replacements`."""
+    for index, name in enumerate(given):
+        node = substitute(node, name, sym(f"argument {index}"))
+    for index, name in enumerate(replacements):
+        node = substitute(node, sym(f"argument {index}"), name)
     return node
 
 
 def _arguments(label: Node) -> tuple[Node, ...]:
-    """The variables of f(x), f(x, y); none where the label is no function or an argument is no letter."""
+    """The variables of f(x), f(x, y); () if the label is no function, or an argument is no letter or occurs twice."""
     inner = label.args[1] if label.op in ("apply", "mul") and len(label.args) == 2 else None
     parts = inner.args if isinstance(inner, Node) and inner.op in ("list", "tuple") else (inner,)
     if not all(isinstance(part, Node) and part.op == "sym" for part in parts) or len(set(parts)) < len(parts):

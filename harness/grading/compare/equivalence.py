@@ -1,10 +1,14 @@
-"""One reference and one answer, both as text: are they the same answer, and by which rule?"""
+"""One reference and one answer as texts: whether they are the same answer, and by which rule.
+
+What is read from the text alone comes first: integers, option letters, equal signs, words. Then both are read into
+trees and compared by `structures.same`. An answer that cannot be read differs from a reference that can; a reference
+that cannot be read is words, and a long one is prose, which no rule can compare (None).
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,6 +20,7 @@ from harness.answers.letters import LAST_LETTER, is_one_of_letters, letter_of, l
 from harness.answers.words import is_words, squeezed, unwrapped, words_of
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.compare.forms import has_form
+from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 from harness.grading.compare.words import same_words
 
@@ -23,7 +28,7 @@ _INTEGER = re.compile(r"\s*\$?\s*([-+]?)0*(\d{1,400})\s*\$?\s*")
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
-"""An option's letter with its value: the value is what the reference is compared with."""
+"""An option letter with the value of the option behind it, which is compared if the reference is no letter."""
 
 _FORMS: dict[Form, str] = {
     "fraction": "one integer over another",
@@ -34,31 +39,27 @@ _FORMS: dict[Form, str] = {
 }
 
 _ALL_REALS = words_of("all real numbers")
-_COMMAS = re.compile(r"\d,\s?\d{3}(?!\d)")
-_PROSE_WORDS = 6
-_PROSE_SIGNS = 12
+_THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
+_MAX_WORDS = 6
+"""A reference of more words is prose: another answer may say the same in other words."""
 
-
-class Comparison(NamedTuple):
-    """equal: None when no rule could decide. rule: the one that did. steps: how, in words."""
-
-    equal: bool | None
-    rule: str
-    steps: tuple[str, ...] = ()
+_MAX_CHINESE_SIGNS = 12
+"""A reference of more Chinese characters is prose."""
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Is `answer` (already found in the response) the answer that `reference` is, in the form that was asked for?"""
+    """Whether `answer`, as extracted, is the answer `reference`, and in the form that the rules ask for, if any."""
     result = _equal(reference, answer, kind, rules, choices)
     if result.equal and rules.form is not None and kind not in ("choice", "text"):
-        one, other = _read(bare(reference), False), _read(bare(answer), False)
-        if isinstance(one, Node) and isinstance(other, Node) and not has_form(other, one, rules.form):
+        reference_node, answer_node = _read(bare(reference), False), _read(bare(answer), False)
+        both_read = isinstance(reference_node, Node) and isinstance(answer_node, Node)
+        if both_read and not has_form(answer_node, reference_node, rules.form):  # type: ignore[arg-type]
             return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
-    """How `answer`, which is wrong, misses the reference by little; None when it does not."""
+    """How a wrong `answer` misses the reference by little; None if it misses it by more."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
     if kind in ("choice", "text"):
@@ -66,20 +67,29 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
     rounding = replace(rules, round_to_reference=True)
     if "." in reference and rules != rounding and _equal(reference, answer, kind, rounding, ()).equal:
         return "rounded"
-    one, other = _read(bare(reference), False), _read(bare(answer), False)
-    if isinstance(one, str) or isinstance(other, str) or one.op == other.op != "quantity":
+    reference_node, answer_node = _read(bare(reference), False), _read(bare(answer), False)
+    if (
+        isinstance(reference_node, str)
+        or isinstance(answer_node, str)
+        or reference_node.op == answer_node.op != "quantity"
+    ):
         return None
     signed = ("quantity", "deg", "pct")
-    if one.op in signed and other.op in signed and same(one.args[0], other.args[0], rules).equal:
+    if (
+        reference_node.op in signed
+        and answer_node.op in signed
+        and same(reference_node.args[0], answer_node.args[0], rules).equal
+    ):
         return "unit"
     return None
 
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
+    """As `equal`, whatever the form of the answer."""
     if kind != "choice":
-        one, other = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
-        if one and other and not (rules.relative_tolerance or rules.absolute_tolerance):
-            return Comparison(_integer(one) == _integer(other), "integer")
+        reference_digits, answer_digits = _INTEGER.fullmatch(reference), _INTEGER.fullmatch(answer)
+        if reference_digits and answer_digits and not (rules.relative_tolerance or rules.absolute_tolerance):
+            return Comparison(_integer(reference_digits) == _integer(answer_digits), "integer")
     reference, answer = bare(reference), bare(answer)
     if kind == "choice" or _names_choice(reference):
         choice = _same_choice(reference, answer, choices)
@@ -87,8 +97,8 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return choice
     if not answer.strip():
         return Comparison(False, "empty")
-    if (wanted := letters_of(reference)) is not None and (given := letters_of(answer)) is not None:
-        return Comparison(wanted == given, "choices")
+    if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
+        return Comparison(reference_letters == answer_letters, "choices")
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     if (
@@ -112,6 +122,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
 
 @lru_cache(maxsize=8_192)
 def _read(source: str, list_commas: bool) -> Node | str:
+    """The tree of an answer, or the reason why it cannot be read."""
     if "real" in source and words_of(source) == _ALL_REALS:
         return sym("R")
     try:
@@ -123,58 +134,61 @@ def _read(source: str, list_commas: bool) -> Node | str:
 
 
 def _by_tree(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison:
+    """The comparison of two texts by their trees."""
     listed = kind == "multiple"
-    one, other = _read(reference, listed), _read(answer, listed)
-    if isinstance(one, str):
+    reference_node, answer_node = _read(reference, listed), _read(answer, listed)
+    if isinstance(reference_node, str):
         return _unlike_words(reference)
-    if isinstance(other, str):
-        return Comparison(False, "unreadable", (f"the answer is not mathematics: {other}",))
-    result = same(one, other, rules)
-    if result.equal is False and (_COMMAS.search(reference) or _COMMAS.search(answer)):
+    if isinstance(answer_node, str):
+        return Comparison(False, "unreadable", (f"the answer is not mathematics: {answer_node}",))
+    result = same(reference_node, answer_node, rules)
+    if result.equal is False and (_THOUSANDS_OR_LIST.search(reference) or _THOUSANDS_OR_LIST.search(answer)):
         # "1,234" can be a number or a list of two; both sides are read the other way round as well.
-        one, other = _read(reference, not listed), _read(answer, not listed)
-        if not isinstance(one, str) and not isinstance(other, str):
-            again = same(one, other, rules)
+        reference_node, answer_node = _read(reference, not listed), _read(answer, not listed)
+        if not isinstance(reference_node, str) and not isinstance(answer_node, str):
+            again = same(reference_node, answer_node, rules)
             result = again if again.equal else result
-    return Comparison(result.equal, result.rule)
+    return result
 
 
 def _integer(match: re.Match[str]) -> int:
+    """The value of a match of `_INTEGER`."""
     return int(match[1] + match[2])
 
 
 def _unlike_words(reference: str) -> Comparison:
-    """Short words differ; a sentence may say the same in other words, which no rule can tell."""
+    """The comparison with a reference in words that the answer does not repeat: different, or undecided for prose."""
     words = words_of(reference)
-    long = len(words.split()) > _PROSE_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _PROSE_SIGNS
-    return Comparison(None, "prose") if long else Comparison(False, "words")
+    prose = len(words.split()) > _MAX_WORDS or len(re.findall(r"[\u3400-\u9fff]", words)) > _MAX_CHINESE_SIGNS
+    return Comparison(None, "prose") if prose else Comparison(False, "words")
 
 
 # --- multiple choice ---
 def _value_under_letter(answer: str) -> str | None:
-    """The 12 of `(B) 12`, where the reference is no letter."""
+    """The value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
     plain = unwrapped(answer).strip()
     if plain.startswith("{") and plain.endswith("}"):
         plain = plain[1:-1]
-    found = _VALUE_UNDER_LETTER.fullmatch(plain)
-    return found[1] or found[2] if found else None
+    match = _VALUE_UNDER_LETTER.fullmatch(plain)
+    return match[1] or match[2] if match else None
 
 
 def _names_choice(reference: str) -> bool:
-    """`C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
+    """Whether the reference names an option: `C`, `(C)`, `C. 1-i`; not the ratio `A:B`."""
     letter = letter_of(reference)
     return letter is not None and letter <= LAST_LETTER
 
 
 def _same_choice(reference: str, answer: str, choices: tuple[str, ...]) -> Comparison | None:
+    """The comparison of option letters, or of the answer with the texts of the options; None without a letter."""
     last = chr(ord("A") + len(choices) - 1) if choices else "Z"
-    wanted, given = letter_of(reference, last), letter_of(answer, last, any_case=True)
-    if wanted is not None and given is not None:
-        return Comparison(wanted == given, "choice")
-    if wanted is not None and choices:
+    reference_letter, answer_letter = letter_of(reference, last), letter_of(answer, last, any_case=True)
+    if reference_letter is not None and answer_letter is not None:
+        return Comparison(reference_letter == answer_letter, "choice")
+    if reference_letter is not None and choices:
         texts = [text for text in choices if squeezed(text) == squeezed(answer) or words_of(text) == words_of(answer)]
         if len(texts) == 1:
-            return Comparison(texts[0] == choices[ord(wanted) - ord("A")], "choice text")
-    if wanted is not None:
+            return Comparison(texts[0] == choices[ord(reference_letter) - ord("A")], "choice text")
+    if reference_letter is not None:
         return Comparison(False, "choice")
     return None

@@ -1,4 +1,8 @@
-r"""The exact value of a tree: one rule for each kind of node, on the arithmetic of `radicals`."""
+"""The exact value of a tree: a rule for each kind of node, in the arithmetic of `radicals`.
+
+What has no exact value here raises `NotExact`, a letter among them, and is left to the other means of `scalars`. Each
+rule estimates the size of its result before it computes it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from harness.grading.compare.radicals import (
 
 
 def exact(node: Node, _depth: int = 0) -> Value:
-    """The canonical value of a closed form. Raises `NotExact`, `Undefined`."""
+    """The value of a closed form, canonical: equal values have equal dicts. Raises `NotExact`, `Undefined`."""
     if _depth > 4 * MAX_DEPTH:
         raise NotExact("nested too deeply")
     rule = _RULES.get(node.op)
@@ -63,9 +67,6 @@ def _pow(node: Node, depth: int) -> Value:
         return {Monomial((), Fraction(0), raised, 0): Fraction(1)}
     if raised is None:
         raise NotExact("an irrational exponent")
-    if raised == 0 and (value := exact(base, depth)):
-        del value
-        return of(1)
     return power(exact(base, depth), raised)
 
 
@@ -96,7 +97,7 @@ def _base(node: Node, _depth: int) -> Value:
 
 
 def digits_in_base(digits: str, base: int) -> Fraction | None:
-    """The value of `digits` written in `base` (2 to 36), or None."""
+    """The value of `digits` in `base`; None if the base is not 2 to 36 or has no such digits."""
     if not 2 <= base <= 36 or len(digits) > 400:
         return None
     whole, _, fraction = digits.lower().partition(".")
@@ -161,7 +162,7 @@ def _mod(left: Fraction, right: Fraction) -> Value:
 
 
 def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Value:
-    """log of a rational power of the base; anything else is left to numbers."""
+    """The logarithm of a rational power of the base. Raises `NotExact` for any other value."""
     if value <= 0 or base <= 0 or base == 1:
         raise NotExact("a logarithm")
     if value == 1:
@@ -207,7 +208,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 
 def _sum(node: Node, depth: int) -> Value:
-    """A sum or product with numeric limits, expanded."""
+    """A sum or product with integer limits, term by term."""
     name, variable, start, end, body = node.args
     limits = [rational(exact(limit, depth)) for limit in (start, end)]
     if any(limit is None or limit.denominator != 1 for limit in limits) or variable.op not in ("sym", "const"):
@@ -230,6 +231,7 @@ def _determinant(node: Node, depth: int) -> Value:
 
 
 def _expand(rows: list[list[Value]]) -> Value:
+    """The determinant of a square matrix, by its first row."""
     if len(rows) == 1:
         return rows[0][0]
     total: Value = {}

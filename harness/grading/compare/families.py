@@ -1,8 +1,8 @@
-r"""Families of values: `\frac{\pi}{4} + k\pi` with k any integer, whatever letter stands for the integer.
+r"""Families of values: `\frac{\pi}{4} + k\pi` for all integers k, whatever letter stands for the integer.
 
-A parameter is a letter of which a condition says that it is an integer (`k \in \mathbb{Z}`), or a usual one of them
-beside a multiple of pi. Two families are the same when their values are: equal steps up to sign, and offsets that
-differ by whole steps.
+The parameter of a family is the letter that a condition calls an integer (`k \in \mathbb{Z}`); without a condition it
+is k, n or m in an expression with pi and no other letter. Families linear in their parameter, start + step · k, are the
+same set of values if their steps are equal up to sign and their starts differ by a whole number of steps.
 """
 
 from __future__ import annotations
@@ -14,34 +14,42 @@ from harness.answers.grammar.tree import PI, Node, is_scalar, neg, num, substitu
 _LETTERS = frozenset("knm")
 _INTEGERS = frozenset("ZN")
 PARAMETER = sym("any integer")
+"""The letter that both sides get for their parameters."""
+
+_MAX_STEPS_APART = 4
+"""The starts of two spellings of a family are compared up to this many steps apart."""
 
 
 def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
-    """The answer without the items that only say of a letter that it is an integer; which integers, by letter."""
+    """(answer without the conditions on its letters, domain of each such letter): `kπ, k ∈ ℤ` is (kπ, {"k": "Z"}).
+
+    A condition is an item that only says that a letter is an integer, or the x ∈ ℝ of a function.
+    """
     if node.op != "list":
         return node, {}
-    said = [item for item in node.args if _says_integer(item) or _says_real(item, node.args)]
-    items = tuple(item for item in node.args if item not in said)
-    letters = {item.args[0].args[0]: item.args[1].args[0] for item in said}
-    if not said or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
+    conditions = [item for item in node.args if _says_integer(item) or _says_real(item, node.args)]
+    items = tuple(item for item in node.args if item not in conditions)
+    letters = {item.args[0].args[0]: item.args[1].args[0] for item in conditions}
+    if not conditions or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
         return node, {}
     return (items[0] if len(items) == 1 else Node("list", items)), letters
 
 
 def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
-    """The x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`."""
+    """Whether `item` is the x ∈ ℝ of `f(x) = x^2, x ∈ ℝ`."""
     if item.op != "member" or item.args[0].op != "sym" or item.args[1] != sym("R"):
         return False
     return any(it.op == "rel" and it.args[0][0].op == "apply" and item.args[0] in walk(it.args[0][0]) for it in items)
 
 
 def of_other_integers(left: Node, right: Node) -> bool:
-    """Both say which integers their letters stand for, and not the same: ℤ and ℕ."""
-    said, other = (set(without_conditions(node)[1].values()) for node in (left, right))
-    return bool(said and other) and said != other
+    """Whether both answers state domains of their letters, and different ones: ℤ and ℕ."""
+    left_domains, right_domains = (set(without_conditions(node)[1].values()) for node in (left, right))
+    return bool(left_domains and right_domains) and left_domains != right_domains
 
 
 def _says_integer(item: Node) -> bool:
+    """Whether `item` says of a letter that it is an integer."""
     return (
         item.op == "member"
         and item.args[0].op == "sym"
@@ -50,45 +58,42 @@ def _says_integer(item: Node) -> bool:
     )
 
 
-def parameter_of(node: Node, said: Mapping[str, str]) -> Node | None:
-    """The letter that stands for any integer; None when there is none, or others beside it that may be what varies."""
-    if len(said) == 1 and "R" not in said.values():
-        return sym(*said)
-    if said or PI not in walk(node):
+def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
+    """The parameter of `node`; None if there is none or several letters may be it. domains: by `without_conditions`."""
+    if len(domains) == 1 and "R" not in domains.values():
+        return sym(*domains)
+    if domains or PI not in walk(node):
         return None
     letters = _letters_of_values(node)
     return sym(*letters) if len(letters) == 1 and letters <= _LETTERS else None
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:
-    """The letters of an answer without the name that it gives itself: those of 2kπ in x = 2kπ."""
+    """The letters of an answer without its own name: those of 2kπ in x = 2kπ."""
     if node.op == "list":
         return frozenset(letter for item in node.args for letter in _letters_of_values(item))
     return symbols(node.args[0][-1] if node.op == "rel" else node)
 
 
 def same_family(left: Node, right: Node, equal: Callable[[Node, Node], bool]) -> bool | None:
-    """Are two expressions in `PARAMETER` the same set of values? None when they are not linear in it.
+    """Whether two expressions in `PARAMETER` are the same set of values; None if one is not linear in it.
 
     equal: whether two expressions without the parameter are equal.
     """
     if not (is_scalar(left) and is_scalar(right)):
         return None
     (start, step), (other_start, other_step) = _line(left), _line(right)
-    for expression, at, by in ((left, start, step), (right, other_start, other_step)):
-        # Linear: the value at 5 is five steps on.
-        if not equal(substitute(expression, PARAMETER, num(5)), Node("add", (at, Node("mul", (num(5), by))))):
+    for expression, first, by in ((left, start, step), (right, other_start, other_step)):
+        fifth = Node("add", (first, Node("mul", (num(5), by))))
+        if not equal(substitute(expression, PARAMETER, num(5)), fifth):  # not linear
             return None
     if not (equal(step, other_step) or equal(step, neg(other_step))):
         return False
     gap = Node("div", (Node("add", (other_start, neg(start))), step))
-    return any(equal(gap, num(whole)) for whole in range(-_WHOLE_STEPS, _WHOLE_STEPS + 1))
-
-
-_WHOLE_STEPS = 4
-"""Whole steps by which the offsets of two spellings of a family are taken to differ at most."""
+    return any(equal(gap, num(steps)) for steps in range(-_MAX_STEPS_APART, _MAX_STEPS_APART + 1))
 
 
 def _line(expression: Node) -> tuple[Node, Node]:
+    """(value at 0, value at 1 − value at 0) of an expression in `PARAMETER`."""
     start = substitute(expression, PARAMETER, num(0))
     return start, Node("add", (substitute(expression, PARAMETER, num(1)), neg(start)))

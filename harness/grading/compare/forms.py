@@ -1,6 +1,7 @@
-"""The form in which an answer was asked for: "as a fraction", "in simplest form", "factor completely".
+"""The form that a question asks for: "as a fraction", "in simplest form", "factor completely".
 
-Values are compared first, and forms only where a card has a rule `form`. What is checked is how the answer is written.
+Values are compared first, and forms only if the card has a rule `form`. The form is a property of the tree, that is of
+how the answer is written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ADDITIVE = ("add", "pm", "mp")
 
 
 def has_form(answer: Node, reference: Node, form: Form) -> bool:
-    """Is the answer, which equals the reference, written in the form that was asked for?"""
+    """Whether `answer`, which equals `reference`, is written in the form `form`."""
     answer, reference = _bare(answer), _bare(reference)
     if form == "fraction":
         return _is_fraction(answer)
@@ -33,30 +34,33 @@ def has_form(answer: Node, reference: Node, form: Form) -> bool:
 
 
 def _bare(node: Node) -> Node:
-    """The value, without its name and unit."""
+    """The value of an answer, without its name, unit, percent and degree sign."""
     while node.op in ("quantity", "deg", "pct", "rel"):
         node = node.args[0][-1] if node.op == "rel" else node.args[0]
     return node
 
 
 def _unsigned(node: Node) -> Node:
+    """`node` without minus signs before it."""
     while node.op == "neg":
         node = node.args[0]
     return node
 
 
 def _is_integer(node: Node) -> bool:
+    """Whether `node` is an integer written without a point."""
     return node.op == "num" and node.args[0].denominator == 1 and node.args[1] < 0
 
 
 def _is_fraction(node: Node) -> bool:
-    """One integer over another, or an integer."""
+    """Whether `node` is one integer over another, or an integer."""
     node = _unsigned(node)
     parts = node.args if node.op == "div" else (node,)
     return all(_is_integer(_unsigned(part)) for part in parts)
 
 
 def _is_product_of_sums(node: Node) -> bool:
+    """Whether a factor or the base of a power is a sum, so that the node could be expanded."""
     if node.op == "mul":
         return any(_unsigned(part).op in _ADDITIVE for part in node.args)
     return node.op == "pow" and node.args[0].op in _ADDITIVE and node.args[1].op == "num"
@@ -64,7 +68,7 @@ def _is_product_of_sums(node: Node) -> bool:
 
 # --- simplest form ---
 def _is_simplest(node: Node) -> bool:
-    """Nothing is left to compute with the numbers of this node: 6/8, √8, 2·3, 1 + 1, 1/√2, 2^3."""
+    """Whether nothing is left to compute with the numbers of this node, as it is in 6/8, √8, 2·3, 1 + 1, 1/√2, 2^3."""
     op, args = node
     if op == "div":
         top, bottom = (_unsigned(part) for part in args)
@@ -81,17 +85,19 @@ def _is_simplest(node: Node) -> bool:
 
 
 def _outer(part: Node, of: tuple[Any, ...]) -> list[Node]:
-    """Roots below the line, and fractions on either side of it."""
+    """The roots of `part` if it is the denominator, and its fractions. of: (numerator, denominator)."""
     below = part is of[1]
     return [here for here in walk(part) if (here.op == "root" and below) or here.op == "div"]
 
 
 def _is_rational(node: Node) -> bool:
+    """Whether `node` is a number or a fraction of two."""
     node = _unsigned(node)
     return node.op == "num" or (node.op == "div" and all(_unsigned(part).op == "num" for part in node.args))
 
 
 def _is_squarefree(degree: Node, radicand: Node) -> bool:
+    """Whether no factor can be taken out of a root; False for a decimal or fractional radicand."""
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
         return bool(radicand.op != "num")
     number = int(radicand.args[0])
@@ -103,26 +109,27 @@ def _is_squarefree(degree: Node, radicand: Node) -> bool:
 
 # --- factored ---
 def _same_factors(answer: Node, reference: Node) -> bool:
-    """Each factor with letters stands in the reference as well, up to its sign, and as often."""
+    """Whether answer and reference have the same factors with letters, up to signs, equally often."""
     return _factors(answer) == _factors(reference)
 
 
 def _factors(node: Node) -> Counter[int]:
-    """How often each factor with letters occurs, by its residue, which is the same however the factor is written."""
+    """How often each factor with letters occurs, by its residue, which does not depend on how the factor is written."""
     from harness.grading.compare.modular import NotModular, Residues
 
-    found: Counter[int] = Counter()
+    count: Counter[int] = Counter()
     for factor, times in _flat(node, 1):
         if symbols(factor):
             try:
-                one, other = Residues().value(factor), Residues().value(neg(factor))
+                residue, opposite = Residues().value(factor), Residues().value(neg(factor))
             except NotModular:
-                one = other = hash(factor)
-            found[min(one, other)] += times
-    return found
+                residue = opposite = hash(factor)
+            count[min(residue, opposite)] += times
+    return count
 
 
 def _flat(node: Node, times: int) -> list[tuple[Node, int]]:
+    """(factor, exponent) pairs of `node` to the power `times`."""
     op, args = node
     if op == "neg":
         return _flat(args[0], times)

@@ -47,53 +47,53 @@ def proportional(left: Node, right: Node) -> Any | None:
     seen = 0
     for point in _points(False):
         try:
-            one, other = guarded(point, left), guarded(point, right)
+            left_value, right_value = guarded(point, left), guarded(point, right)
         except NotNumeric:
             continue
-        if abs(other) < _TINY and abs(one) < _TINY:
+        if abs(right_value) < _TINY and abs(left_value) < _TINY:
             continue  # where both vanish, or nearly, the ratio has no digits left
-        if abs(other) < _TINY or abs(one) < _TINY:
+        if abs(right_value) < _TINY or abs(left_value) < _TINY:
             return None
-        if ratio is not None and not close(ratio, one / other, IDENTITY_DIGITS - 15):
+        if ratio is not None and not close(ratio, left_value / right_value, IDENTITY_DIGITS - 15):
             return None
-        ratio = one / other
+        ratio = left_value / right_value
         seen += 1
     return ratio if seen >= 3 else None
 
 
 def _points(positive: bool) -> Iterator[Point]:
     budget = [MAX_EVALUATIONS]
-    for place in range(IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, place, budget, negative=not positive and place >= IDENTITY_POINTS // 2)
+    for index in range(IDENTITY_POINTS):
+        yield Point(IDENTITY_DIGITS, index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
 
 
 def _spread_points(positive: bool) -> Iterator[Point]:
     """Points of other sizes, for expressions that are real only near zero or far from it."""
     budget = [MAX_EVALUATIONS]
     for stretch in _STRETCHES:
-        for place in range(IDENTITY_POINTS):
-            negative = not positive and place >= IDENTITY_POINTS // 2
-            yield Point(IDENTITY_DIGITS, place, budget, negative=negative, stretch=stretch)
+        for index in range(IDENTITY_POINTS):
+            negative = not positive and index >= IDENTITY_POINTS // 2
+            yield Point(IDENTITY_DIGITS, index, budget, negative=negative, stretch=stretch)
 
 
 def _complex_points() -> Iterator[Point]:
     """Points off the real line, where Re z and z differ."""
     budget = [MAX_EVALUATIONS]
-    for place in range(IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, place, budget, complex_values=True)
+    for index in range(IDENTITY_POINTS):
+        yield Point(IDENTITY_DIGITS, index, budget, complex_values=True)
 
 
 def _wide_points(integers: bool) -> Iterator[Point]:
     """Many points of different sizes, for functions that are constant in between, such as floor."""
     budget = [MAX_EVALUATIONS]
-    for place in range(6 * IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, place, budget, integers=integers, stretch=(7, 41, 293)[place % 3])
+    for index in range(6 * IDENTITY_POINTS):
+        yield Point(IDENTITY_DIGITS, index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
 
 
 def _integer_points() -> Iterator[Point]:
     budget = [MAX_EVALUATIONS]
-    for place in range(2 * IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, place, budget, integers=True)
+    for index in range(2 * IDENTITY_POINTS):
+        yield Point(IDENTITY_DIGITS, index, budget, integers=True)
 
 
 def _agreement(left: Node, right: Node, points: Iterator[Point], *, real: bool = False) -> bool | None:
@@ -101,16 +101,18 @@ def _agreement(left: Node, right: Node, points: Iterator[Point], *, real: bool =
     seen = 0
     for point in points:
         try:
-            one, other = guarded(point, left), guarded(point, right)
+            left_value, right_value = guarded(point, left), guarded(point, right)
         except NotNumeric:
             continue
-        if real and (point.mp.im(one) or point.mp.im(other)):
+        if real and (point.mp.im(left_value) or point.mp.im(right_value)):
             continue
-        if point.rough and close(one, other, ROUGH_DIGITS):
+        if point.rough and close(left_value, right_value, ROUGH_DIGITS):
             seen += 1
             continue
-        if not close(one, other, IDENTITY_DIGITS - 15) and abs(one - other) > 10.0 ** (15 - IDENTITY_DIGITS):
-            if not (point.negative and (point.mp.im(one) or point.mp.im(other))):
+        if not close(left_value, right_value, IDENTITY_DIGITS - 15) and abs(left_value - right_value) > 10.0 ** (
+            15 - IDENTITY_DIGITS
+        ):
+            if not (point.negative and (point.mp.im(left_value) or point.mp.im(right_value))):
                 return False
             continue  # outside the real domain, where roots and logarithms choose branches
         seen += 1

@@ -1,7 +1,8 @@
-"""Names before values: may the name that an answer gives its value stand for the name that the reference gives it?
+"""Names before values: whether the name in an answer may stand for the name in the reference.
 
-A letter is the writer's choice, coordinates are not. Names that share a letter and differ otherwise (x and |x|, AB : CD
-and CD : AB, S_5 and S_6, f(1) and f(2)) name different things, and so do words that have nothing in common.
+`n = 5` equals `k = 5`, since a letter is the writer's choice; coordinates x, y, z are not. Names that share a letter
+and differ otherwise (x and |x|, AB : CD and CD : AB, S_5 and S_6, f(1) and f(2)) name different things, and so do
+words without a word in common.
 """
 
 from __future__ import annotations
@@ -12,53 +13,57 @@ from harness.answers.grammar.tree import Node, is_scalar, symbols, walk
 from harness.grading.compare.modular import NotModular, Residues
 
 GEOMETRY = frozenset("xyz")
-"""Letters that name a coordinate: one is never a substitute for another."""
+"""Letters of coordinates; none of them stands for another."""
 
-_GENERAL = frozenset(("the", "of", "value", "answer", "result", "total", "sum", "final", "number", "is", "are"))
-"""Words of a name that say nothing of what is named."""
+_GENERAL_WORDS = frozenset(("the", "of", "value", "answer", "result", "total", "sum", "final", "number", "is", "are"))
+"""Words of a name that do not say what is named."""
 
 _COMPARED_LETTERS = 3
+"""Two words are alike if they begin with the same so many letters: max and Maximum."""
+
 _DECORATION = re.compile(r"^(?:overline|bar|dot|ddot|mathring|widebar) |'+|_.*$")
 
 
-def agree(one: Node, other: Node) -> bool:
-    """Two names may be names of one thing."""
-    if one == other:
+def agree(first: Node, second: Node) -> bool:
+    """Whether two names may name the same thing."""
+    if first == second:
         return True
-    if one.op == other.op == "text":
-        return _words_agree(one.args[0], other.args[0])
-    function, other_function = _applied(one), _applied(other)
+    if first.op == second.op == "text":
+        return _words_agree(first.args[0], second.args[0])
+    function, other_function = _applied(first), _applied(second)
     if function is not None and other_function is not None:
         (name, argument), (other_name, other_argument) = function, other_function
         variables = _is_variables(argument) and _is_variables(other_argument)
         return (name == other_name or _letters_agree(name, other_name)) and (variables or argument == other_argument)
-    if one.op == other.op == "tuple":
-        return sorted(map(repr, one.args)) != sorted(map(repr, other.args))
-    if one.op == other.op == "sym":
-        return _letters_agree(one.args[0], other.args[0])
-    if function is None and other_function is None and symbols(one) & symbols(other):
-        return _same_product(one, other)
+    if first.op == second.op == "tuple":
+        return sorted(map(repr, first.args)) != sorted(map(repr, second.args))
+    if first.op == second.op == "sym":
+        return _letters_agree(first.args[0], second.args[0])
+    if function is None and other_function is None and symbols(first) & symbols(second):
+        return _same_product(first, second)
     return True
 
 
-def _letters_agree(one: str, other: str) -> bool:
-    if one in GEOMETRY and other in GEOMETRY:
+def _letters_agree(first: str, second: str) -> bool:
+    """As `agree`, for the names of two letters, with their indices and marks."""
+    if first in GEOMETRY and second in GEOMETRY:
         return False
-    if _DECORATION.sub("", one) == _DECORATION.sub("", other):
-        return ("_" in one) != ("_" in other)  # x_1 may be called x, but not x_2 or x'
-    return not ("_" in one and "_" in other) and not (len(one) == len(other) > 1)
+    if _DECORATION.sub("", first) == _DECORATION.sub("", second):
+        return ("_" in first) != ("_" in second)  # x_1 may be called x, but not x_2 or x'
+    return not ("_" in first and "_" in second) and not (len(first) == len(second) > 1)
 
 
-def _words_agree(one: str, other: str) -> bool:
+def _words_agree(first: str, second: str) -> bool:
+    """Whether two names in words have a word in common, or one has only general words."""
     left, right = (
-        {word[:_COMPARED_LETTERS] for word in re.findall(r"\w+", words.lower()) if word not in _GENERAL}
-        for words in (one, other)
+        {word[:_COMPARED_LETTERS] for word in re.findall(r"\w+", words.lower()) if word not in _GENERAL_WORDS}
+        for words in (first, second)
     )
     return not left or not right or bool(left & right)
 
 
 def _applied(label: Node) -> tuple[str, Node] | None:
-    """(name, argument) of `f(x)`, also where it is read as a product; None where no function is applied."""
+    """(name, argument) of a function with its argument, `f(x)`, also one that was read as a product; else None."""
     if label.op == "apply":
         return str(label.args[0]), label.args[1]
     if label.op != "mul" or len(label.args) != 2:
@@ -75,14 +80,15 @@ def _applied(label: Node) -> tuple[str, Node] | None:
 
 
 def _is_variables(argument: Node) -> bool:
+    """Whether an argument is a letter, or several."""
     parts = argument.args if argument.op in ("list", "tuple") else (argument,)
     return all(part.op == "sym" for part in parts)
 
 
-def _same_product(one: Node, other: Node) -> bool:
-    """`AB` and `BA`, `AB : CD` and `AB / CD`."""
+def _same_product(first: Node, second: Node) -> bool:
+    """Whether two names are equal as expressions: `AB` and `BA`, `AB : CD` and `AB / CD`."""
     left, right = (Node("div", label.args) if label.op == "ratio" and len(label.args) == 2 else label
-                   for label in (one, other))  # fmt: skip
+                   for label in (first, second))  # fmt: skip
     if not (is_scalar(left) and is_scalar(right)):
         return False
     if any(here.op == "fn" for here in (*walk(left), *walk(right))):

@@ -1,18 +1,21 @@
-"""Arithmetic of matrices and vectors, so that a result left as a sum or a multiple can be compared."""
+"""Arithmetic of matrices and vectors: an answer that is left as a sum, product or multiple becomes one matrix."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from harness.answers.grammar.tree import Node, is_scalar, neg
 
 _MAX_ENTRIES = 400
+"""Most products of entries in one product of matrices."""
 
 
 class NotAMatrix(ValueError):
-    """The node is no combination of matrices of fitting sizes."""
+    """The node is no combination of matrices whose sizes fit."""
 
 
 def computed(node: Node) -> Node:
-    """`k·A + B`, `A·B`, `-A`, `A/k` as one matrix; a tuple of coordinates likewise. Other nodes stay as they are."""
+    """`k·A + B`, `A·B`, `-A`, `A/k` as one matrix, and the same of tuples of coordinates; any other node unchanged."""
     if node.op not in ("add", "mul", "neg", "div") or is_scalar(node):
         return node
     try:
@@ -22,6 +25,7 @@ def computed(node: Node) -> Node:
 
 
 def _value(node: Node) -> Node:
+    """`node` as one matrix, tuple or scalar. Raises `NotAMatrix`."""
     op, args = node
     if op in ("matrix", "tuple") or is_scalar(node):
         return node
@@ -42,8 +46,8 @@ def _value(node: Node) -> Node:
     raise NotAMatrix(op)
 
 
-def _map(node: Node, change: object) -> Node:
-    assert callable(change)
+def _map(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The matrix or tuple with `change` applied to each entry."""
     if node.op == "matrix":
         return Node("matrix", tuple(tuple(change(cell) for cell in row) for row in node.args))
     if node.op == "tuple":
@@ -52,6 +56,7 @@ def _map(node: Node, change: object) -> Node:
 
 
 def _sum(left: Node, right: Node) -> Node:
+    """The sum of two matrices or tuples of one size."""
     if left.op != right.op or left.op not in ("matrix", "tuple") or len(left.args) != len(right.args):
         raise NotAMatrix("a sum")
     if left.op == "tuple":
@@ -59,13 +64,14 @@ def _sum(left: Node, right: Node) -> Node:
     if len(left.args[0]) != len(right.args[0]):
         raise NotAMatrix("a sum")
     rows = (
-        tuple(Node("add", pair) for pair in zip(one, other, strict=True))
-        for one, other in zip(left.args, right.args, strict=True)
+        tuple(Node("add", pair) for pair in zip(left_row, right_row, strict=True))
+        for left_row, right_row in zip(left.args, right.args, strict=True)
     )
     return Node("matrix", tuple(rows))
 
 
 def _product(left: Node, right: Node) -> Node:
+    """The product of two scalars, of a scalar and a matrix or tuple, or of two matrices."""
     if is_scalar(left) and is_scalar(right):
         return Node("mul", (left, right))
     if is_scalar(left):

@@ -47,7 +47,7 @@ class Point:
     def __init__(
         self,
         digits: int,
-        place: int,
+        index: int,
         budget: list[int],
         *,
         integers: bool = False,
@@ -56,7 +56,7 @@ class Point:
         complex_values: bool = False,
     ):
         self.mp = _context(digits)
-        self.place = place
+        self.index = index
         self.budget = budget
         self.integers = integers
         self.negative = negative
@@ -69,9 +69,9 @@ class Point:
         """The value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
         if name in self.bound:
             return self.bound[name]
-        state = crc32(f"{name} {self.place}".encode("utf-8", "surrogatepass"))
+        state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
         if self.integers:
-            return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.place & 1))
+            return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.index & 1))
         value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
         value = value * self.stretch.numerator / self.stretch.denominator
         if self.complex_values:
@@ -229,12 +229,12 @@ class Point:
         r"""`\int_a^b f dx` by Gauss and Legendre, to about 20 digits for smooth f; the node budget bounds the work."""
         from harness.answers.grammar.tree import integrand
 
-        found = integrand(arguments)
-        if found is None:
+        parts = integrand(arguments)
+        if parts is None:
             raise NotNumeric("an integral")
-        low, high, variable, body = found
+        low, high, variable, body = parts
         # Fewer digits than elsewhere: the places of the method are expensive to compute.
-        inner = Point(_INTEGRAL_DIGITS, self.place, self.budget, integers=self.integers, negative=self.negative)
+        inner = Point(_INTEGRAL_DIGITS, self.index, self.budget, integers=self.integers, negative=self.negative)
         inner.stretch = self.stretch
         inner.bound = dict(self.bound)
         ends = [inner.value(low, depth), inner.value(high, depth)]
@@ -245,11 +245,11 @@ class Point:
         body = substitute(body, sym(variable), sym(name))
         self.budget[0] -= _INTEGRAL_COST
 
-        def at(place: Any) -> Any:
-            inner.bound[name] = place
+        def integrand_at(abscissa: Any) -> Any:
+            inner.bound[name] = abscissa
             return inner.value(body, depth)
 
-        return inner.mp.quad(at, ends, method="gauss-legendre", maxdegree=4)
+        return inner.mp.quad(integrand_at, ends, method="gauss-legendre", maxdegree=4)
 
     def expanded(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
         mp = self.mp
@@ -300,15 +300,15 @@ def same_number(left: Node, right: Node) -> bool | None:
     for digits in (IDENTITY_DIGITS, CERTAIN_DIGITS):
         point = Point(digits + 15, 0, budget)
         try:
-            one, other = guarded(point, left), guarded(point, right)
+            left_value, right_value = guarded(point, left), guarded(point, right)
         except NotNumeric:
             return None
         if point.rough:
-            return close(one, other, ROUGH_DIGITS)
+            return close(left_value, right_value, ROUGH_DIGITS)
         # A cancellation to (almost) zero has no significant digits; it is compared absolutely.
-        if not close(one, other, digits) and abs(one - other) > 10.0**-digits:
+        if not close(left_value, right_value, digits) and abs(left_value - right_value) > 10.0**-digits:
             return False
-        if abs(one) < 10.0**-digits and abs(other) < 10.0**-digits and one != other:
+        if abs(left_value) < 10.0**-digits and abs(right_value) < 10.0**-digits and left_value != right_value:
             continue
     return True
 

@@ -1,7 +1,8 @@
-"""Functions given by cases: compared as functions, at the places where a case ends and between them.
+"""Functions given by cases, compared as functions: at the bounds of the cases, between them and beyond.
 
-A function of one real variable by cases equals another, or an expression such as |x|, when both agree at every bound
-of a condition and at several places inside and beyond. Cases whose conditions are words are compared row by row.
+A function of one real variable by cases equals another, or an expression such as |x|, if both agree at every bound of a
+condition and at several points between and beyond. Cases whose conditions are words are compared one by one, by
+`structures`.
 """
 
 from __future__ import annotations
@@ -21,43 +22,46 @@ _ORDER: dict[str, Callable[[Fraction], bool]] = {
     "=": lambda gap: gap == 0, "!=": lambda gap: gap != 0,
 }  # fmt: skip
 _SPREAD = (Fraction(1, 3), Fraction(5, 7), Fraction(2), Fraction(31, 3), Fraction(1009, 10))
-"""How far from the bounds other places are tried."""
+"""Distances beyond the lowest and highest bound at which the functions are compared."""
 
 
 class NotPiecewise(ValueError):
-    """Not a function of one variable by conditions on it."""
+    """The node is no function of one variable by solved conditions with rational bounds."""
 
 
-class _Row(NamedTuple):
-    """A case: its value, and the condition under which it holds; None = in all other cases."""
+class _Case(NamedTuple):
+    """A case: its value, and the condition under which it holds, None for all other cases."""
 
     value: Node
     condition: Node | None
 
 
 def same_piecewise(left: Node, right: Node, same: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Do two functions, at least one of them by cases, agree? None when a place cannot be decided.
+    """Whether two functions, at least one of them by cases, agree at all points; None if `same` cannot tell at one.
 
     Raises `NotPiecewise`.
     """
-    rows = [_rows(node) if node.op == "cases" else [_Row(node, None)] for node in (left, right)]
-    variables = {name for side in rows for row in side for node in row if node is not None for name in symbols(node)}
+    functions = [_cases_of(node) if node.op == "cases" else [_Case(node, None)] for node in (left, right)]
+    variables = {
+        name for side in functions for row in side for node in row if node is not None for name in symbols(node)
+    }
     if len(variables) != 1:
         raise NotPiecewise("not one variable")
     variable = sym(*variables)
-    for place in _places(variable, [row.condition for side in rows for row in side if row.condition is not None]):
-        one, other = (_value(side, variable, place) for side in rows)
-        if (one is None) != (other is None):
+    for point in _points(variable, [row.condition for side in functions for row in side if row.condition is not None]):
+        left_value, right_value = (_value(side, variable, point) for side in functions)
+        if (left_value is None) != (right_value is None):
             return False
-        if one is not None and other is not None:
-            verdict = same(one, other)
+        if left_value is not None and right_value is not None:
+            verdict = same(left_value, right_value)
             if not verdict:
                 return verdict
     return True
 
 
-def _rows(node: Node) -> list[_Row]:
-    found = []
+def _cases_of(node: Node) -> list[_Case]:
+    """The cases of a node of that kind."""
+    cases = []
     for case in node.args:
         if case.op != "list" or len(case.args) != 2:
             raise NotPiecewise("a case without a condition")
@@ -65,12 +69,12 @@ def _rows(node: Node) -> list[_Row]:
         word = condition.args[0].lower().strip(" .") if condition.op == "text" else ""
         if not word.startswith(_ELSE) and condition.op not in ("rel", "list", "inter"):
             raise NotPiecewise("a condition in words")
-        found.append(_Row(value, None if word else condition))
-    return found
+        cases.append(_Case(value, None if word else condition))
+    return cases
 
 
-def _places(variable: Node, conditions: list[Node]) -> list[Fraction]:
-    """Every bound of a condition, and places around all of them."""
+def _points(variable: Node, conditions: list[Node]) -> list[Fraction]:
+    """Every bound of the conditions, the middles between neighbours, and points beyond."""
     bounds = {Fraction(0)}
     for condition in conditions:
         for relation in walk(condition):
@@ -78,13 +82,13 @@ def _places(variable: Node, conditions: list[Node]) -> list[Fraction]:
                 bounds |= {_zero(side, variable) for side in relation.args[0] if side != variable}
     low, high = min(bounds), max(bounds)
     ordered = sorted(bounds)
-    between = [(one + other) / 2 for one, other in pairwise(ordered)]
+    between = [(low_bound + high_bound) / 2 for low_bound, high_bound in pairwise(ordered)]
     beyond = [end for step in _SPREAD for end in (low - step, high + step)]
     return [*ordered, *between, *beyond]
 
 
 def _zero(side: Node, variable: Node) -> Fraction:
-    """The bound that one side of a condition is. Raises `NotPiecewise` when it is no rational number."""
+    """The value of one side of a condition. Raises `NotPiecewise` if it holds the variable or is not rational."""
     if variable.args[0] in symbols(side):
         raise NotPiecewise("a condition that is not solved")
     try:
@@ -96,23 +100,24 @@ def _zero(side: Node, variable: Node) -> Fraction:
     return value
 
 
-def _value(rows: list[_Row], variable: Node, place: Fraction) -> Node | None:
-    """The value at `place`, as the first case that holds has it; None outside of all cases."""
+def _value(rows: list[_Case], variable: Node, point: Fraction) -> Node | None:
+    """The value of the first case that holds at `point`; None if no case does."""
     for row in rows:
-        if row.condition is None or _holds(row.condition, variable, place):
-            return substitute(row.value, variable, num(place))
+        if row.condition is None or _holds(row.condition, variable, point):
+            return substitute(row.value, variable, num(point))
     return None
 
 
-def _holds(condition: Node, variable: Node, place: Fraction) -> bool:
+def _holds(condition: Node, variable: Node, point: Fraction) -> bool:
+    """Whether `condition` holds at `point`. Raises `NotPiecewise` if that cannot be computed."""
     if condition.op in ("list", "inter"):
-        return all(_holds(part, variable, place) for part in condition.args)
+        return all(_holds(part, variable, point) for part in condition.args)
     if condition.op != "rel":
         raise NotPiecewise("a condition in words")
     operands, signs = condition.args
     for left, right, sign in zip(operands, operands[1:], signs, strict=False):
         try:
-            gap = rational(exact(substitute(Node("add", (left, neg(right))), variable, num(place))))
+            gap = rational(exact(substitute(Node("add", (left, neg(right))), variable, num(point))))
         except NotExact as error:
             raise NotPiecewise("a condition") from error
         if gap is None or sign not in _ORDER:

@@ -1,9 +1,13 @@
 r"""Exact values of closed forms: rationals, radicals, powers of pi and e, and the imaginary unit.
 
-A value is a sum of rational multiples of monomials. A monomial is a product of primes to exponents in (0, 1), a power
-of pi, a power of e and possibly i; distinct monomials are linearly independent over the rationals (for the radicals
-a theorem of Besicovitch; pi and e are taken to be independent). So two values are equal exactly when their sums are,
-and the sum is a canonical form. What has no such form raises `NotExact` and is left to numbers.
+A value is a sum of rational multiples of monomials. A monomial is a product of primes with exponents between 0 and 1, a
+power of pi, a power of e, and i or not. Equal sums are equal values. Different sums are different values, for distinct
+monomials are linearly independent over the rationals: radicals by a theorem of Besicovitch (1940), powers of pi and e
+by the conjecture (part of Schanuel's) that the two are algebraically independent.
+
+    √12 + 3i/π  =  2 · 3^(1/2) + 3 · π^(-1) · i  =  {(3^½, π⁰, e⁰, i⁰): 2,  (1, π⁻¹, e⁰, i¹): 3}
+
+A value without such a form raises `NotExact`.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ Radical = tuple[tuple[int, Fraction], ...]
 
 
 class Monomial(NamedTuple):
-    """prod(prime ** exponent) · pi**pi · e**e · i**i with 0 < exponent < 1 and i in (0, 1)."""
+    """prod(prime ** exponent) · pi**pi · e**e · i**i, with 0 < exponent < 1, ascending primes, and i either 0 or 1."""
 
     radical: Radical
     pi: Fraction | int
@@ -26,16 +30,17 @@ class Monomial(NamedTuple):
     i: int
 
 
-ONE = Monomial((), 0, 0, 0)  # integers are equal to fractions and hash faster
+ONE = Monomial((), 0, 0, 0)  # ints, since they equal fractions and hash faster
 Value = dict[Monomial, Fraction]
+"""Coefficients by monomial, none of them 0; the empty dict is 0."""
 
 
 class NotExact(ValueError):
-    """The node has no exact form here, or a bound would be broken."""
+    """The node has no exact form here, or computing it would exceed a bound."""
 
 
 class Undefined(NotExact):
-    """Division by zero, infinity minus infinity: the node has no value at all."""
+    """The node has no value at all: division by zero, a power of zero."""
 
 
 def rational(value: Value) -> Fraction | None:
@@ -46,7 +51,7 @@ def rational(value: Value) -> Fraction | None:
 
 
 def freeze(value: Value) -> str:
-    """A text that is the same for equal values and no others."""
+    """A text for `value` that no different value has."""
     plain = rational(value)
     if plain is not None:
         return _plain(plain)
@@ -59,7 +64,7 @@ def freeze(value: Value) -> str:
 
 
 def _plain(number: Fraction) -> str:
-    """Decimal, or hexadecimal where the interpreter refuses to write that many decimal digits."""
+    """`number` in decimal digits, or in hexadecimal if Python refuses to write so many decimal digits."""
     top, bottom = number.numerator, number.denominator
     if max(top.bit_length(), bottom.bit_length()) > 10_000:
         return f"{top:#x}/{bottom:#x}"
@@ -92,17 +97,17 @@ def multiply(left: Value, right: Value) -> Value:
     """Product. Raises `NotExact` beyond the bounds."""
     if len(left) * len(right) > MAX_TERMS * 10:
         raise NotExact("too many terms")
-    for alone, others in ((left, right), (right, left)):
-        if len(alone) == 1 and (factor := alone.get(ONE)):
-            scaled = scale(others, factor)
+    for single, sums in ((left, right), (right, left)):
+        if len(single) == 1 and (factor := single.get(ONE)):  # a rational factor, by far the most frequent
+            scaled = scale(sums, factor)
             for coefficient in scaled.values():
                 _check_size(coefficient)
             return scaled
     total: Value = {}
-    for one, a in left.items():
-        for other, b in right.items():
-            monomial, factor = _combine(one, other)
-            coefficient = total.get(monomial, Fraction(0)) + a * b * factor
+    for left_monomial, left_coefficient in left.items():
+        for right_monomial, right_coefficient in right.items():
+            monomial, factor = _combine(left_monomial, right_monomial)
+            coefficient = total.get(monomial, Fraction(0)) + left_coefficient * right_coefficient * factor
             _check_size(coefficient)
             if coefficient:
                 total[monomial] = coefficient
@@ -112,7 +117,10 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Quotient; a divisor of several terms is made rational by its conjugates. Raises `Undefined`, `NotExact`."""
+    """Quotient. A divisor of several terms is multiplied by its conjugates until one term is left.
+
+    Raises `Undefined`: the divisor is 0. Raises `NotExact`: twelve conjugates do not suffice.
+    """
     if not right:
         raise Undefined("division by zero")
     for _ in range(12):
@@ -127,7 +135,10 @@ def divide(left: Value, right: Value) -> Value:
 
 
 def power(base: Value, exponent: Fraction) -> Value:
-    """`base` to a rational exponent. Raises `Undefined`, `NotExact`."""
+    """`base` to a rational exponent, the principal value, but the real root of odd degree of a negative number.
+
+    Raises `Undefined`: a power of zero that is not positive. Raises `NotExact`.
+    """
     if exponent.denominator == 1:
         return _whole_power(base, exponent.numerator)
     plain = rational(base)
@@ -147,31 +158,33 @@ def power(base: Value, exponent: Fraction) -> Value:
 
 
 # --- pieces ---
-def _combine(one: Monomial, other: Monomial) -> tuple[Monomial, Fraction]:
+def _combine(left: Monomial, right: Monomial) -> tuple[Monomial, Fraction]:
+    """The product of two monomials as a monomial and a rational factor: √6 · √2 is √3 times 2."""
     factor = Fraction(1)
-    imaginary = one.i + other.i
+    imaginary = left.i + right.i
     if imaginary == 2:
         imaginary, factor = 0, -factor
-    if not one.radical:
-        radical = other.radical
-    elif not other.radical:
-        radical = one.radical
+    if not left.radical:
+        radical = right.radical
+    elif not right.radical:
+        radical = left.radical
     else:
-        exponents = dict(one.radical)
-        for prime, exponent in other.radical:
+        exponents = dict(left.radical)
+        for prime, exponent in right.radical:
             exponents[prime] = exponents.get(prime, Fraction(0)) + exponent
-        kept = []
+        proper = []  # exponents below 1
         for prime, exponent in sorted(exponents.items()):
             if exponent >= 1:
                 factor *= prime
                 exponent -= 1
             if exponent:
-                kept.append((prime, exponent))
-        radical = tuple(kept)
-    return Monomial(radical, one.pi + other.pi, one.e + other.e, imaginary), factor
+                proper.append((prime, exponent))
+        radical = tuple(proper)
+    return Monomial(radical, left.pi + right.pi, left.e + right.e, imaginary), factor
 
 
 def _inverse(monomial: Monomial) -> tuple[Monomial, Fraction]:
+    """1 / `monomial` as a monomial and a rational factor: 1/√2 is √2 times 1/2."""
     factor = Fraction(-1) if monomial.i else Fraction(1)
     for prime, _ in monomial.radical:
         factor /= prime
@@ -188,17 +201,20 @@ def _conjugate(value: Value) -> Value:
     half = Fraction(1, 2)
     for monomial in value:
         for prime, exponent in monomial.radical:
-            if exponent == half and all(other == half for m in value for p, other in m.radical if p == prime):
+            exponents = {power for m in value for p, power in m.radical if p == prime}
+            if exponent == half and exponents == {half}:
                 return {m: -c if any(p == prime for p, _ in m.radical) else c for m, c in value.items()}
     raise NotExact("higher roots as a divisor")
 
 
 def _check_size(number: Fraction) -> None:
+    """Raise `NotExact` for a number beyond `MAX_BITS`."""
     if number.numerator.bit_length() > MAX_BITS or number.denominator.bit_length() > MAX_BITS:
         raise NotExact("too large")
 
 
 def _whole_power(base: Value, exponent: int) -> Value:
+    """`base` to an integer exponent, its size estimated first. Raises `Undefined`, `NotExact`."""
     if not base:
         if exponent <= 0:
             raise Undefined("a power of zero")
@@ -232,6 +248,7 @@ def _whole_power(base: Value, exponent: int) -> Value:
 
 
 def _prime_power(prime: int, exponent: Fraction) -> Value:
+    """`prime ** exponent`: its whole part as a coefficient, the rest as a radical."""
     whole = exponent.numerator // exponent.denominator
     if abs(whole) * prime.bit_length() > MAX_BITS:
         raise NotExact("too large a power")
@@ -241,7 +258,7 @@ def _prime_power(prime: int, exponent: Fraction) -> Value:
 
 
 def _radical(number: Fraction, exponent: Fraction) -> Value:
-    """`number ** exponent`, principal value: a negative number has an imaginary square root."""
+    """`number ** exponent` of a rational number; a negative number has an imaginary square root, a real cube root."""
     if number == 0:
         if exponent <= 0:
             raise Undefined("a power of zero")
@@ -252,7 +269,7 @@ def _radical(number: Fraction, exponent: Fraction) -> Value:
             turns = exponent.numerator % 4
             result = {ONE._replace(i=1): Fraction(1 if turns == 1 else -1)}
         elif exponent.denominator % 2 == 1:
-            # The real root, as school mathematics has it: the cube root of -8 is -2.
+            # The real root, as in school: the cube root of -8 is -2.
             result = of(-1 if exponent.numerator % 2 else 1)
         else:
             raise NotExact("a complex root")
@@ -264,32 +281,35 @@ def _radical(number: Fraction, exponent: Fraction) -> Value:
 
 
 def factors(number: int) -> list[tuple[int, int]]:
-    """(prime, exponent) of a positive integer. Raises `NotExact` when it is hard to factor."""
+    """(prime, exponent) pairs of a positive integer, primes ascending. Raises `NotExact` if it is hard to factor."""
     if number.bit_length() > 400:
         raise NotExact("too large a radicand")
-    found = []
+    pairs = []
     divisor = 2
     while divisor * divisor <= number:
         if divisor > MAX_TRIAL_DIVISOR:
             root = isqrt(number)
             if root * root == number and root < MAX_TRIAL_DIVISOR**2:
-                found.append((root, 2))
-                return found
+                pairs.append((root, 2))
+                return pairs
             raise NotExact("a radicand that is hard to factor")
         count = 0
         while number % divisor == 0:
             number //= divisor
             count += 1
         if count:
-            found.append((divisor, count))
+            pairs.append((divisor, count))
         divisor += 1 if divisor == 2 else 2
     if number > 1:
-        found.append((number, 1))
-    return found
+        pairs.append((number, 1))
+    return pairs
 
 
 def _denested(value: Value) -> Value:
-    r"""The square root of a + b√c when it is √x + √y with rational x and y: \sqrt{3+2\sqrt2} = 1+\sqrt2."""
+    r"""The square root of a + b√c if it is √x ± √y with rational x and y: \sqrt{3+2\sqrt2} = 1+\sqrt2.
+
+    Then x, y = (a ± √(a² − b²c)) / 2. Raises `NotExact` if these are not rational or the value has another form.
+    """
     if len(value) != 2 or ONE not in value:
         raise NotExact("a nested root")
     a = value[ONE]
@@ -305,6 +325,7 @@ def _denested(value: Value) -> Value:
 
 
 def _square_root(number: Fraction) -> Fraction | None:
+    """The square root of a rational number if it is rational, else None."""
     if number < 0:
         return None
     top, bottom = isqrt(number.numerator), isqrt(number.denominator)

@@ -1,4 +1,4 @@
-"""Ratios, times of day, numbers in a base and residue classes, compared."""
+"""Equality of ratios, times of day, numbers in a base and residue classes."""
 
 from __future__ import annotations
 
@@ -9,41 +9,46 @@ from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import digits_in_base, exact
 from harness.grading.compare.radicals import NotExact, rational
-from harness.grading.compare.scalars import Answer, same_scalar
+from harness.grading.compare.scalars import Comparison, same_scalar
 
 
-def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers, at least one of them a ratio or a time of day."""
     if "time" in (reference.op, answer.op) or "quantity" in (reference.op, answer.op):
-        return Answer(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
+        return Comparison(_clock(reference) is not None and _same_clock(reference, answer, rules), "clock")
     if reference.op == answer.op == "ratio":
         if len(reference.args) == len(answer.args) == 2 and not _is_clock(reference) and not _is_clock(answer):
             return same_scalar(Node("div", reference.args), Node("div", answer.args), rules)
         if len(reference.args) != len(answer.args) or len(reference.args) == 2:
-            return _parts(reference.args, answer.args, rules)
+            return _same_parts(reference.args, answer.args, rules)
         first = [Node("mul", (part, answer.args[0])) for part in reference.args]
         second = [Node("mul", (part, reference.args[0])) for part in answer.args]
-        return _parts(first, second, rules)
-    ratio, other = (reference, answer) if reference.op == "ratio" else (answer, reference)
-    if len(ratio.args) == 2 and is_scalar(other) and allows(rules, "ratio_as_quotient"):
+        return _same_parts(first, second, rules)
+    ratio, value = (reference, answer) if reference.op == "ratio" else (answer, reference)
+    if len(ratio.args) == 2 and is_scalar(value) and allows(rules, "ratio_as_quotient"):
         quotient = Node("div", ratio.args)
-        return same_scalar(quotient, other, rules) if ratio is reference else same_scalar(other, quotient, rules)
-    return Answer(False, "ratio")
+        return same_scalar(quotient, value, rules) if ratio is reference else same_scalar(value, quotient, rules)
+    return Comparison(False, "ratio")
 
 
-def _parts(one: Sequence[Node], other: Sequence[Node], rules: GradeRules) -> Answer:
-    same = len(one) == len(other) and all(
-        same_scalar(left, right, rules).equal for left, right in zip(one, other, strict=True)
+def _same_parts(left_parts: Sequence[Node], right_parts: Sequence[Node], rules: GradeRules) -> Comparison:
+    same = len(left_parts) == len(right_parts) and all(
+        same_scalar(left, right, rules).equal for left, right in zip(left_parts, right_parts, strict=True)
     )
-    return Answer(same, "ratio")
+    return Comparison(same, "ratio")
 
 
 def _is_clock(node: Node) -> bool:
-    """`3:05`, `12:00`: minutes are written with two digits, and below 60; a ratio would be reduced."""
+    """Whether a ratio may be a time of day: hours to 24, minutes below 60, a multiple of five but not 5 itself.
+
+    The tree no longer knows whether 5 was written 05; "3:5" is a ratio.
+    """
     clock = _clock(node)
     return clock is not None and clock[1] < 60 and clock[0] < 25 and (clock[1] % 5 == 0) and clock[1] != 5
 
 
 def _clock(node: Node) -> tuple[int, int, str] | None:
+    """(hours, minutes, "am", "pm" or "") of a time of day or of a ratio of two integers; else None."""
     parts = node.args[0] if node.op == "time" else node.args
     half = node.args[1] if node.op == "time" else ""
     if node.op == "quantity" and node.args[1] in ("am", "pm") and node.args[0].op == "num":
@@ -57,43 +62,50 @@ def _clock(node: Node) -> tuple[int, int, str] | None:
 
 
 def _same_clock(reference: Node, answer: Node, rules: GradeRules) -> bool:
-    one, other = _clock(reference), _clock(answer)
-    if one is None or other is None or one[1] != other[1]:
+    """Whether two times are the same; a.m. and p.m. may be left out on one side."""
+    left, right = _clock(reference), _clock(answer)
+    if left is None or right is None or left[1] != right[1]:
         return False
-    if one[2] and other[2]:
-        return one[2] == other[2] and one[0] == other[0]
-    if one[0] == other[0]:
-        return True  # a.m. or p.m. left out
-    return allows(rules, "clock_24") and _hour(one) == _hour(other)
+    if left[2] and right[2]:
+        return left[2] == right[2] and left[0] == right[0]
+    if left[0] == right[0]:
+        return True  # one side leaves out a.m. or p.m.
+    return allows(rules, "clock_24") and _hour(left) == _hour(right)
 
 
 def _hour(clock: tuple[int, int, str]) -> int:
+    """The hour from 0 to 24."""
     hours, _, half = clock
     return hours % 12 + (12 if half == "pm" else 0) if half else hours
 
 
-def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """`5 (mod 7)` is `12 (mod 7)` and, as the residue that it names, 5."""
+def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers, at least one of them a residue class: `5 (mod 7)` is `12 (mod 7)`, and 5, but not 12."""
     if reference.op != answer.op:
-        one, other = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
-        return same_scalar(one, other, rules) if is_scalar(one) and is_scalar(other) else Answer(False, "modulus")
-    (one, modulus), (other, other_modulus) = reference.args, answer.args
-    if not (is_scalar(one) and is_scalar(other)) or not same_scalar(modulus, other_modulus, rules).equal:
-        return Answer(False, "modulus")
+        left, right = (node.args[0] if node.op == "congruence" else node for node in (reference, answer))
+        return same_scalar(left, right, rules) if is_scalar(left) and is_scalar(right) else Comparison(False, "modulus")
+    (left, left_modulus), (right, right_modulus) = reference.args, answer.args
+    if not (is_scalar(left) and is_scalar(right)) or not same_scalar(left_modulus, right_modulus, rules).equal:
+        return Comparison(False, "modulus")
     try:
-        apart, step = rational(exact(Node("add", (one, neg(other))))), rational(exact(modulus))
+        apart, step = rational(exact(Node("add", (left, neg(right))))), rational(exact(left_modulus))
     except NotExact:
-        return same_scalar(one, other, rules)
-    return Answer(apart is not None and step is not None and step != 0 and (apart / step).denominator == 1, "modulus")
+        return same_scalar(left, right, rules)
+    return Comparison(
+        apart is not None and step is not None and step != 0 and (apart / step).denominator == 1, "modulus"
+    )
 
 
-def same_base(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers, at least one of them a number with its base: values, or equal digits if one has no base."""
     if reference.op == answer.op == "base":
-        one, other = digits_in_base(*reference.args), digits_in_base(*answer.args)
-        return Answer(reference.args == answer.args or (one is not None and one == other), "base")
+        left_value, right_value = digits_in_base(*reference.args), digits_in_base(*answer.args)
+        return Comparison(
+            reference.args == answer.args or (left_value is not None and left_value == right_value), "base"
+        )
     based, plain = (reference, answer) if reference.op == "base" else (answer, reference)
     if based.args[0][:1] == "0" and based.args[0][1:2] in "xXbB" and plain.op == "num":
-        return Answer(digits_in_base(*based.args) == plain.args[0], "base")  # 0x1F is how a program writes 31
+        return Comparison(digits_in_base(*based.args) == plain.args[0], "base")  # 0x1F is a program's way to write 31
     if plain.op == "num" and allows(rules, "base_dropped") and str(plain.args[0]) == based.args[0]:
-        return Answer(True, "base")
-    return Answer(False, "base")
+        return Comparison(True, "base")
+    return Comparison(False, "base")

@@ -1,4 +1,9 @@
-"""Sets of real numbers: intervals, inequalities, unions and differences as one sorted list of pieces."""
+"""Sets of real numbers: intervals, inequalities, unions and differences as one sorted list of disjoint intervals.
+
+An inequality in one letter becomes its solution set if it is linear in the letter, or the absolute value of something
+linear. Ends are ordered by their exact values, else by 25 decimals; ends with letters cannot be ordered, and such sets
+are only compared as written. Two sets are equal if their lists are, end by end.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,8 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
 _MINUS_INFINITY = neg(INFINITY)
 
 
-class Piece(NamedTuple):
-    """low..high, each end closed or not; a point has equal ends."""
+class RealInterval(NamedTuple):
+    """The reals from low to high, each end closed or not; a point has equal closed ends."""
 
     low: Node
     high: Node
@@ -27,41 +32,41 @@ class Piece(NamedTuple):
 
 
 class NotASet(ValueError):
-    """The node is no set of reals that can be written as pieces."""
+    """The node is no set of reals that can be written as a list of intervals."""
 
 
-def real_set(node: Node) -> list[Piece]:
-    """The pieces of a set, sorted and merged. Raises `NotASet`."""
+def real_set(node: Node) -> list[RealInterval]:
+    """The intervals of a set, sorted and merged. Raises `NotASet`."""
     return _merged(_pieces(node, 0))
 
 
-def same_sets(left: list[Piece], right: list[Piece], same: Callable[[Node, Node], bool]) -> bool:
-    """Piece by piece, ends compared as scalars."""
+def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callable[[Node, Node], bool]) -> bool:
+    """Whether two lists of intervals are equal; same: whether two ends are."""
     return len(left) == len(right) and all(
-        one.closed_low == other.closed_low
-        and one.closed_high == other.closed_high
-        and same(one.low, other.low)
-        and same(one.high, other.high)
-        for one, other in zip(left, right, strict=True)
+        left_piece.closed_low == right_piece.closed_low
+        and left_piece.closed_high == right_piece.closed_high
+        and same(left_piece.low, right_piece.low)
+        and same(left_piece.high, right_piece.high)
+        for left_piece, right_piece in zip(left, right, strict=True)
     )
 
 
 def is_inequality(node: Node) -> bool:
-    """A relation with an order or ≠ in it."""
+    """Whether `node` is a relation with <, ≤, >, ≥ or ≠ in it."""
     return node.op == "rel" and any(sign in _ORDERED or sign == "!=" for sign in node.args[1])
 
 
 def whole_numbers(node: Node) -> Node:
-    """`{x ∈ ℤ | 1 < x < 5}` written out as {2, 3, 4}; other nodes, and endless sets, stay as they are."""
+    """A finite set of integers by a condition written out, {2, 3, 4} of `{x ∈ ℤ | 1 < x < 5}`; others unchanged."""
     if node.op != "builder" or node.args[0].op != "member" or node.args[0].args[1].op != "sym":
         return node
     domain = str(node.args[0].args[1].args[0])
-    if domain not in _WHOLE:
+    if domain not in _LEAST_MEMBER:
         return node
-    found: list[int] = []
+    members: list[int] = []
     try:
         for low, high, closed_low, closed_high in real_set(node.args[1]):
-            first, last = max(_key(low), _WHOLE[domain]), _key(high)
+            first, last = max(_key(low), _LEAST_MEMBER[domain]), _key(high)
             if (
                 not isinstance(first, Fraction | int)
                 or not isinstance(last, Fraction)
@@ -69,17 +74,19 @@ def whole_numbers(node: Node) -> Node:
             ):
                 return node
             span = range(ceil(first), floor(last) + 1)
-            found += [n for n in span if (closed_low or n > _key(low)) and (closed_high or n < last)]
+            members += [n for n in span if (closed_low or n > _key(low)) and (closed_high or n < last)]
     except NotASet:
         return node
-    return node if domain == "N" and 0 in found else Node("set", tuple(num(n) for n in found))
+    # Some call 0 a member of ℕ and some do not.
+    return node if domain == "N" and 0 in members else Node("set", tuple(num(n) for n in members))
 
 
-_WHOLE: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
-"""Least member of a set of whole numbers. Whether 0 is in ℕ nobody knows."""
+_LEAST_MEMBER: dict[str, Any] = {"Z": float("-inf"), "N": 0, "N*": 1, "N_+": 1, "Z^+": 1, "Z_+": 1}
+"""Least member of each set of integers, by its name."""
 
 
-def _pieces(node: Node, depth: int) -> list[Piece]:
+def _pieces(node: Node, depth: int) -> list[RealInterval]:
+    """The intervals of a set, in any order and perhaps overlapping. Raises `NotASet`."""
     if depth > 30:
         raise NotASet("nested too deeply")
     depth += 1
@@ -91,9 +98,9 @@ def _pieces(node: Node, depth: int) -> list[Piece]:
     if op == "bracket" and len(args) == 2:
         return [_interval(args[0], args[1], True, True)]
     if op == "set":
-        return [Piece(item, item, True, True) for item in args if _is_value(item)]
+        return [RealInterval(item, item, True, True) for item in args if _is_value(item)]
     if op == "sym" and args[0] == "R":
-        return [Piece(_MINUS_INFINITY, INFINITY, False, False)]
+        return [RealInterval(_MINUS_INFINITY, INFINITY, False, False)]
     if op == "member":
         return _pieces(args[1], depth)
     if op == "union":
@@ -119,7 +126,7 @@ def _pieces(node: Node, depth: int) -> list[Piece]:
 
 
 def _subject(condition: Node) -> str:
-    """The letter that an inequality bounds; empty for a set, and for one that bounds none alone."""
+    """The letter that an inequality bounds; "" for a set, and if it is not clear which letter."""
     if condition.op == "member":
         return str(condition.args[0].args[0]) if condition.args[0].op == "sym" else ""
     if condition.op != "rel":
@@ -127,32 +134,27 @@ def _subject(condition: Node) -> str:
     operands = condition.args[0]
     if len(operands) == 3:
         operands = operands[1:2]
-    alone = [one.args[0] for one in operands if one.op == "sym"]
-    if alone:
-        return str(alone[0])
+    bare_letters = [operand.args[0] for operand in operands if operand.op == "sym"]
+    if bare_letters:
+        return str(bare_letters[0])
     names = sorted(letters(condition))
     return names[0] if len(names) == 1 else ""
 
 
-def _conditions(items: tuple[Node, ...], depth: int) -> list[Piece]:
-    """Several conditions on one variable: holes (x ≠ 2) are taken out, the rest is put together."""
+def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
+    """A list of conditions on one letter: the union of their solutions, without the holes (x ≠ 2)."""
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
-    rest = [item for item in items if item not in holes]
-    if not rest:
-        pieces = _merged(_pieces(holes[0], depth))
-        rest_pieces = pieces
-    else:
-        rest_pieces = _merged([piece for item in rest for piece in _pieces(item, depth)])
+    others = [item for item in items if item not in holes]
+    pieces = _merged([piece for item in others or holes[:1] for piece in _pieces(item, depth)])
     for hole in holes:
-        rest_pieces = _intersected(rest_pieces, _merged(_pieces(hole, depth)))
-    names = {name for item in items for name in letters(item)}
-    if len(names) > 1:
+        pieces = _intersected(pieces, _merged(_pieces(hole, depth)))
+    if len({name for item in items for name in letters(item)}) > 1:
         raise NotASet("several variables")
-    return rest_pieces
+    return pieces
 
 
 def letters(condition: Node) -> frozenset[str]:
-    """Letters of an inequality, or of several that hold together; none of sets."""
+    """The letters of an inequality, or of several that hold together; none for a set."""
     if condition.op == "inter":
         return frozenset().union(*map(letters, condition.args))
     sides = condition.args[0] if condition.op == "rel" else condition.args[:1] if condition.op == "member" else ()
@@ -160,19 +162,22 @@ def letters(condition: Node) -> frozenset[str]:
 
 
 def _is_value(item: Node) -> bool:
+    """True for a scalar. Raises `NotASet` for any other node."""
     if not is_scalar(item):
         raise NotASet("a set of structures")
     return True
 
 
-def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> Piece:
+def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> RealInterval:
+    """The interval between two scalars. Raises `NotASet` for other ends."""
     if not (is_scalar(low) and is_scalar(high)):
         raise NotASet("an interval of structures")
-    return Piece(low, high, closed_low, closed_high)
+    return RealInterval(low, high, closed_low, closed_high)
 
 
 # --- inequalities ---
-def _solution(node: Node) -> list[Piece]:
+def _solution(node: Node) -> list[RealInterval]:
+    """The solutions of a relation in one letter. Raises `NotASet`."""
     operands, signs = node.args
     if not all(is_scalar(operand) for operand in operands):
         raise NotASet("a relation between structures")
@@ -198,41 +203,45 @@ def _solution(node: Node) -> list[Piece]:
         if first in (">", ">=") and second in (">", ">="):
             low, high, first, second = high, low, _FLIPPED[second], _FLIPPED[first]
         if first in ("<", "<=") and second in ("<", "<="):
-            return [Piece(low, high, first == "<=", second == "<=")]
+            return [RealInterval(low, high, first == "<=", second == "<=")]
     raise NotASet("a chain of relations")
 
 
-def _ray(sign: str, bound: Node) -> list[Piece]:
+def _ray(sign: str, bound: Node) -> list[RealInterval]:
+    """The solutions of x `sign` `bound`."""
     if sign in ("<", "<="):
-        return [Piece(_MINUS_INFINITY, bound, False, sign == "<=")]
+        return [RealInterval(_MINUS_INFINITY, bound, False, sign == "<=")]
     if sign in (">", ">="):
-        return [Piece(bound, INFINITY, sign == ">=", False)]
+        return [RealInterval(bound, INFINITY, sign == ">=", False)]
     if sign == "=":
-        return [Piece(bound, bound, True, True)]
+        return [RealInterval(bound, bound, True, True)]
     if sign == "!=":
-        return [Piece(_MINUS_INFINITY, bound, False, False), Piece(bound, INFINITY, False, False)]
+        return [RealInterval(_MINUS_INFINITY, bound, False, False), RealInterval(bound, INFINITY, False, False)]
     raise NotASet(sign)
 
 
-def _absolute(inside: Node, sign: str, bound: Node) -> list[Piece]:
-    """|u| < b is -b < u < b; |u| > b is u < -b or u > b."""
+def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
+    """The solutions of |u| `sign` b: |u| < b is -b < u < b, and |u| > b is u < -b or u > b."""
     if sign not in _ORDERED:
         raise NotASet(sign)
     below, above = _linear(inside, sign, bound), _linear(inside, _FLIPPED[sign], neg(bound))
     return _intersected(below, above) if sign in ("<", "<=") else _merged([*below, *above])
 
 
-def _linear(left: Node, sign: str, right: Node) -> list[Piece]:
-    """a·x + b against c·x + d, with rational coefficients: the one bound that it says."""
+def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
+    """The solutions of a relation that is linear in its only letter, with rational coefficients. Raises `NotASet`.
+
+    left − right is computed at 0, 1, 2 and 5; it is linear if the values are in line.
+    """
     names = symbols(left) | symbols(right)
     if len(names) != 1:
         raise NotASet("not one variable")
     variable = Node("sym", tuple(names))
     difference = Node("add", (left, neg(right)))
     values = []
-    for place in (0, 1, 2, 5):
+    for point in (0, 1, 2, 5):
         try:
-            value = rational(exact(substitute(difference, variable, num(place))))
+            value = rational(exact(substitute(difference, variable, num(point))))
         except NotExact as error:
             raise NotASet("not linear") from error
         if value is None:
@@ -246,7 +255,7 @@ def _linear(left: Node, sign: str, right: Node) -> list[Piece]:
 
 # --- order of the ends ---
 def _key(node: Node) -> Any:
-    """A number to sort an end by. Raises `NotASet` for ends with variables."""
+    """The number by which an end is sorted. Raises `NotASet` for ends that have no order here."""
     if node == INFINITY:
         return float("inf")
     if node == _MINUS_INFINITY:
@@ -272,14 +281,15 @@ def _key(node: Node) -> Any:
     return Fraction(int(number * 10**25), 10**25)
 
 
-def _merged(pieces: list[Piece]) -> list[Piece]:
+def _merged(pieces: list[RealInterval]) -> list[RealInterval]:
+    """`pieces` sorted, without empty ones, those that touch or overlap joined; unchanged if they have no order."""
     if len(pieces) == 1:
         return pieces
     try:
         ordered = sorted(pieces, key=lambda piece: (_key(piece.low), not piece.closed_low))
     except NotASet:
         return pieces
-    merged: list[Piece] = []
+    merged: list[RealInterval] = []
     for piece in ordered:
         low, high = _key(piece.low), _key(piece.high)
         if low > high or (low == high and not (piece.closed_low and piece.closed_high)):
@@ -289,7 +299,7 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
             end = _key(last.high)
             if low < end or (low == end and (piece.closed_low or last.closed_high)):
                 if high > end:
-                    merged[-1] = Piece(last.low, piece.high, last.closed_low, piece.closed_high)
+                    merged[-1] = RealInterval(last.low, piece.high, last.closed_low, piece.closed_high)
                 elif high == end:
                     merged[-1] = last._replace(closed_high=last.closed_high or piece.closed_high)
                 continue
@@ -297,13 +307,14 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
     return merged
 
 
-def _complement(pieces: list[Piece]) -> list[Piece]:
-    rest: list[Piece] = []
+def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
+    """The reals outside of `pieces`, which are merged."""
+    rest: list[RealInterval] = []
     low, closed = _MINUS_INFINITY, False
     for piece in pieces:
-        rest.append(Piece(low, piece.low, closed, not piece.closed_low))
+        rest.append(RealInterval(low, piece.low, closed, not piece.closed_low))
         low, closed = piece.high, not piece.closed_high
-    rest.append(Piece(low, INFINITY, closed and low != INFINITY, False))
+    rest.append(RealInterval(low, INFINITY, closed and low != INFINITY, False))
     return [
         piece._replace(closed_high=False) if piece.high == INFINITY else piece
         for piece in rest
@@ -311,20 +322,27 @@ def _complement(pieces: list[Piece]) -> list[Piece]:
     ]
 
 
-def _intersected(left: list[Piece], right: list[Piece]) -> list[Piece]:
-    found = []
-    for one in left:
-        for other in right:
-            if (one_low := _key(one.low)) == (other_low := _key(other.low)):
-                low, closed_low = one.low, one.closed_low and other.closed_low
+def _intersected(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
+    """The reals of both lists. Raises `NotASet` for ends that have no order here."""
+    common = []
+    for left_piece in left:
+        for right_piece in right:
+            if (left_low := _key(left_piece.low)) == (right_low := _key(right_piece.low)):
+                low, closed_low = left_piece.low, left_piece.closed_low and right_piece.closed_low
             else:
-                low, closed_low = (one.low, one.closed_low) if one_low > other_low else (other.low, other.closed_low)
-            if (one_high := _key(one.high)) == (other_high := _key(other.high)):
-                high, closed_high = one.high, one.closed_high and other.closed_high
+                low, closed_low = (
+                    (left_piece.low, left_piece.closed_low)
+                    if left_low > right_low
+                    else (right_piece.low, right_piece.closed_low)
+                )
+            if (left_high := _key(left_piece.high)) == (right_high := _key(right_piece.high)):
+                high, closed_high = left_piece.high, left_piece.closed_high and right_piece.closed_high
             else:
                 high, closed_high = (
-                    (one.high, one.closed_high) if one_high < other_high else (other.high, other.closed_high)
+                    (left_piece.high, left_piece.closed_high)
+                    if left_high < right_high
+                    else (right_piece.high, right_piece.closed_high)
                 )
             if _key(low) < _key(high) or (_key(low) == _key(high) and closed_low and closed_high):
-                found.append(Piece(low, high, closed_low, closed_high))
-    return found
+                common.append(RealInterval(low, high, closed_low, closed_high))
+    return common

@@ -1,39 +1,41 @@
-"""Inequalities and other relations, compared as they are written."""
+"""Equality of inequalities and other relations as they are written; `realsets` compares their solutions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, symbols
-from harness.grading.compare.scalars import Answer
+from harness.grading.compare.scalars import Comparison
 
 _FLIP = {">": "<", ">=": "<="}
 _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
 
 
-def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Answer:
-    """The same chain, read from either end, or in any order where its signs have no direction; or one inequality whose
-    sides differ by a positive factor."""
-    one, other = _oriented(reference), _oriented(answer)
-    if one.args[1] == other.args[1] and all(map(same, one.args[0], other.args[0])):
-        return Answer(True, "relation")
-    if one.args[1] == other.args[1] and one.args[1] in (("<",), ("<=",), ("!=",)):
-        left, right = (_gap(node) for node in (one, other))
-        if left is not None and right is not None and symbols(left) and symbols(right):
+def same_relations(reference: Node, answer: Node, same: Callable[[Node, Node], bool]) -> Comparison:
+    """Whether two chains are the same: read from either end; in any order if their sign has no direction; or single
+    inequalities whose left − right differ by a positive factor."""
+    left, right = _oriented(reference), _oriented(answer)
+    if left.args[1] == right.args[1] and all(map(same, left.args[0], right.args[0])):
+        return Comparison(True, "relation")
+    if left.args[1] == right.args[1] and left.args[1] in (("<",), ("<=",), ("!=",)):
+        left_gap, right_gap = (_gap(node) for node in (left, right))
+        if left_gap is not None and right_gap is not None and symbols(left_gap) and symbols(right_gap):
             from harness.grading.compare.identities import proportional
 
-            ratio = proportional(left, right)
-            if ratio is not None and (one.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
-                return Answer(True, "relation")
-    return Answer(False, "relation")
+            ratio = proportional(left_gap, right_gap)
+            if ratio is not None and (left.args[1] == ("!=",) or (not hasattr(ratio, "_mpc_") and ratio > 0)):
+                return Comparison(True, "relation")
+    return Comparison(False, "relation")
 
 
 def _gap(node: Node) -> Node | None:
+    """left − right of a relation with two scalar sides, else None."""
     left, right = node.args[0]
     return Node("add", (left, neg(right))) if is_scalar(left) and is_scalar(right) else None
 
 
 def _oriented(node: Node) -> Node:
+    """The relation with < and not >; the sides of one without direction in a fixed order."""
     operands, signs = node.args
     if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:
         return Node("rel", (tuple(sorted(operands, key=repr)), signs))

@@ -1,4 +1,4 @@
-"""Trees brought to one form before they are compared: what is written in two ways and means one thing."""
+"""Rewriting of trees before they are compared, for what is written in two ways and means the same."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _UNIT_VECTORS = (I, sym("j"), sym("k"))
 
 
 def with_bound_names(node: Node) -> Node:
-    """Bound variables of sums and products by one name for each depth, so that the writer's letter does not matter."""
+    """`node` with the bound variables of sums and products named by their depth: Σ_k k² and Σ_i i² become equal."""
     return _with_bound_names(node, 0) if any(_is_binder(here) for here in walk(node)) else node
 
 
 def _is_binder(node: Node) -> bool:
+    """Whether `node` is a sum or product over a letter."""
     return node.op == "fn" and node.args[0] in _BINDERS and len(node.args) == 5 and node.args[1].op == "sym"
 
 
@@ -27,7 +28,7 @@ def _with_bound_names(node: Node, depth: int) -> Node:
         return node
     if _is_binder(node):
         name, variable, low, high, body = node.args
-        bound = sym(f"k_bound{depth}")  # of the letters that stand for integers
+        bound = sym(f"k_bound{depth}")  # begins with k, by custom an integer (see `identities`)
         body = _with_bound_names(_renamed(body, variable, bound), depth + 1)
         return Node("fn", (name, bound, _with_bound_names(low, depth), _with_bound_names(high, depth), body))
     return Node(
@@ -36,7 +37,7 @@ def _with_bound_names(node: Node, depth: int) -> Node:
 
 
 def _renamed(node: Node, variable: Node, name: Node) -> Node:
-    """`variable` renamed, also where it is an index: the k of a_k."""
+    """`node` with `variable` renamed, also as an index: the k of a_k."""
     node = substitute(node, variable, name)
     index = f"_{variable.args[0]}"
     for letter in symbols(node):
@@ -46,11 +47,11 @@ def _renamed(node: Node, variable: Node, name: Node) -> Node:
 
 
 def without_ellipsis(node: Node) -> Node:
-    """`1, 2, …, 5` written out; `1, 2, 3, …, n` with the first two only. Other nodes stay as they are."""
+    """The arithmetic sequence `1, 2, …, 5` written out, `1, 2, 3, …, n` with its first two terms; others unchanged."""
     if node.op not in ("list", "set", "tuple") or node.args.count(_ELLIPSIS) != 1:
         return node
-    at = node.args.index(_ELLIPSIS)
-    before, after = node.args[:at], node.args[at + 1 :]
+    dots = node.args.index(_ELLIPSIS)
+    before, after = node.args[:dots], node.args[dots + 1 :]
     if not before or len(after) != 1 or any(item.op != "num" for item in before):
         return node
     values = [item.args[0] for item in before]
@@ -62,11 +63,11 @@ def without_ellipsis(node: Node) -> Node:
     count = (after[0].args[0] - values[0]) / step
     if count.denominator != 1 or not 0 < count < 4 * MAX_ALTERNATIVES:
         return node
-    return Node(node.op, tuple(num(values[0] + step * place) for place in range(int(count) + 1)))
+    return Node(node.op, tuple(num(values[0] + step * index) for index in range(int(count) + 1)))
 
 
 def as_tuples(node: Node) -> Node:
-    """`1,2; 3,4`: groups of values between semicolons are tuples."""
+    """Groups of equal length between semicolons as tuples: `1,2; 3,4`; any other node unchanged."""
     if node.op != "list" or not all(item.op == "list" for item in node.args):
         return node
     if any(len(item.args) != len(node.args[0].args) for item in node.args):
@@ -77,7 +78,7 @@ def as_tuples(node: Node) -> Node:
 
 
 def named_throughout(node: Node) -> Node:
-    """`x = 1, 2` is x = 1, x = 2."""
+    """`x = 1, 2` as `x = 1, x = 2`; any other node unchanged."""
     if node.op != "list" or not _names_a_value(node.args[0]) or not all(is_scalar(item) for item in node.args[1:]):
         return node
     name = node.args[0].args[0][0]
@@ -87,11 +88,12 @@ def named_throughout(node: Node) -> Node:
 
 
 def _names_a_value(node: Node) -> bool:
+    """Whether `node` is an equation of two sides with a letter on the left."""
     return node.op == "rel" and node.args[1] == ("=",) and node.args[0][0].op == "sym"
 
 
 def without_braces(node: Node) -> Node:
-    """`{x | x = k pi, k in Z}` is x = k pi, k in Z; `{5k + 3 | k in Z}` is 5k + 3, k in Z."""
+    """A set of a family as its list: `{x | x = kπ, k ∈ ℤ}` is x = kπ, k ∈ ℤ; any other node unchanged."""
     if node.op != "builder":
         return node
     variable, condition = node.args
@@ -102,28 +104,30 @@ def without_braces(node: Node) -> Node:
 
 
 def components(node: Node, size: int) -> tuple[Node, ...] | None:
-    """The coordinates of `a i + b j + c k`, a vector by its unit vectors; None when the node is no such sum."""
+    """The `size` coordinates of a vector by its unit vectors, `a i + b j + c k`; None if `node` is no such sum."""
     if size not in (2, 3) or node.op not in ("add", "mul", "neg", "const", "sym"):
         return None
     used = [unit for unit in _UNIT_VECTORS if substitute(node, unit, num(0)) != node]
     if not used or (I not in used and _UNIT_VECTORS[1] not in used) or (size == 2 and _UNIT_VECTORS[2] in used):
         return None
     terms = node.args if node.op == "add" else (node,)
-    found = [num(0)] * 3
+    coordinates = [num(0)] * 3
     for term in terms:
-        inside = [place for place, unit in enumerate(_UNIT_VECTORS) if substitute(term, unit, num(0)) != term]
+        inside = [index for index, unit in enumerate(_UNIT_VECTORS) if substitute(term, unit, num(0)) != term]
         if len(inside) != 1:
             return None
         unit = _UNIT_VECTORS[inside[0]]
         factor = _factor(term, unit)
         if factor is None:
             return None
-        found[inside[0]] = factor if found[inside[0]] == num(0) else Node("add", (found[inside[0]], factor))
-    return tuple(found[:size])
+        coordinates[inside[0]] = (
+            factor if coordinates[inside[0]] == num(0) else Node("add", (coordinates[inside[0]], factor))
+        )
+    return tuple(coordinates[:size])
 
 
 def _factor(term: Node, unit: Node) -> Node | None:
-    """What stands beside the unit vector in one term."""
+    """The factor of a unit vector in one term; None if the vector is no plain factor of it."""
     if term == unit:
         return num(1)
     if term.op == "neg":
@@ -139,7 +143,7 @@ def _factor(term: Node, unit: Node) -> Node | None:
 
 
 def without_degree_signs(node: Node) -> Node:
-    """`180° - 2x` as `180 - 2x`: degree signs go from the terms of a sum, never from inside a function."""
+    """`180° - 2x` as `180 - 2x`: without the degree signs of its terms; those inside functions stay."""
     if not any(here.op == "deg" for here in walk(node)):
         return node
     if node.op == "deg":

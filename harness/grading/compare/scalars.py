@@ -14,37 +14,38 @@ from harness.grading.compare.modular import NotModular, Residues
 from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
 from harness.grading.compare.rewriting import with_bound_names, without_degree_signs
 
-_ANGLE = (("radian", 1),)
+_ANGLE = (("radian", 1),)  # dimensions, see `units`
 _TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
-_SYMBOL_CHARS = 3
-"""An unknown unit of so many letters is a symbol, whose capitals matter."""
+_MAX_SYMBOL_CHARS = 3
+"""An unknown unit of at most this many letters is a symbol, whose capitals count."""
 
 _FLOAT_DIGITS = 15
-"""A decimal with this many significant digits is the printout of a float, not a rounding by hand."""
+"""A decimal with at least this many significant digits is a float printed in full, not rounded by hand."""
 
 
-class Answer(NamedTuple):
-    """Equal or not, or None when no stage could tell; and the rule that decided."""
+class Comparison(NamedTuple):
+    """Whether two answers are equal, None if no rule can tell; the rule that decided; and how it did, in words."""
 
     equal: bool | None
     rule: str
+    steps: tuple[str, ...] = ()
 
 
-def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs."""
     if reference == answer and not _undefined(reference):
-        return Answer(True, "identical")
+        return Comparison(True, "identical")
     reference, answer = with_bound_names(reference), with_bound_names(answer)
-    result = Answer(False, "units")
-    for one, other in _readings(reference, answer, rules):
-        result = _same_value(one, other, rules)
+    result = Comparison(False, "units")
+    for reference_value, answer_value in _readings(reference, answer, rules):
+        result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
     return result
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """The pairs of bare values that the signs behind the two values allow to be compared."""
+    """The pairs of values, without units and signs behind them, of which one must be equal; none if units differ."""
     if reference.op == "quantity" or answer.op == "quantity":
         return _without_units(reference, answer, rules)
     if reference.op == "pct" or answer.op == "pct":
@@ -59,51 +60,53 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
 
 
 def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
+    """The pairs of values of which one is equal if the quantities are; at least one side has a unit."""
     if reference.op == answer.op == "quantity":
-        (one, unit), (other, other_unit) = reference.args, answer.args
-        known, other_known = unit_of(unit), unit_of(other_unit)
-        if known is None or other_known is None:
-            symbols_differ = unit != other_unit and max(len(unit), len(other_unit)) <= _SYMBOL_CHARS  # MB and Mb
-            if known is other_known is None and noun_of(unit) == noun_of(other_unit) and not symbols_differ:
-                return [(one, other)]
+        (reference_value, name), (answer_value, answer_name) = reference.args, answer.args
+        measure, answer_measure = unit_of(name), unit_of(answer_name)
+        if measure is None or answer_measure is None:
+            symbols_differ = name != answer_name and max(len(name), len(answer_name)) <= _MAX_SYMBOL_CHARS  # MB and Mb
+            if measure is answer_measure is None and noun_of(name) == noun_of(answer_name) and not symbols_differ:
+                return [(reference_value, answer_value)]
             return []
         sided = (("sided", 1),), (("sided", 2),), (("sided", 3),)
-        if known.dimension in sided or other_known.dimension in sided:
-            return [(one, other)]
-        if known.dimension != other_known.dimension:
+        if measure.dimension in sided or answer_measure.dimension in sided:
+            return [(reference_value, answer_value)]
+        if measure.dimension != answer_measure.dimension:
             return []
-        if known.factor == other_known.factor:
-            return [(one, other)]
-        return [(_scaled(one, known.factor), _scaled(other, other_known.factor))]
+        if measure.factor == answer_measure.factor:
+            return [(reference_value, answer_value)]
+        return [(_scaled(reference_value, measure.factor), _scaled(answer_value, answer_measure.factor))]
     if not allows(rules, "units_dropped"):
         return []
     quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
-    inner, unit = quantity.args
-    known = unit_of(unit)
-    if bare.op == "deg" and known is not None and known.dimension == _ANGLE:
+    inner, name = quantity.args
+    measure = unit_of(name)
+    if bare.op == "deg" and measure is not None and measure.dimension == _ANGLE:
         turned = Node("div", (Node("mul", (bare.args[0], PI)), num(180)))
         return [(inner, turned) if quantity is reference else (turned, inner)]
-    if bare.op == "deg" and known is not None and known.dimension in _TEMPERATURES:
+    if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
         return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
     if bare.op in ("pct", "deg"):
         return []
-    named = numeral(unit)
+    named = numeral(name)
     if named is not None and inner != num(named):
         return []
     if (
-        known is None
+        measure is None
         and named is None
-        and not is_counted(unit, singular=inner == num(1))
-        and (bare is reference or changes_number(unit))
+        and not is_counted(name, singular=inner == num(1))
+        and (bare is reference or changes_number(name))
     ):
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
     values = [inner]
-    if known is not None and known.dimension == (("dollar", 1),) and known.factor != 1:
-        values.append(_scaled(inner, known.factor))  # 50 cents are 0.50 (dollars)
+    if measure is not None and measure.dimension == (("dollar", 1),) and measure.factor != 1:
+        values.append(_scaled(inner, measure.factor))  # 50 cents are 0.50 (dollars)
     return [(value, bare) if quantity is reference else (bare, value) for value in values]
 
 
 def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
+    """The same for percent signs: 50% is 50 or 0.5 beside a value without the sign."""
     if reference.op == answer.op == "pct":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "pct"
@@ -117,6 +120,7 @@ def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[t
 
 
 def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
+    """The same for degree signs: 30° is 30 beside a plain value, π/6 beside a multiple of π."""
     if reference.op == answer.op == "deg":
         return [(reference.args[0], answer.args[0])]
     sign_first = reference.op == "deg"
@@ -130,57 +134,60 @@ def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[t
 
 
 def _gives_angle(node: Node) -> bool:
+    """Whether `node` is an inverse trigonometric function."""
     return node.op == "fn" and node.args[0].startswith("arc")
 
 
 def _scaled(node: Node, factor: Fraction) -> Node:
+    """`factor` · node; of a decimal the product, with its decimal places."""
     if node.op == "num":
         return num(node.args[0] * factor, max(node.args[1], 0))
     return Node("mul", (num(factor), node))
 
 
 def _undefined(node: Node) -> bool:
+    """Whether NaN stands in the tree; then it equals nothing, not even itself."""
     return any(here.op == "const" and here.args[0] == "nan" for here in walk(node))
 
 
-def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if not (is_scalar(reference) and is_scalar(answer)):
-        return Answer(False, "words")  # words or a structure where one number or expression belongs
+        return Comparison(False, "words")  # words or a structure where one number or expression belongs
     infinite = _infinity(reference), _infinity(answer)
     if infinite != (0, 0):
-        return Answer(infinite[0] == infinite[1] != 2, "infinity")
+        return Comparison(infinite[0] == infinite[1] != 2, "infinity")
     try:
-        one = exact(reference)
+        reference_exact = exact(reference)
     except Undefined:
-        return Answer(False, "undefined")
+        return Comparison(False, "undefined")
     except NotExact:
-        one = None
+        reference_exact = None
     try:
-        other = exact(answer)
+        answer_exact = exact(answer)
     except Undefined:
-        return Answer(False, "undefined")
+        return Comparison(False, "undefined")
     except NotExact:
-        other = None
-    if one is not None and other is not None:
-        if one == other:
-            return Answer(True, "exact")
-        if _within_tolerance(reference, answer, one, other, rules):
-            return Answer(True, "tolerance")
-        return Answer(False, "exact")
+        answer_exact = None
+    if reference_exact is not None and answer_exact is not None:
+        if reference_exact == answer_exact:
+            return Comparison(True, "exact")
+        if _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
+            return Comparison(True, "tolerance")
+        return Comparison(False, "exact")
     if symbols(reference) or symbols(answer):
         return _same_expression(reference, answer, rules)
     from harness.grading.compare.numeric import same_number
 
     verdict = same_number(reference, answer)
-    if verdict is False and _within_tolerance(reference, answer, one, other, rules):
-        return Answer(True, "tolerance")
+    if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
+        return Comparison(True, "tolerance")
     if verdict is not None:
-        return Answer(verdict, "numeric")
+        return Comparison(verdict, "numeric")
     return _symbolic(reference, answer)
 
 
 def _infinity(node: Node) -> int:
-    """1 or -1 for an infinity alone, 2 for one inside an expression, 0 without."""
+    """1 or -1 for an infinity with this sign; 2 for an expression with an infinity, or with NaN, in it; else 0."""
     if node.op == "const" and node.args[0] == "inf":
         return 1
     if node.op == "neg":
@@ -192,37 +199,46 @@ def _infinity(node: Node) -> int:
     return 2 if not endless and INFINITY in walk(node) else 0
 
 
-def _same_expression(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def _same_expression(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     field = Residues()
     try:
         if field.value(reference) == field.value(answer):
-            return Answer(True, "field")
+            return Comparison(True, "field")
         if not field.opaque and not rules.relative_tolerance:
-            return Answer(False, "field")
+            return Comparison(False, "field")
     except NotModular:
         pass
     from harness.grading.compare.identities import identical
 
     verdict = identical(reference, answer, positive=allows(rules, "positive_variables"))
     if verdict is not None:
-        return Answer(verdict, "numeric")
+        return Comparison(verdict, "numeric")
     return _symbolic(reference, answer)
 
 
-def _symbolic(reference: Node, answer: Node) -> Answer:
+def _symbolic(reference: Node, answer: Node) -> Comparison:
     from harness.grading.compare.symbolic import same_symbolically
 
     verdict = same_symbolically(reference, answer)
-    return Answer(verdict, "symbolic" if verdict is not None else "unsettled")
+    return Comparison(verdict, "symbolic" if verdict is not None else "unsettled")
 
 
-def _within_tolerance(reference: Node, answer: Node, one: Value | None, other: Value | None, rules: GradeRules) -> bool:
-    """What the card allows beyond equality, and the one thing that every benchmark allows: a float printed whole."""
-    if one is not None and other is not None and _float_printout(reference, answer, one, other):
+def _within_tolerance(
+    reference: Node, answer: Node, reference_exact: Value | None, answer_exact: Value | None, rules: GradeRules
+) -> bool:
+    """Whether the two agree within a tolerance of the card, or one is the other as a float printed in full.
+
+    reference_exact, answer_exact: the exact values, None without one.
+    """
+    if (
+        reference_exact is not None
+        and answer_exact is not None
+        and _float_printout(reference, answer, reference_exact, answer_exact)
+    ):
         return True
     if not (rules.relative_tolerance or rules.absolute_tolerance or rules.round_to_reference):
         return False
-    left, right = _decimal(reference, one), _decimal(answer, other)
+    left, right = _decimal(reference, reference_exact), _decimal(answer, answer_exact)
     if left is None or right is None:
         return False
     distance = abs(left - right)
@@ -236,12 +252,13 @@ def _within_tolerance(reference: Node, answer: Node, one: Value | None, other: V
 
 
 def _places(node: Node) -> int:
+    """Decimal places of a literal with or without a minus; -1 for anything else."""
     literal = node.args[0] if node.op == "neg" else node
     return int(literal.args[1]) if literal.op == "num" else -1
 
 
 def _rounds_to(rounded: Node, value: Any) -> bool:
-    """Does `value` rounded to the digits of the decimal `rounded` give it?"""
+    """Whether `value`, rounded to the decimal places of the literal `rounded`, gives it."""
     places = _places(rounded)
     literal = rounded.args[0] if rounded.op == "neg" else rounded
     if literal.op != "num" or (places < 0 and literal.args[0].denominator == 1 and literal.args[1] == -1):
@@ -252,7 +269,7 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 
 
 def _decimal(node: Node, value: Value | None) -> Any:
-    """A real number for comparison with a tolerance: a Fraction where exact, else to 30 digits as a Fraction."""
+    """`node` as a Fraction, to 30 digits if `value`, its exact value, is None or irrational; None if it is not real."""
     if value is not None and (plain := rational(value)) is not None:
         return plain
     from harness.grading.compare.numeric import NotNumeric, number_of
@@ -271,9 +288,9 @@ def _decimal(node: Node, value: Value | None) -> Any:
     return (-1 if sign else 1) * Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def _float_printout(reference: Node, answer: Node, one: Value, other: Value) -> bool:
-    """0.0833333333333333 is 1/12 as floating point prints it: 15 digits or more, and a fraction that never ends."""
-    left, right = rational(one), rational(other)
+def _float_printout(reference: Node, answer: Node, reference_exact: Value, answer_exact: Value) -> bool:
+    """Whether one side is an endless fraction and the other its float in full, 1/12 and 0.0833333333333333."""
+    left, right = rational(reference_exact), rational(answer_exact)
     if left is None or right is None:
         return False
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
@@ -287,6 +304,7 @@ def _float_printout(reference: Node, answer: Node, one: Value, other: Value) -> 
 
 
 def _terminates(denominator: int) -> bool:
+    """Whether fractions with this denominator have finitely many decimals."""
     for prime in (2, 5):
         while denominator % prime == 0:
             denominator //= prime

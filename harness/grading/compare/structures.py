@@ -1,6 +1,20 @@
-"""Equality of structured answers: lists, tuples, sets, intervals, matrices, relations, ratios, times, words.
+"""Equality of two trees of any kind: `same`, and a rule for each pair of kinds.
 
-Long: structures hold structures, so each kind of them calls the others.
+`same` first rewrites both trees (`_prepared`), and then takes the first rule that applies to the two kinds:
+
+    1  scalars on both sides: `scalars`          2  the same tree
+    3  ± on a side: all values written out       4  families, which a letter for any integer makes
+    5  names with values on a side               6  alternatives: "a = 0 or b = 0"
+    7  residue classes      8  equations         9  lists          10  memberships   11  words
+    12  cases               13  vectors as i, j, k   14  matrices   15  ratios and times
+    16  sets of reals       17  relations        18  tuples and brackets        else: different
+
+Parts are compared by `same` again. The order counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)`
+an interval beside a set (16) but a point beside a point (18). Reference and answer are not exchangeable, for a
+response may state more than a reference asks for (see docs/grading.md); where a helper takes either order, `swapped`
+says that its first argument comes from the answer.
+
+Long: structures hold structures, so the rules of all kinds call one another.
 """
 
 from __future__ import annotations
@@ -33,26 +47,26 @@ from harness.grading.compare.ratios import same_base, same_classes, same_ratios
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import as_tuples, components, named_throughout, without_braces, without_ellipsis
-from harness.grading.compare.scalars import Answer, same_scalar
+from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
-_NO = Answer(False, "structure")
+_NO = Comparison(False, "structure")
 
 
-def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """Compare two answers of any kind. The first rule that applies to the two kinds decides."""
+def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two answers of any kind, by the first rule of the module's table that applies."""
     if not (has_signs(reference) or has_signs(answer)) and not {reference.op, answer.op} & STRUCTURES:
         if reference.op == "base" or answer.op == "base":
             return same_base(reference, answer, rules)
         result = same_scalar(reference, answer, rules)
         return (_same_family(reference, answer, rules) or result) if result.equal is False else result
     if reference == answer and not any(here.op == "const" and here.args[0] == "nan" for here in walk(reference)):
-        return Answer(True, "identical")
+        return Comparison(True, "identical")
     if has_signs(reference) or has_signs(answer):
         return _with_alternatives(reference, answer, rules)
     reference, answer = _prepared(reference), _prepared(answer)
     if of_other_integers(reference, answer):
-        return Answer(False, "family")
+        return Comparison(False, "family")
     if (families := _with_parameters(reference, answer)) is not None:
         return same(*families, rules)
     named = _same_named(reference, answer, rules)
@@ -72,10 +86,10 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         return _same_lists(reference, answer, rules)
     if reference.op == "member" or answer.op == "member":
         if reference.op == answer.op and symbols(reference.args[0]) != symbols(answer.args[0]):
-            return Answer(False, "member")
+            return Comparison(False, "member")
         return same(_member_set(reference), _member_set(answer), rules)
     if reference.op == "text" and answer.op == "text":
-        return Answer(same_words(reference.args[0], answer.args[0], rules), "text")
+        return Comparison(same_words(reference.args[0], answer.args[0], rules), "text")
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
     if (vectors := _by_unit_vectors(reference, answer)) is not None:
@@ -94,43 +108,44 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Answer:
 
 
 def _prepared(node: Node) -> Node:
+    """`node` rewritten to the form that the rules know: names of points dropped, sums of matrices computed, …"""
     return whole_numbers(
         computed(without_ellipsis(_flattened(as_tuples(named_throughout(without_braces(_unnamed(node)))))))
     )
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Both sides with one name for the letter that stands for any integer; None when neither says that one does."""
-    (one, said), (other, other_said) = without_conditions(reference), without_conditions(answer)
-    if not (said or other_said):
+    """Both sides with `PARAMETER` for the letter that stands for any integer; None if neither has such a condition."""
+    (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
+    if not (left_domains or right_domains):
         return None
-    letter, other_letter = parameter_of(one, said), parameter_of(other, other_said)
-    if letter is None or other_letter is None:
-        stated = said or other_said
-        return (one, other) if all(name in symbols(node) for name in stated for node in (one, other)) else None
-    return substitute(one, letter, PARAMETER), substitute(other, other_letter, PARAMETER)
+    left_letter, right_letter = parameter_of(left, left_domains), parameter_of(right, right_domains)
+    if left_letter is None or right_letter is None:
+        domains = left_domains or right_domains
+        return (left, right) if all(name in symbols(node) for name in domains for node in (left, right)) else None
+    return substitute(left, left_letter, PARAMETER), substitute(right, right_letter, PARAMETER)
 
 
-def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
-    """The same values for all integers, whatever letter stands for them; None when they are not."""
+def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    """The comparison of two families of values, whatever letter stands for the integer; None if they are not equal."""
     letters = [parameter_of(node, {}) for node in (reference, answer)]
     if PARAMETER in walk(reference) and PARAMETER in walk(answer):
         letters = [PARAMETER, PARAMETER]
     if letters[0] is None or letters[1] is None or not {PARAMETER, sym("k")} & set(letters):
-        return None  # of other letters than k nobody has said that they are not what was asked for
-    one, other = substitute(reference, letters[0], PARAMETER), substitute(answer, letters[1], PARAMETER)
-    agreed = same_family(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal))
-    return Answer(True, "family") if agreed else None
+        return None  # n and m may be quantities of the question; k beside π is an integer by custom
+    left, right = substitute(reference, letters[0], PARAMETER), substitute(answer, letters[1], PARAMETER)
+    agreed = same_family(left, right, lambda left, right: bool(same_scalar(left, right, rules).equal))
+    return Comparison(True, "family") if agreed else None
 
 
 # --- several values in one ---
-def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """± stands for both signs; each answer is the list of what it stands for. `(±a, ±b)` are four pairs, or two."""
+def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of answers with ±, each as the list of its values; `(±a, ±b)` as four points, or else as two."""
     for independent in (True, False):
-        one, other = expanded(reference, independent), expanded(answer, independent)
-        if one is None or other is None:
-            return Answer(None, "bounds")
-        result = same(one, other, rules)
+        left, right = expanded(reference, independent), expanded(answer, independent)
+        if left is None or right is None:
+            return Comparison(None, "bounds")
+        result = same(left, right, rules)
         if result.equal:
             return result
     return result
@@ -138,20 +153,20 @@ def _with_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Answ
 
 # --- lists ---
 def _unnamed(node: Node) -> Node:
-    """`P(3, 4)` is the point (3, 4)."""
+    """The point (3, 4) of `P(3, 4)`; any other node unchanged."""
     if node.op == "mul" and len(node.args) == 2 and node.args[1].op == "tuple" and node.args[0].op == "sym":
         return node.args[1] if node.args[0].args[0][:1].isupper() else node
     return node
 
 
 def _class_of(node: Node) -> Node:
-    """`x ≡ 3 (mod 5)` names a residue class, as `x = 3` does a value."""
+    """The residue class that `x ≡ 3 (mod 5)` names; any other node unchanged."""
     named = node.op == "rel" and node.args[1] == ("≡",) and node.args[0][0].op == "sym"
     return node.args[0][1] if named and node.args[0][1].op == "congruence" else node
 
 
 def _flattened(node: Node) -> Node:
-    """Lists inside lists are one list: `p = 5, q = 2; p = 7, q = 2`."""
+    """A list in lists as one list: `p = 5, q = 2; p = 7, q = 2`."""
     if node.op != "list" or not any(item.op == "list" for item in node.args):
         return node
     flat: list[Node] = []
@@ -160,75 +175,84 @@ def _flattened(node: Node) -> Node:
     return Node("list", tuple(flat))
 
 
-def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    one, other = items_of(reference), items_of(answer)
-    if all(is_inequality(item) or item.op in ("member", "rel") for item in (*one, *other)) or _set_like_pair(
-        reference, answer
-    ):
+def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of two answers, at least one of them a list."""
+    reference_items, answer_items = items_of(reference), items_of(answer)
+    if all(
+        is_inequality(item) or item.op in ("member", "rel") for item in (*reference_items, *answer_items)
+    ) or _set_like_pair(reference, answer):
         result = _as_real_sets(reference, answer, rules)
         if result is not None and result.equal:
             return result
-    for here, there, swapped in ((reference, answer, False), (answer, reference, True)):
-        if here.op == "list" and there.op != "list":
-            result = _list_and_other(here, there, rules, swapped)
+    for node, counterpart, swapped in ((reference, answer, False), (answer, reference, True)):
+        if node.op == "list" and counterpart.op != "list":
+            result = _list_and_structure(node, counterpart, rules, swapped)
             if result is not None:
                 return result
-    if len(one) != len(other):
-        return Answer(False, "list")
+    if len(reference_items) != len(answer_items):
+        return Comparison(False, "list")
     if rules.ordered or not allows(rules, "lists_unordered"):
-        return _in_order(one, other, rules, "list")
-    return _in_any_order(one, other, rules, "list")
+        return _in_order(reference_items, answer_items, rules, "list")
+    return _in_any_order(reference_items, answer_items, rules, "list")
 
 
 def _set_like_pair(reference: Node, answer: Node) -> bool:
+    """Whether a side is a list with an inequality in it."""
     return any(node.op == "list" and any(is_inequality(i) for i in node.args) for node in (reference, answer))
 
 
-def _list_and_other(listed: Node, other: Node, rules: GradeRules, swapped: bool) -> Answer | None:
-    if other.op == "union" and (
+def _list_and_structure(listed: Node, counterpart: Node, rules: GradeRules, swapped: bool) -> Comparison | None:
+    """The comparison of a list with a structure that is no list; None if no rule applies."""
+    if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
     ):
-        return _as_real_sets(Node("union", listed.args), other, rules)  # intervals side by side
-    if other.op == "set" and allows(rules, "list_as_set"):
-        return _in_any_order(_distinct(listed.args), _distinct(other.args), rules, "set")
-    if other.op == "bracket" and len(other.args) != 2:  # of two ends it is a closed interval
-        return _in_any_order(listed.args, other.args, rules, "list")
-    if other.op == "tuple" and allows(rules, "list_as_tuple"):
+        return _as_real_sets(Node("union", listed.args), counterpart, rules)  # intervals side by side
+    if counterpart.op == "set" and allows(rules, "list_as_set"):
+        return _in_any_order(_distinct(listed.args), _distinct(counterpart.args), rules, "set")
+    if counterpart.op == "bracket" and len(counterpart.args) != 2:  # with two items it is a closed interval
+        return _in_any_order(listed.args, counterpart.args, rules, "list")
+    if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):
         if _values_of_one_name(listed):
-            return Answer(False, "tuple")  # `x = 1 or x = 2` is no point
-        return _in_order(listed.args, other.args, rules, "tuple")
-    if other.op == "rel" and is_equation(other):  # (x, y) = (3, 4) against x = 3, y = 4
-        parts = statement(other)
+            return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
+        return _in_order(listed.args, counterpart.args, rules, "tuple")
+    if counterpart.op == "rel" and is_equation(counterpart):  # (x, y) = (3, 4) against x = 3, y = 4
+        parts = statement(counterpart)
         if parts is not None and parts.labels:
             return same(listed, parts.values[-1], rules) if not swapped else same(parts.values[-1], listed, rules)
-    if other.op == "matrix" and (entries := _vector(other)) is not None:
+    if counterpart.op == "matrix" and (entries := _vector(counterpart)) is not None:
         return _in_order(listed.args, entries, rules, "vector")
     return None
 
 
 def _values_of_one_name(listed: Node) -> bool:
-    """`x = 1, x = 2`: each item is a value of the same name."""
-    said = [statement(item) if is_equation(item) else None for item in listed.args]
-    names = {parts.labels[-1] if parts is not None and parts.labels else None for parts in said}
-    return len(said) > 1 and len(names) == 1 and None not in names
+    """Whether each item of a list gives a value to the same name: `x = 1, x = 2`."""
+    statements = [statement(item) if is_equation(item) else None for item in listed.args]
+    names = {parts.labels[-1] if parts is not None and parts.labels else None for parts in statements}
+    return len(statements) > 1 and len(names) == 1 and None not in names
 
 
-def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
-    """Values with a name each, on one side or on both; None when neither side is such."""
-    one, other = assignments(reference), assignments(answer)
-    if one is not None and other is not None:
-        return Answer(same_assignments(one, other, lambda left, right: same(left, right, rules).equal), "names")
-    if one is None and other is None:
+def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    """The comparison if at least one side is values with a name each; None if neither is."""
+    reference_names, answer_names = assignments(reference), assignments(answer)
+    if reference_names is not None and answer_names is not None:
+        return Comparison(
+            same_assignments(reference_names, answer_names, lambda left, right: same(left, right, rules).equal), "names"
+        )
+    if reference_names is None and answer_names is None:
         return None
     if not allows(rules, "labels_dropped"):
-        return Answer(False, "names")
-    if one is not None:
-        return _named_and_bare(one, answer, rules, swapped=False)
-    return _named_and_bare(other or [], reference, rules, swapped=True)
+        return Comparison(False, "names")
+    if reference_names is not None:
+        return _named_and_bare(reference_names, answer, rules, swapped=False)
+    return _named_and_bare(answer_names or [], reference, rules, swapped=True)
 
 
-def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool) -> Answer:
-    """Against values without names. A set or bare list as reference asks for no order; as answer it has lost it."""
+def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, *, swapped: bool) -> Comparison:
+    """The comparison of assignments with values without names.
+
+    A bare list or set as reference asks for no order; as answer it must have the order of the names. swapped: the
+    assignments come from the answer.
+    """
     tuples = [Node("tuple", assignment.in_order()) for assignment in named]
     if len(tuples) > 1:
         listed = Node("list", tuple(tuples))
@@ -237,22 +261,22 @@ def _named_and_bare(named: Sequence[Assignment], bare: Node, rules: GradeRules, 
     if is_equation(bare) and (parts := statement(bare)) is not None and parts.labels:
         bare = parts.values[-1]
     if _numbered(named[0], bare):
-        one, other = (bare.args, values) if swapped else (values, bare.args)
-        return _in_any_order(one, other, rules, "names")
+        left, right = (bare.args, values) if swapped else (values, bare.args)
+        return _in_any_order(left, right, rules, "names")
     if bare.op == "list" and any(is_equation(item) for item in bare.args):
-        return Answer(False, "names")  # several values of one name, not a value for each
+        return Comparison(False, "names")  # several values of one name, not a value for each
     if swapped and bare.op in ("list", "set") and not rules.ordered and allows(rules, "lists_unordered"):
         return _in_any_order(bare.args, values, rules, "names")
     entries = _vector(bare) if bare.op == "matrix" else bare.args if bare.op in ("list", "tuple", "set") else None
     if entries is None:
-        return Answer(False, "names")
+        return Comparison(False, "names")
     if swapped:
         return _in_order(entries, values, rules, "names")
     return _in_order(values, entries, rules, "names")
 
 
 def _numbered(assignment: Assignment, bare: Node) -> bool:
-    """`x_1 = 2, x_2 = 3` numbers the solutions of which `x = 3 or x = 2` is the list."""
+    """Whether an assignment numbers the solutions that `bare` lists: `x_1 = 2, x_2 = 3` and `x = 3 or x = 2`."""
     if bare.op != "list" or not all(is_equation(item) for item in bare.args):
         return False
     letters = {str(name.args[0]).partition("_")[0] if name.op == "sym" else "" for name in assignment.names}
@@ -260,42 +284,46 @@ def _numbered(assignment: Assignment, bare: Node) -> bool:
     return len(letters) == 1 and labels == {Node("sym", tuple(letters))}
 
 
-def _in_order(one: Sequence[Node], other: Sequence[Node], rules: GradeRules, rule: str) -> Answer:
-    if len(one) != len(other):
-        return Answer(False, rule)
-    for left, right in zip(one, other, strict=True):
+def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
+    if len(left_items) != len(right_items):
+        return Comparison(False, rule)
+    # The first pair that is not equal decides: a later one cannot make the answer right.
+    for left, right in zip(left_items, right_items, strict=True):
         result = _same_part(left, right, rules)
         if not result.equal:
-            return Answer(result.equal, rule)
-    return Answer(True, rule)
+            return Comparison(result.equal, rule)
+    return Comparison(True, rule)
 
 
-def _in_any_order(one: Sequence[Node], other: Sequence[Node], rules: GradeRules, rule: str) -> Answer:
-    if len(one) != len(other):
-        return Answer(False, rule)
-    # The same place is tried first: most lists come in the reference's order.
-    left_over = list(other)
+def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
+    if len(left_items) != len(right_items):
+        return Comparison(False, rule)
+    # The same index is tried first: most answers keep the order of the reference.
+    left_over = list(right_items)
     unsure = False
-    for place, item in enumerate(one):
-        order = sorted(range(len(left_over)), key=lambda at: abs(at - (place - (len(other) - len(left_over)))))
-        for at in order:
-            result = _same_part(item, left_over[at], rules)
+    for index, item in enumerate(left_items):
+        order = sorted(
+            range(len(left_over)), key=lambda candidate: abs(candidate - (index - (len(right_items) - len(left_over))))
+        )
+        for candidate in order:
+            result = _same_part(item, left_over[candidate], rules)
             unsure = unsure or result.equal is None
             if result.equal:
-                left_over.pop(at)
+                left_over.pop(candidate)
                 break
         else:
-            return Answer(None if unsure else False, rule)
-    return Answer(True, rule)
+            return Comparison(None if unsure else False, rule)
+    return Comparison(True, rule)
 
 
-def _same_part(left: Node, right: Node, rules: GradeRules) -> Answer:
-    """Parts of an answer: a set among them is no value, though a whole answer {5} is 5."""
-    return Answer(False, "set") if (left.op == "set") != (right.op == "set") else same(left, right, rules)
+def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
+    """As `same`, for parts of answers: a set among them equals no value, though a whole answer {5} equals 5."""
+    return Comparison(False, "set") if (left.op == "set") != (right.op == "set") else same(left, right, rules)
 
 
 def _distinct(items: Sequence[Node]) -> list[Node]:
-    kept: list[Node] = []
+    """`items` without those whose exact value, or tree, occurs before."""
+    distinct: list[Node] = []
     values: list[object] = []
     for item in items:
         try:
@@ -304,52 +332,55 @@ def _distinct(items: Sequence[Node]) -> list[Node]:
             value = item
         if value not in values:
             values.append(value)
-            kept.append(item)
-    return kept
+            distinct.append(item)
+    return distinct
 
 
 # --- names and equations ---
-def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """`a = 0 or b = 0`: the same equations, the same curve (ab = 0), or else several values of one name."""
+def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison with alternatives, `a = 0 or b = 0`: as statements, as one curve (ab = 0), as values of a name."""
     if reference.op == answer.op:
         return _in_any_order(reference.args, answer.args, rules, "equation")
-    whole, other = (reference, answer) if reference.op == "either" else (answer, reference)
-    if is_equation(other) and same_union(whole.args, other):
-        return Answer(True, "equation")
-    names = {parts.labels for item in whole.args if (parts := statement(item)) is not None}
+    alternatives, counterpart = (reference, answer) if reference.op == "either" else (answer, reference)
+    if is_equation(counterpart) and same_union(alternatives.args, counterpart):
+        return Comparison(True, "equation")
+    names = {parts.labels for item in alternatives.args if (parts := statement(item)) is not None}
     if len(names) != 1 or () in names:
-        return Answer(False, "equation")
-    listed = Node("list", whole.args)
-    return same(listed, other, rules) if whole is reference else same(other, listed, rules)
+        return Comparison(False, "equation")
+    listed = Node("list", alternatives.args)
+    return same(listed, counterpart, rules) if alternatives is reference else same(counterpart, listed, rules)
 
 
-def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
-    one = statement(reference) if is_equation(reference) else None
-    other = statement(answer) if is_equation(answer) else None
+    reference_parts = statement(reference) if is_equation(reference) else None
+    answer_parts = statement(answer) if is_equation(answer) else None
     if is_equation(reference) and is_equation(answer):
-        if one is not None and other is not None and labels_agree(one, other, rules):
-            other_named = renamed(one, other, rules)
-            result = _NO if other_named is None else _any_value(one, other_named, rules)
+        if (
+            reference_parts is not None
+            and answer_parts is not None
+            and labels_agree(reference_parts, answer_parts, rules)
+        ):
+            answer_renamed = renamed(reference_parts, answer_parts, rules)
+            result = _NO if answer_renamed is None else _any_value(reference_parts, answer_renamed, rules)
             if result.equal:
                 return result
         if same_equations(reference, answer):
-            return Answer(True, "equation")
-        for equation, solved in ((reference, other), (answer, one)):
+            return Comparison(True, "equation")
+        for equation, solved in ((reference, answer_parts), (answer, reference_parts)):
             if solved is not None and solved.labels and same_when_solved(equation, solved):
-                return Answer(True, "equation")
-        return Answer(False, "equation")
+                return Comparison(True, "equation")
+        return Comparison(False, "equation")
     if not allows(rules, "labels_dropped"):
-        return Answer(False, "label")
+        return Comparison(False, "label")
     if is_equation(reference):
-        if one is not None and one.labels:
-            return _any_value(one, Statement((), (answer,)), rules)
-        if one is not None:
-            return _any_value(one, Statement((), (answer,)), rules)
+        if reference_parts is not None:
+            return _any_value(reference_parts, Statement((), (answer,)), rules)
         return _solved(reference, answer, rules)
-    if other is not None:
-        return _any_value(Statement((), (reference,)), other, rules)
+    if answer_parts is not None:
+        return _any_value(Statement((), (reference,)), answer_parts, rules)
     result = _solved(answer, reference, rules)
     if result.equal:
         return result
@@ -361,28 +392,30 @@ def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Answer
 
 
 def _closed(node: Node) -> bool:
+    """Whether no letter and no unknown function stands in the tree."""
     return not any(here.op in ("sym", "apply") for here in walk(node))
 
 
-def _solved(equation: Node, expression: Node, rules: GradeRules) -> Answer:
+def _solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
+    """The comparison of an expression with the one that `equation` gives for its remaining letter."""
     if allows(rules, "equations_solved") and is_scalar(expression):
         solution = solved_for(equation, expression)
         if solution is not None:
             return same_scalar(solution, expression, rules)
-    return Answer(False, "equation")
+    return Comparison(False, "equation")
 
 
-def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Answer:
-    """The last values are compared; in a chain such as `√2 ≈ 1.414` every exact part counts if the rest agrees."""
+def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Comparison:
+    """The comparison of two chains of values: any value of one may equal any of the other, if both are consistent."""
     result = same(reference.values[-1], answer.values[-1], rules)
     if len(reference.values) == 1 and len(answer.values) == 1:
         return result
     if result.equal:
-        return result if _consistent(reference) and _consistent(answer) else Answer(False, "chain")
-    for one in reference.values:
-        for other in answer.values:
-            if same(one, other, rules).equal and _consistent(reference) and _consistent(answer):
-                return Answer(True, "chain")
+        return result if _consistent(reference) and _consistent(answer) else Comparison(False, "chain")
+    for reference_value in reference.values:
+        for answer_value in answer.values:
+            if same(reference_value, answer_value, rules).equal and _consistent(reference) and _consistent(answer):
+                return Comparison(True, "chain")
     return result
 
 
@@ -401,16 +434,19 @@ def _consistent(chain: Statement) -> bool:
 
 # --- sets ---
 def _member_set(node: Node) -> Node:
+    """The set of `x ∈ set`; any other node unchanged."""
     return node.args[1] if node.op == "member" else node
 
 
 def _set_like(node: Node) -> bool:
+    """Whether `node` is a set, or may be read as one: an inequality, two numbers in square brackets, ℝ."""
     return (
         node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
     )
 
 
-def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of two answers, at least one of them like a set: by members, by solutions, or as written."""
     ops = reference.op, answer.op
     if ops == ("set", "set"):
         return _in_any_order(_distinct(reference.args), _distinct(answer.args), rules, "set")
@@ -418,7 +454,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
         if len(single.args) == 1:
             return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
-        return Answer(False, "set")
+        return Comparison(False, "set")
     if ops == ("bracket", "bracket"):
         return _in_order(reference.args, answer.args, rules, "list")
     if set(ops) == {"bracket", "tuple"} and len(reference.args) > 2 and allows(rules, "vector_as_tuple"):
@@ -426,18 +462,18 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
     if "bracket" in ops and "set" in ops and len(reference.args) != 2:
         return _in_any_order(reference.args, answer.args, rules, "list")
     if not allows(rules, "inequality_as_interval") and is_inequality(reference) != is_inequality(answer):
-        return Answer(False, "set")
+        return Comparison(False, "set")
     if is_inequality(reference) and is_inequality(answer):
         result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
         if result.equal:
             return result
         if letters(reference) != letters(answer):
-            return Answer(False, "relation")
+            return Comparison(False, "relation")
     if ops == ("inter", "inter") and len({letters(reference), letters(answer)} - {frozenset()}) > 1:
-        return Answer(False, "set")
+        return Comparison(False, "set")
     if ops == ("builder", "builder") and reference.args[0].op == answer.args[0].op == "member":
         if reference.args[0].args[1] != answer.args[0].args[1]:
-            return Answer(False, "set")
+            return Comparison(False, "set")
         return same(reference.args[1], answer.args[1], rules)
     result_of_sets = _as_real_sets(reference, answer, rules)
     if result_of_sets is not None:
@@ -448,54 +484,61 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer:
         return _in_order(reference.args[:2], answer.args[:2], rules, "interval")
     if ops[0] == ops[1] == "minus":
         return _in_order(reference.args, answer.args, rules, "set")
-    return Answer(False, "set")
+    return Comparison(False, "set")
 
 
-def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Answer | None:
+def _as_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    """The comparison as sets of reals; None if a side is no such set."""
     try:
-        one, other = real_set(reference), real_set(answer)
+        left, right = real_set(reference), real_set(answer)
     except NotASet:
         return None
-    return Answer(same_sets(one, other, lambda left, right: bool(same_scalar(left, right, rules).equal)), "interval")
+    return Comparison(
+        same_sets(left, right, lambda left, right: bool(same_scalar(left, right, rules).equal)), "interval"
+    )
 
 
-# --- the rest ---
-def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Answer:
+# --- matrices, vectors and cases ---
+def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of two answers, at least one of them a matrix; a single row or column may be a tuple."""
     if reference.op == answer.op == "matrix":
         if len(reference.args) != len(answer.args) or len(reference.args[0]) != len(answer.args[0]):
-            return Answer(False, "matrix")
-        one = [cell for row in reference.args for cell in row]
-        other = [cell for row in answer.args for cell in row]
-        return _in_order(one, other, rules, "matrix")
+            return Comparison(False, "matrix")
+        left = [cell for row in reference.args for cell in row]
+        right = [cell for row in answer.args for cell in row]
+        return _in_order(left, right, rules, "matrix")
     matrix, vector = (reference, answer) if reference.op == "matrix" else (answer, reference)
     entries = _vector(matrix)
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
-        return Answer(False, "matrix")
+        return Comparison(False, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
 
 
 def _by_unit_vectors(reference: Node, answer: Node) -> tuple[Sequence[Node], Sequence[Node]] | None:
-    """The coordinates of both where one is a vector in brackets and the other a sum of i, j and k; else None."""
+    """The coordinates of both sides, if one is a vector in brackets and the other a sum of i, j and k; else None."""
     pairs = []
-    for one, other in ((reference, answer), (answer, reference)):
-        entries = one.args if one.op in ("tuple", "bracket") else _vector(one) if one.op == "matrix" else None
-        if entries is not None and (found := components(other, len(entries))) is not None:
-            pairs.append((entries, found) if one is reference else (found, entries))
+    for vector, counterpart in ((reference, answer), (answer, reference)):
+        entries = (
+            vector.args if vector.op in ("tuple", "bracket") else _vector(vector) if vector.op == "matrix" else None
+        )
+        if entries is not None and (coordinates := components(counterpart, len(entries))) is not None:
+            pairs.append((entries, coordinates) if vector is reference else (coordinates, entries))
     return pairs[0] if pairs else None
 
 
-def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Answer:
-    """As functions where the conditions are relations; else the cases one by one, in any order."""
+def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """The comparison of cases: as functions if the conditions are relations, else case by case, in any order."""
     try:
         verdict = same_piecewise(reference, answer, lambda left, right: same(left, right, rules).equal)
     except NotPiecewise:
         if reference.op != answer.op:
-            return Answer(False, "cases")
+            return Comparison(False, "cases")
         return _in_any_order(reference.args, answer.args, rules, "cases")
-    return Answer(verdict, "cases")
+    return Comparison(verdict, "cases")
 
 
 def _vector(matrix: Node) -> list[Node] | None:
+    """The entries of a matrix with a single row or column, else None."""
     if len(matrix.args) == 1:
         return list(matrix.args[0])
     if len(matrix.args[0]) == 1:

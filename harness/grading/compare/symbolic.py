@@ -1,6 +1,7 @@
-"""The last stage: sympy, on objects built from our own tree by the constructors named here, never from text.
+"""The last means: sympy, on objects that are built from our own tree by the constructors named here, never from text.
 
-It sees only what numbers could not decide: sums and products with symbolic or infinite limits, and limits.
+It decides only what numbers cannot: sums and products with symbolic or infinite limits, and limits. No bound holds
+inside `simplify`, so only a worker may use it, which its parent can kill.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ _announce: Callable[[bool], None] | None = None
 
 
 def permit(announce: Callable[[bool], None]) -> None:
-    """Let this process use sympy. Only a worker does, for its parent can end it; `announce` is called
-    with False before the import and with True behind it.
+    """Let this process use sympy; `announce` is called with False before the import of sympy and with True after it.
 
-    Without permission the stage leaves every pair undecided: `simplify` cannot be bounded from inside.
+    Without permission every pair is undecided.
     """
     global _announce  # one process, one permission
     _announce = announce
@@ -33,11 +33,11 @@ _sympy: Any = None
 
 
 class NotSymbolic(ValueError):
-    """The node is of no kind that is handed to sympy."""
+    """The node has no counterpart in sympy here, or a number in it is too large for sympy."""
 
 
 def same_symbolically(left: Node, right: Node) -> bool | None:
-    """Is the difference of two expressions zero? None when sympy cannot tell or the tree is not for it."""
+    """Whether the difference of two expressions is zero; None if sympy cannot tell or must not be asked."""
     if _announce is None:
         return None
     if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_SYMPY_NODES:
@@ -58,7 +58,8 @@ def same_symbolically(left: Node, right: Node) -> bool | None:
 
 
 def _load() -> Any:
-    global _sympy  # imported once, only when an answer needs it
+    """sympy, imported on first use."""
+    global _sympy  # one import for all answers of this process
     if _sympy is None:
         assert _announce is not None
         _announce(False)
@@ -70,6 +71,7 @@ def _load() -> Any:
 
 
 def _build(node: Node) -> Any:
+    """The sympy object of a tree. Raises `NotSymbolic`."""
     sympy = _load()
     op, args = node
     if op == "num":
@@ -102,6 +104,7 @@ def _build(node: Node) -> Any:
 
 
 def _function(name: str, arguments: tuple[Any, ...]) -> Any:
+    """The sympy object of a function. Raises `NotSymbolic`."""
     sympy = _load()
     if name in ("sum", "prod"):
         variable, start, end, body = arguments
@@ -131,6 +134,7 @@ def _function(name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def _small(limit: Node) -> None:
+    """Raise `NotSymbolic` unless `limit` is a rational number of at most `_MAX_LIMIT`."""
     try:
         value = rational(exact(limit))
     except NotExact as error:

@@ -1,4 +1,4 @@
-"""Answers in words compared: case, articles, punctuation and the commands that set them do not matter."""
+"""Equality of answers in words: case, articles, punctuation and commands of layout do not count."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 
 
-def same_words(one: str, other: str, rules: GradeRules) -> bool:
-    """Two answers in words are the same."""
+def same_words(reference: str, answer: str, rules: GradeRules) -> bool:
+    """Whether two answers in words are the same; with convention `text_case` off, their case counts."""
     if allows(rules, "text_case"):
-        return words_of(one) == words_of(other)
-    return squeezed(unwrapped(one)) == squeezed(unwrapped(other))
+        return words_of(reference) == words_of(answer)
+    return squeezed(unwrapped(reference)) == squeezed(unwrapped(answer))

@@ -27,6 +27,13 @@ from harness.answers.grammar.vocabulary import is_command
 from harness.answers.letters import letter_of
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
 from harness.grading.find.reasoning import final_part
+from harness.grading.find.refusals import (
+    announces_wrong_answer,
+    is_refusal,
+    is_refused,
+    is_refused_before,
+    is_taken_back,
+)
 from harness.grading.find.several import joined, with_exact_value
 
 Method = Literal["box", "boxes", "open box", "phrase", "formula", "number", "letter", "line"]
@@ -75,33 +82,6 @@ _TOTAL = re.compile(
 """Words behind a number that add nothing: "72, in total", "72, not 73"."""
 
 _INSTEAD = re.compile(r"(?i)not\s[^,.\n]{1,80}?,?\s+but\s+(?:rather\s+)?")
-_DENIED = re.compile(
-    # Possessive: the white space of a long blank end must not be shared out between two groups in every way there is.
-    r"(?i)[\s.,;:!$*)\]}—-]*+(?:(?:however|but|wait|actually|no|hmm|oh|sorry)\b[\s.,!]*+)*+(?:(?:that|this|it|which)\b)?\s*+"
-    r"(?:['’]s|is|was)\s+(?:wrong|incorrect|false|a\s+mistake|not\s+(?:right|correct))\b"
-)
-"""Words behind a box that take it back: "That is wrong"."""
-
-_REFUSED_BEFORE = re.compile(
-    r"""(?xi) (?:
-        (?: \b(?:not|never|cannot|neither|nor|except|excluding|hardly) | n['’]t ) \s+ (?:be\s+|equal\s+(?:to\s+)?)?
-      | \b(?:impossible|unlikely)\s+to\s+(?:be|get|have|reach)\s+ | \bdiffers?(?:ent)?\s+from\s+ | \bexceeds?\s+
-      | \bbetween\s+[$\\({]*-?[\d.,]+[$\\)}]*\s+and\s+
-      | \b(?:squared?|cubed?|root|half|double|multiple|factor|digit|power)\s+(?:of\s+)? | \b(?:twice|divisible\s+by)\s+
-      | \b(?:figure|page|section|chapter|step|table|equation|lemma|theorem|footnote)\s+
-      | \b(?:wrong|incorrect)(?:\s+(?:answer|value|result|number))?(?:\s+(?:is|was|would\s+be))?\s*[:=]?\s*
-    ) [$(*]*\Z"""
-)
-_REFUSED_BEHIND = re.compile(
-    r"(?i)[$)*\s]*(?:(?:is|are|was|does|do|did|can|could|will|would|should)(?:\s*n['’]t|\s*not|\s+never)\b"
-    r"|(?:is|was|are|were)\s+(?:wrong|incorrect|false|impossible|invalid|excluded|ruled\s+out|a\s+mistake|too\s)\b|fails\b)"
-)
-"""Words beside a number which say that it is not the answer, or only a part of it."""
-
-_NO_ANSWER_BEFORE = re.compile(r"(?i)\b(?:wrong|incorrect|false|mistaken|worst|least\s+\w+)\s+(?:final\s+)?\Z")
-"""Words before "answer" because of which the phrase states none: "the wrong answer is"."""
-
-_REFUSED_WHOLE = re.compile(r"(?i)(?:wrong|incorrect)\b")
 _STRUCK_OUT = re.compile(r"(?is)<(s|del|strike)>.{0,400}?</\1>|~~[^~\n]{1,400}~~")
 
 _ASIDE_BEFORE = re.compile(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
@@ -193,7 +173,7 @@ def extract_from(
     if box is not None:
         if is_broken(text, box, lo, hi):
             return None
-        if _DENIED.match(text, box.outer_end, hi) is not None:
+        if is_taken_back(text, box.outer_end, hi):
             return _stated_behind(text, box.outer_end, hi, kind)
         statement = _final_formula_behind(text, box.outer_end, hi)
         if statement is None and kind == "choice" and letter_of(box.content, last, any_case=True) is None:
@@ -319,21 +299,10 @@ def _after_phrase(tail: str, kind: str) -> Extraction | None:
 
 def _is_no_statement(tail: str, phrase: re.Match[str]) -> bool:
     """Whether a phrase states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6."."""
-    if _NO_ANSWER_BEFORE.search(tail, max(0, phrase.start() - 40), phrase.start()):
+    if announces_wrong_answer(tail, phrase.start()):
         return True
     stop = _SENTENCE_END.search(tail, phrase.end(), phrase.end() + 400)
     return stop is not None and stop.group() in "?？" and bool(tail[stop.end() :].strip())
-
-
-def _is_refused(tail: str, start: int, end: int) -> bool:
-    """Whether the words beside tail[start:end] say that it is not the answer, or only a part of it."""
-    behind = _REFUSED_BEHIND.match(tail, end) or _DENIED.match(tail, end)
-    return behind is not None or _is_refused_before(tail, start)
-
-
-def _is_refused_before(tail: str, start: int) -> bool:
-    """Whether the words before `start` say that what follows is not the answer: "cannot be 5"."""
-    return _REFUSED_BEFORE.search(tail, max(0, start - 60), start) is not None
 
 
 def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction | None:
@@ -365,11 +334,11 @@ def _statement(tail: str, start: int, method: Method, kind: str) -> Extraction |
         if number is not None:
             begin = tail.rfind(number.answer, start, end)
             return Extraction(number.answer, begin, begin + len(number.answer), method)
-        if _is_refused_before(answer, formulas[-1].start()):
+        if is_refused_before(answer, formulas[-1].start()):
             return None
         return Extraction(formulas[-1].group(), start + formulas[-1].start(), start + formulas[-1].end(), method)
     numbers = list(NUMBER.finditer(answer)) if kind != "text" and len(_WORD.findall(answer)) > 3 else []
-    if len(numbers) == 1 and not _is_refused(answer, *numbers[0].span()):
+    if len(numbers) == 1 and not is_refused(answer, *numbers[0].span()):
         # "Jane started 3 hours ago": the only number of a sentence is its answer
         begin = tail.find(numbers[0].group(), start)
         return Extraction(numbers[0].group(), begin, begin + len(numbers[0].group()), method)
@@ -385,7 +354,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _TOTAL.sub("", answer)
-    if _REFUSED_WHOLE.match(answer):
+    if is_refusal(answer):
         return None
     if kind in ("integer", "number") and (number := _ending_number(answer)) is not None:
         answer = number
@@ -401,7 +370,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 def _ending_number(line: str) -> str | None:
     """The number at the end of a line of a few plain words, "She earned 42"; None if the words compute or deny."""
     numbers = list(NUMBER.finditer(line))
-    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or _is_refused_before(line, numbers[0].start()):
+    if len(numbers) != 1 or line[numbers[0].end() :].strip(" .") or is_refused_before(line, numbers[0].start()):
         return None
     words = line[: numbers[0].start()].rstrip(" \\")
     plain = words.replace(" ", "").isalpha() and not changes_number(words)
@@ -423,7 +392,7 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
         return Extraction(tail[first.start() : last.end()], first.start(), last.end(), "formula")
     if (number := _last_number(tail[last.end() :])) is not None and re.search(r"\bis\b|=", tail[last.end() :]):
         return number._replace(start=last.end() + number.start, end=last.end() + number.end)
-    if _is_refused(tail, last.start(), last.end()):
+    if is_refused(tail, last.start(), last.end()):
         return None
     return Extraction(last.group(), last.start(), last.end(), "formula")
 
@@ -442,7 +411,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
     if not numbers:
         return None
     start, end = _first_of_chain(numbers, tail).start() if joins_parts else numbers[-1].start(), numbers[-1].end()
-    if _is_refused(tail, start, end):
+    if is_refused(tail, start, end):
         return None
     for point in _TUPLE.finditer(tail, max(0, start - 240)):
         if point.start() < start and point.end() > end and len(_WORD.findall(point.group())) == 0:
