@@ -59,8 +59,8 @@ class Row(NamedTuple):
 
 def rows(data: Path) -> list[Row]:
     """Every labelled row of the shared data; the ambiguous ones are left out."""
-    found: list[Row] = []
-    found += [
+    labelled: list[Row] = []
+    labelled += [
         Row(f"hand-made: {row['kind']}", row["id"], row["gold"], response(row), row["expected"])
         for row in _lines(data / "equivalence_handmade.jsonl")
         if not row["ambiguous"]
@@ -68,20 +68,20 @@ def rows(data: Path) -> list[Row]:
     names = {"huggingface/Math-Verify": "pairs: Math-Verify's", "uw-nsl/TinyV HardVerify-Math": "pairs: TinyV"}
     for row in _lines(data / "equivalence.jsonl"):
         text = row["pred"] if row["kind"] == "text" else f"\\boxed{{{row['pred']}}}"
-        found.append(Row(names.get(row["source"], "pairs: others"), row["id"], row["gold"], text, row["expected"]))
+        labelled.append(Row(names.get(row["source"], "pairs: others"), row["id"], row["gold"], text, row["expected"]))
     second = data / "equivalence_2.jsonl"
     for row in _lines(second) if second.exists() else []:
         if not row["ambiguous"]:
             source = "MathCoder outputs" if row["source"].startswith("MathCoder") else row["source"].partition(":")[0]
             name = f"second: {source if source in ('own', 'MathCoder outputs') else 'public'}"
-            found.append(Row(name, row["id"], row["gold"], row["response"], row["label"]))
+            labelled.append(Row(name, row["id"], row["gold"], row["response"], row["label"]))
     for path in sorted((data / "outputs").glob("*.jsonl")):
-        found += [
+        labelled += [
             Row(f"outputs: {path.stem}", row["id"], row["gold"], row["response"], row["label"])
             for row in _lines(path)
             if row["label"] is not None
         ]
-    return found
+    return labelled
 
 
 def response(row: dict[str, Any]) -> str:
@@ -185,9 +185,9 @@ def _times(labelled: list[Row]) -> None:
     """Times of single steps, each pair with cold caches."""
     rules = GradeRules()
     pairs = [
-        (row.reference, found.answer)
+        (row.reference, extraction.answer)
         for row in labelled
-        if not row.set.startswith("hand-made: hostile") and (found := extract(row.response)) is not None
+        if not row.set.startswith("hand-made: hostile") and (extraction := extract(row.response)) is not None
     ]
     times = []
     for reference, answer in pairs:
@@ -265,10 +265,10 @@ def _command(data: Path, python: str | None) -> None:
         path = Path(f"/tmp/bench-command-{os.getpid()}.jsonl")
         rows = []
         for line in lines:
-            one = codec.decode(line, Sample)
-            text = str(one.text) if name != "short" else str(one.text).rpartition("</think>")[2]
-            reference = questions[one.question_id].references[0]
-            rows.append(json.dumps({"question": one.question_id, "answer": reference, "gen": text}) + "\n")
+            stored = codec.decode(line, Sample)
+            text = str(stored.text) if name != "short" else str(stored.text).rpartition("</think>")[2]
+            reference = questions[stored.question_id].references[0]
+            rows.append(json.dumps({"question": stored.question_id, "answer": reference, "gen": text}) + "\n")
         try:
             path.write_text("".join(rows))
             columns = ["--response-key", "gen", "--answer-key", "answer", "--workers", "1"]
@@ -306,19 +306,19 @@ def _processor() -> float:
 
 
 def _long_samples(data: Path) -> tuple[dict[str, Question], list[bytes]]:
-    chosen = random.Random(7)
+    rng = random.Random(7)
     words = re.findall(r"\S+", r"the so let x equals number therefore compute is $x^2$ (3,4) $\frac{1}{2}$ hence we")
-    filler = " ".join(chosen.choice(words) for _ in range(SPEED_CHARS // 4))
+    filler = " ".join(rng.choice(words) for _ in range(SPEED_CHARS // 4))
     references = [row["answer"] for row in _lines(data / "math500.jsonl")]
-    questions = {str(place): question(reference, str(place)) for place, reference in enumerate(references)}
+    questions = {str(index): question(reference, str(index)) for index, reference in enumerate(references)}
     lines = []
     for row in range(SPEED_ROWS):
-        place = row % len(references)
-        answer = references[place] if chosen.random() < 0.7 else chosen.choice(references)
-        start = chosen.randrange(4_000)
+        index = row % len(references)
+        answer = references[index] if rng.random() < 0.7 else rng.choice(references)
+        start = rng.randrange(4_000)
         text = f"<think>\n{filler[start : start + SPEED_CHARS]}\n</think>\n\nSo we have\n\\[\n\\boxed{{{answer}}}\n\\]"
-        one = sample(text, str(place))
-        lines.append(codec.encode(one).replace(b'"sample_index":0', b'"sample_index":%d' % (row // len(references))))
+        stored = sample(text, str(index))
+        lines.append(codec.encode(stored).replace(b'"sample_index":0', b'"sample_index":%d' % (row // len(references))))
     return questions, lines
 
 

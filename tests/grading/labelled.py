@@ -24,22 +24,22 @@ class Labelled(NamedTuple):
 
 def own() -> list[Labelled]:
     """The pairs and responses of the tests."""
-    found = [
-        Labelled(f"{category} {place}", reference, f"\\boxed{{{answer}}}", correct)
-        for category, rows in (PAIRS | TWINS).items()
-        for place, (reference, answer, correct) in enumerate(rows)
+    rows = [
+        Labelled(f"{category} {index}", reference, f"\\boxed{{{answer}}}", correct)
+        for category, table in (PAIRS | TWINS).items()
+        for index, (reference, answer, correct) in enumerate(table)
     ]
-    return found + [
-        Labelled(f"response {category} {place}", *row)
-        for category, rows in RESPONSES.items()
-        for place, row in enumerate(rows)
+    return rows + [
+        Labelled(f"response {category} {index}", *row)
+        for category, table in RESPONSES.items()
+        for index, row in enumerate(table)
     ]
 
 
 def hand_made(data: Path, kind: str) -> list[Labelled]:
     """The unambiguous hand-made rows of one kind: equality, extraction, hostile."""
-    found = [row for row in _rows(data / "equivalence_handmade.jsonl") if row["kind"] == kind and not row["ambiguous"]]
-    return [Labelled(row["id"], row["gold"], _response(row), row["expected"]) for row in found]
+    rows = [row for row in _rows(data / "equivalence_handmade.jsonl") if row["kind"] == kind and not row["ambiguous"]]
+    return [Labelled(row["id"], row["gold"], _response(row), row["expected"]) for row in rows]
 
 
 def public(data: Path, source: str = "") -> list[Labelled]:

@@ -17,9 +17,9 @@ from tests.grading.responses import RESPONSES
 @pytest.mark.parametrize(
     ("reference", "response", "expected"),
     [
-        pytest.param(*row, id=f"{category}-{place}")
+        pytest.param(*row, id=f"{category}-{index}")
         for category, rows in RESPONSES.items()
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ],
 )
 def test_response_is_judged_by_its_final_answer(reference: str, response: str, expected: bool) -> None:

@@ -42,7 +42,7 @@ def twins(reference: str, right: str, wrong: str) -> None:
 
 @bounded
 @given(DISTINCT, st.permutations("abkpqrxyz"), st.randoms(use_true_random=False))
-def test_names_exchanged(values: list[int], letters: list[str], chance: object) -> None:
+def test_values_of_two_names_exchanged_are_wrong(values: list[int], letters: list[str], chance: object) -> None:
     named = list(zip(letters, values, strict=False))
     shuffled = sorted(named, key=lambda _: chance.random())  # type: ignore[attr-defined]
     moved = list(zip([name for name, _ in named], [*values[1:], values[0]], strict=True))
@@ -67,47 +67,47 @@ def test_coordinates_exchanged(values: list[int]) -> None:
 
 @bounded
 @given(st.integers(1, 99), st.sampled_from(sorted(SCALES)), st.sampled_from(sorted(SCALES)))
-def test_scale_word_changed(number: int, scale: str, other: str) -> None:
-    other = other if other != scale else "trillion"
-    sized, changed = (rf"{number}\text{{ {word}}}" for word in (scale, other))
+def test_scale_word_changed(number: int, scale: str, other_scale: str) -> None:
+    other_scale = other_scale if other_scale != scale else "trillion"
+    sized, changed = (rf"{number}\text{{ {word}}}" for word in (scale, other_scale))
     twins(str(number * SCALES[scale]), sized, changed)
     twins(str(number * SCALES[scale]), sized, str(number))
 
 
 @bounded
 @given(st.integers(1, 99), st.sampled_from(sorted(UNITS)), st.sampled_from(sorted(UNITS)))
-def test_unit_changed(number: int, unit: str, other: str) -> None:
-    other = other if other != unit else "kg"
+def test_unit_changed(number: int, unit: str, other_unit: str) -> None:
+    other_unit = other_unit if other_unit != unit else "kg"
     same = r"\text{ mm}"
-    twins(rf"{number}\text{{ {unit}}}", f"{number * UNITS[unit]}{same}", rf"{number}\text{{ {other}}}")
+    twins(rf"{number}\text{{ {unit}}}", f"{number * UNITS[unit]}{same}", rf"{number}\text{{ {other_unit}}}")
 
 
 @bounded
 @given(st.integers(1, 99), st.sampled_from(PREFIXES), st.sampled_from(PREFIXES), st.sampled_from(["W", "Pa", "V", "J"]))
-def test_prefix_of_a_unit_changed(number: int, prefix: str, other: str, unit: str) -> None:
-    other = other if other != prefix else ("k" if prefix != "k" else "M")
+def test_prefix_of_a_unit_changed(number: int, prefix: str, other_prefix: str, unit: str) -> None:
+    other_prefix = other_prefix if other_prefix != prefix else ("k" if prefix != "k" else "M")
     exponent = {"G": 9, "M": 6, "k": 3, "m": -3}[prefix]
     twins(
         rf"{number}\text{{ {prefix}{unit}}}",
         rf"{number} \times 10^{{{exponent}}}\text{{ {unit}}}",
-        rf"{number}\text{{ {other}{unit}}}",
+        rf"{number}\text{{ {other_prefix}{unit}}}",
     )
 
 
 @bounded
 @given(st.integers(-99, 99), st.integers(2, 99), st.sampled_from(sorted(COMPUTING)))
-def test_words_that_compute(number: int, other: int, words: str) -> None:
+def test_words_that_compute(number: int, second: int, words: str) -> None:
     sign = COMPUTING[words]
-    assert equals(f"{number} {sign} {other}", rf"{number}\text{{ {words} }}{other}")
-    assert not equals(str(number), rf"{number}\text{{ {words} }}{other}") or number == 0
+    assert equals(f"{number} {sign} {second}", rf"{number}\text{{ {words} }}{second}")
+    assert not equals(str(number), rf"{number}\text{{ {words} }}{second}") or number == 0
 
 
 @bounded
 @given(st.integers(1, 999), st.sampled_from(["thousand", "million", "billion", "dozen"]), st.sampled_from(SENTENCES))
 def test_scale_word_in_prose(number: int, scale: str, sentence: str) -> None:
-    said = sample(sentence.format(f"{number} {scale}"))
-    assert grade(question(str(number * SCALES[scale])), said).verdict == "correct"
-    assert grade(question(str(number)), said).verdict == "wrong"
+    response = sample(sentence.format(f"{number} {scale}"))
+    assert grade(question(str(number * SCALES[scale])), response).verdict == "correct"
+    assert grade(question(str(number)), response).verdict == "wrong"
 
 
 @bounded
@@ -138,16 +138,16 @@ def test_bracket_turned(low: int, width: int, ends: str) -> None:
 
 @bounded
 @given(st.sampled_from("ABCDE"), st.sampled_from("ABCDE"), st.sampled_from(STATEMENTS))
-def test_letter_moved(letter: str, other: str, statement: str) -> None:
+def test_letter_moved(letter: str, reference: str, statement: str) -> None:
     response = f"(A) is tempting, and (E) looks good. {statement.format(letter)}"
-    verdict = grade(question(other, kind="choice"), sample(response)).verdict
-    assert (verdict == "correct") == (letter == other)
+    verdict = grade(question(reference, kind="choice"), sample(response)).verdict
+    assert (verdict == "correct") == (letter == reference)
 
 
 @bounded
 @given(NUMBERS, st.integers(1, 9), st.integers(1, 9))
-def test_cases_exchanged(bound: int, slope: int, other: int) -> None:
-    first, second, below, above = f"{slope}x", f"-{other}x+1", f"x<{bound}", rf"x\ge {bound}"
+def test_cases_exchanged(bound: int, slope: int, other_slope: int) -> None:
+    first, second, below, above = f"{slope}x", f"-{other_slope}x+1", f"x<{bound}", rf"x\ge {bound}"
 
     def cases(*rows: tuple[str, str]) -> str:
         return r"\begin{cases}" + r"\\".join(f"{value}&{condition}" for value, condition in rows) + r"\end{cases}"

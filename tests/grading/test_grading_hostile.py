@@ -238,7 +238,7 @@ def _mutated(chance: random.Random, corpus: list[str]) -> str:
         return "".join(chance.choice(FRAGMENTS) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 25)))
     text = chance.choice(corpus)
     for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(text) + 1)
-        middle = chance.choice([chance.choice(FRAGMENTS), chance.choice(corpus), text[at : at + 8] * 3, ""])
-        text = text[:at] + middle + text[at + chance.randrange(3) :]
+        cut = chance.randrange(len(text) + 1)
+        middle = chance.choice([chance.choice(FRAGMENTS), chance.choice(corpus), text[cut : cut + 8] * 3, ""])
+        text = text[:cut] + middle + text[cut + chance.randrange(3) :]
     return text

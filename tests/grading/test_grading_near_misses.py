@@ -94,9 +94,7 @@ FORMS: list[tuple[Form, str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("form", "reference", "answer", "right"), FORMS)
-def test_a_form_is_asked_for_by_the_card_and_by_nobody_else(
-    form: Form, reference: str, answer: str, right: bool
-) -> None:
+def test_only_a_card_can_ask_for_a_form(form: Form, reference: str, answer: str, right: bool) -> None:
     response = rf"\boxed{{{answer}}}"
     assert missed(reference, response) == ("correct", None)
     expected = ("correct", None) if right else ("wrong", "form")
@@ -114,12 +112,12 @@ def test_a_card_states_a_form_by_name() -> None:
 
 def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    place = folder.benchmark("demo")
-    asked = question_file.read(place)
-    stored = grade_file.read(place)
+    demo = folder.benchmark("demo")
+    questions = question_file.read(demo)
+    stored = grade_file.read(demo)
     wrong = msgspec.structs.replace(stored[0], verdict="wrong", extracted=r"\frac{11}{24}", near_miss="rounded")
-    grade_file.write(place, [wrong, *stored[1:]])
-    score = score_benchmark(asked, grade_file.read(place), 4)
+    grade_file.write(demo, [wrong, *stored[1:]])
+    score = score_benchmark(questions, grade_file.read(demo), 4)
     assert score.near_misses == {"rounded": 1}
     assert "1 wrong answers are near misses: the exact value of a rounded reference" in score.warnings
     done = CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)])
@@ -127,7 +125,7 @@ def test_a_score_counts_near_misses_and_the_command_lists_them(tmp_path: Path) -
     (line,) = done.output.splitlines()
     assert line.startswith(f"demo {stored[0].question_id} #{stored[0].sample_index}: the exact value of a rounded")
     assert r"answer \frac{11}{24}" in line
-    grade_file.write(place, stored)
+    grade_file.write(demo, stored)
     assert CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)]).output == "no near miss\n"
 
 

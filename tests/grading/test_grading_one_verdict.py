@@ -27,7 +27,7 @@ EVERY = 60
 """One of so many pairs goes through the command `harness grade`, which starts a process each time."""
 
 
-def told(rows: list[Labelled]) -> list[Verdict]:
+def graded(rows: list[Labelled]) -> list[Verdict]:
     """What `harness grade` says of each row, by one pool."""
     questions: dict[str, Question] = {str(i): question_on(row.reference, name=str(i)) for i, row in enumerate(rows)}
     samples = [sample(row.response, name=str(i)) for i, row in enumerate(rows)]
@@ -47,27 +47,27 @@ def scored(rows: list[Labelled], folder: Path) -> list[dict[str, object]]:
 
 def check(rows: list[Labelled], folder: Path) -> None:
     rows = [row for row in rows if row.reference.strip() and row.response.isascii() | row.response.isprintable()]
-    said, stored = told(rows), scored(rows, folder)
-    assert len(said) == len(stored) == len(rows)
-    for row, verdict, grade in zip(rows, said, stored, strict=True):
+    by_grade, stored = graded(rows), scored(rows, folder)
+    assert len(by_grade) == len(stored) == len(rows)
+    for row, verdict, grade in zip(rows, by_grade, stored, strict=True):
         what = (verdict.outcome, verdict.rule, verdict.extracted, verdict.vote)
         assert what == (grade["verdict"], grade["rule"], grade["extracted"], grade["vote"]), row
         assert verdict.steps[-1] == SPOKEN[str(grade["verdict"])], row
         assert all(step.isprintable() for step in verdict.steps), row
 
 
-def test_grade_tells_what_score_stores_for_every_pair_of_these_tests(tmp_path: Path) -> None:
+def test_grade_prints_what_score_stores_for_every_pair_of_these_tests(tmp_path: Path) -> None:
     check(labelled.own(), tmp_path)
 
 
-def test_grade_tells_what_score_stores_for_every_shared_pair(shared_data: Path, tmp_path: Path) -> None:
+def test_grade_prints_what_score_stores_for_every_shared_pair(shared_data: Path, tmp_path: Path) -> None:
     rows = [row for kind in ("equality", "extraction", "hostile") for row in labelled.hand_made(shared_data, kind)]
     check([*rows, *labelled.public(shared_data), *labelled.second_round(shared_data)], tmp_path)
 
 
 def test_the_command_prints_the_steps_of_the_same_verdict() -> None:
     rows = [row for row in labelled.own()[::EVERY] if row.reference.strip()]
-    for row, verdict in zip(rows, told(rows), strict=True):
+    for row, verdict in zip(rows, graded(rows), strict=True):
         done = CliRunner().invoke(cli, ["grade", "--", row.reference, row.response])
         assert (done.exit_code, done.output.splitlines()) == (0, list(verdict.steps)), row
 
@@ -92,10 +92,10 @@ ONCE_TOLD_APART = [
 ]
 
 
-def test_command_and_file_agree_on_what_they_once_did_not(tmp_path: Path) -> None:
+def test_command_and_file_agree_on_the_kind_of_a_reference(tmp_path: Path) -> None:
     rows = [Labelled("", reference, response, outcome == "correct") for reference, response, outcome in ONCE_TOLD_APART]
     expected = [outcome for _, _, outcome in ONCE_TOLD_APART]
-    assert [verdict.outcome for verdict in told(rows)] == expected
+    assert [verdict.outcome for verdict in graded(rows)] == expected
     assert [grade["verdict"] for grade in scored(rows, tmp_path)] == expected
 
 
@@ -109,10 +109,10 @@ def test_a_reference_of_several_parts_is_a_list_for_both(tmp_path: Path) -> None
     )
 
 
-def test_options_reach_as_far_as_the_question_has_them() -> None:
+def test_letters_up_to_the_last_option_of_the_question_count() -> None:
     texts = tuple(f"option {n}" for n in range(12))
-    found = verdict_on("K", "The answer is K.", kind="choice", choices=texts)
-    assert (found.outcome, found.extracted) == ("correct", "K")
+    verdict = verdict_on("K", "The answer is K.", kind="choice", choices=texts)
+    assert (verdict.outcome, verdict.extracted) == ("correct", "K")
     assert verdict_on("K", "The answer is L.", kind="choice", choices=texts).outcome == "wrong"
 
 
@@ -129,9 +129,9 @@ def test_an_own_verifier_decides_in_both(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_answer_that_hangs_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     hangs = GradeRules(grader="tests.grading.verifiers:misbehaves")
-    found = verdict_on("any", r"\boxed{hang}", rules=hangs, deadline_s=0.3)
-    assert (found.outcome, found.rule, found.steps[-1]) == ("undecided", "time", "undecided")
-    assert any("deadline" in step for step in found.steps)
+    verdict = verdict_on("any", r"\boxed{hang}", rules=hangs, deadline_s=0.3)
+    assert (verdict.outcome, verdict.rule, verdict.steps[-1]) == ("undecided", "time", "undecided")
+    assert any("deadline" in step for step in verdict.steps)
 
 
 def test_a_verdict_is_a_value() -> None:

@@ -43,7 +43,7 @@ def _reader() -> object:
 def test_numbers_that_both_read_are_the_same_numbers() -> None:
     parse_latex = _reader()
     assert callable(parse_latex)
-    answers = {text for rows in (PAIRS | TWINS).values() for one, other, _ in rows for text in (one, other)}
+    answers = {text for rows in (PAIRS | TWINS).values() for ours, theirs, _ in rows for text in (ours, theirs)}
     compared, different = 0, []
     for text in sorted(answers):
         if len(text) > 80 or READ_OTHERWISE.search(text):

@@ -19,9 +19,9 @@ from tests.grading.twins import TWINS
 @pytest.mark.parametrize(
     ("reference", "answer", "expected"),
     [
-        pytest.param(*row, id=f"{category}-{place}")
+        pytest.param(*row, id=f"{category}-{index}")
         for category, rows in (PAIRS | TWINS).items()
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ],
 )
 def test_pair_is_judged_as_the_conventions_say(reference: str, answer: str, expected: bool) -> None:

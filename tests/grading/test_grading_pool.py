@@ -35,16 +35,16 @@ MISBEHAVES = GradeRules(grader="tests.grading.verifiers:misbehaves")
 
 
 def graded(answers: list[str], rules: GradeRules, *, workers: int = 1, deadline_s: float = 1.0) -> list[Grade]:
-    asked = question("right", kind="text", rules=rules)
-    samples = [sample(f"\\boxed{{{answer}}}", index=place) for place, answer in enumerate(answers)]
-    return list(grade_all({"q": asked}, samples, workers=workers, deadline_s=deadline_s))
+    asked_question = question("right", kind="text", rules=rules)
+    samples = [sample(f"\\boxed{{{answer}}}", index=index) for index, answer in enumerate(answers)]
+    return list(grade_all({"q": asked_question}, samples, workers=workers, deadline_s=deadline_s))
 
 
 def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
     questions, samples = {}, []
     for category, rows in PAIRS.items():
-        for place, (reference, answer, _) in enumerate(rows[::4]):
-            name = f"{category} {place}"
+        for index, (reference, answer, _) in enumerate(rows[::4]):
+            name = f"{category} {index}"
             questions[name] = question(reference, name=name)
             samples.append(sample(f"\\boxed{{{answer}}}", name=name))
     return questions, samples
@@ -52,12 +52,12 @@ def some_pairs() -> tuple[dict[str, Question], list[Sample]]:
 
 def test_verdicts_do_not_depend_on_workers_or_order() -> None:
     questions, samples = some_pairs()
-    one = list(grade_all(questions, samples, workers=1))
+    by_one_worker = list(grade_all(questions, samples, workers=1))
     shuffled = random.Random(5).sample(samples, len(samples))
-    four = list(grade_all(questions, shuffled, workers=4))
-    assert [g.key for g in one] == [s.key for s in samples]
-    assert [g.key for g in four] == [s.key for s in shuffled]
-    assert sorted(one, key=lambda g: g.key) == sorted(four, key=lambda g: g.key)
+    by_four_workers = list(grade_all(questions, shuffled, workers=4))
+    assert [g.key for g in by_one_worker] == [s.key for s in samples]
+    assert [g.key for g in by_four_workers] == [s.key for s in shuffled]
+    assert sorted(by_one_worker, key=lambda g: g.key) == sorted(by_four_workers, key=lambda g: g.key)
 
 
 def test_pool_agrees_with_grading_in_this_process() -> None:
@@ -106,27 +106,27 @@ def test_worker_cannot_write_files(tmp_path: Path) -> None:
 def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:
     """As the kernel does where memory runs out."""
     question = question_on("1+x")
-    asked = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
+    responses = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
     with Pool(1, 2.0) as pool:
-        assert outcomes(pool, asked) == ["correct", "wrong"]
+        assert outcomes(pool, responses) == ["correct", "wrong"]
         (worker,) = pool.workers
         os.kill(worker.process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
-        assert outcomes(pool, asked) == ["correct", "wrong"]
+        assert outcomes(pool, responses) == ["correct", "wrong"]
         assert pool.workers != [worker]
 
 
 def test_a_worker_that_is_killed_when_it_is_asked_costs_one_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     question = question_on("1+x")
-    asked = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
+    responses = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
     with Pool(1, 2.0) as pool:
-        assert outcomes(pool, asked) == ["correct", "wrong"]
+        assert outcomes(pool, responses) == ["correct", "wrong"]
         (worker,) = pool.workers
         os.kill(worker.process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
         monkeypatch.setattr(worker.process, "poll", lambda: None)  # it ended between the look and the question
-        assert outcomes(pool, asked) == ["undecided", "wrong"]
-        assert outcomes(pool, asked) == ["correct", "wrong"]
+        assert outcomes(pool, responses) == ["undecided", "wrong"]
+        assert outcomes(pool, responses) == ["correct", "wrong"]
 
 
 def test_no_process_is_left_running() -> None:
@@ -158,7 +158,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "error"),
     [
         ("import a_module_that_is_nowhere\n", r"ModuleNotFoundError: .*a_module_that_is_nowhere.*mine.py:1"),
         ("x = 1\n1 / 0\n", r"ZeroDivisionError: division by zero \(mine.py:2\)"),
@@ -169,11 +169,11 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("import os\nos._exit(3)\n", r"its import ends the process"),
     ],
 )
-def test_a_verifier_that_cannot_be_imported_is_told_before_the_first_grade(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+def test_a_verifier_that_cannot_be_imported_is_reported_before_the_first_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, error: str
 ) -> None:
     rules = own(tmp_path, monkeypatch, source)
-    with pytest.raises(UsageError, match=f"mine:judge cannot be used: .*{said}"):
+    with pytest.raises(UsageError, match=f"mine:judge cannot be used: .*{error}"):
         graded(["4"], rules)
 
 
@@ -191,7 +191,7 @@ def test_each_grade_names_its_verifier_by_a_digest_that_changes_with_its_file(
     assert [g.grader for g in graded(["4"], GradeRules())] == [GRADER]
 
 
-def test_a_verifier_that_raises_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verifier_that_raises_is_reported_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "import json\ndef judge(answer, question):\n    return json.loads(answer) == 4\n"
     rules = own(tmp_path, monkeypatch, source)
     right, broken = graded(["4", "x"], rules)
@@ -218,8 +218,8 @@ def test_lone_surrogate_passes_through() -> None:
 
 
 def test_sympy_settles_what_numbers_cannot() -> None:
-    asked = question(r"\frac{\pi^2}{6}", kind="expression")
-    (settled,) = grade_all({"q": asked}, [sample(r"\boxed{\sum_{n=1}^{\infty}\frac{1}{n^2}}")], deadline_s=20)
+    asked_question = question(r"\frac{\pi^2}{6}", kind="expression")
+    (settled,) = grade_all({"q": asked_question}, [sample(r"\boxed{\sum_{n=1}^{\infty}\frac{1}{n^2}}")], deadline_s=20)
     assert (settled.verdict, settled.rule) == ("correct", "symbolic")
 
 
@@ -249,9 +249,9 @@ def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
     monkeypatch.setenv("HARNESS_GRADERS", "somebody.else")
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    asked = question("2", rules=GradeRules(grader="planted:verify"))
+    asked_question = question("2", rules=GradeRules(grader="planted:verify"))
     with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
-        list(grade_all({"q": asked}, [sample("2")]))
+        list(grade_all({"q": asked_question}, [sample("2")]))
 
 
 def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +270,6 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert not any("time or memory" in warning for warning in score.warnings)
 
 
-def test_a_grader_beside_the_rules_of_a_card_is_told_its_place() -> None:
+def test_a_grader_outside_of_rules_in_a_card_is_refused_with_the_right_place() -> None:
     with pytest.raises(UsageError, match=r"rules: .grader: mine:judge"):
         from_mapping({"name": "n", "title": "N", "grader": "mine:judge"}, "card.yaml")

@@ -24,7 +24,7 @@ from harness.grading.second.judge_prompts import (
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "verdict_of_reply"),
     [
         ("Same value.\nVERDICT: CORRECT", True),
         ("Other value.\nVERDICT: INCORRECT", False),
@@ -52,27 +52,31 @@ from harness.grading.second.judge_prompts import (
         (None, None),
     ],
 )
-def test_a_verdict_is_a_whole_line(reply: str | None, said: bool | None) -> None:
-    assert verdict(VERDICT, reply) is said
+def test_a_verdict_is_a_whole_line(reply: str | None, verdict_of_reply: bool | None) -> None:
+    assert verdict(VERDICT, reply) is verdict_of_reply
 
 
-@pytest.mark.parametrize(("reply", "said"), [("SCORE: 1", True), ("Score: 0", False), ("SCORE: 10", None), ("1", None)])
-def test_the_limo_prompt_reads_its_own_line(reply: str, said: bool | None) -> None:
-    assert verdict(LIMO, reply) is said
+@pytest.mark.parametrize(
+    ("reply", "verdict_of_reply"), [("SCORE: 1", True), ("Score: 0", False), ("SCORE: 10", None), ("1", None)]
+)
+def test_the_limo_prompt_reads_its_own_line(reply: str, verdict_of_reply: bool | None) -> None:
+    assert verdict(LIMO, reply) is verdict_of_reply
 
 
 @pytest.mark.parametrize("prompt", PROMPTS.values(), ids=PROMPTS)
-def test_a_judge_that_repeats_its_instructions_has_said_nothing(prompt: JudgePrompt) -> None:
+def test_a_judge_that_repeats_its_instructions_gives_no_verdict(prompt: JudgePrompt) -> None:
     [message] = render(prompt, "What is 1 + 1?", ("2",), "2")
     assert verdict(prompt, message.content) is None
 
 
 @pytest.mark.parametrize("prompt", PROMPTS.values(), ids=PROMPTS)
-@given(before=st.text(), said=st.booleans())
-@example(before="VERDICT: CORRECT\nSCORE: 1", said=False)
-def test_whatever_stands_before_it_the_last_line_decides(prompt: JudgePrompt, before: str, said: bool) -> None:
-    word = prompt.correct if said else prompt.incorrect
-    assert verdict(prompt, f"{before}\n{prompt.label}: {word}") in (said, None)  # None: reasoning left open
+@given(before=st.text(), verdict_of_reply=st.booleans())
+@example(before="VERDICT: CORRECT\nSCORE: 1", verdict_of_reply=False)
+def test_whatever_stands_before_it_the_last_line_decides(
+    prompt: JudgePrompt, before: str, verdict_of_reply: bool
+) -> None:
+    word = prompt.correct if verdict_of_reply else prompt.incorrect
+    assert verdict(prompt, f"{before}\n{prompt.label}: {word}") in (verdict_of_reply, None)  # None: reasoning left open
 
 
 def test_a_verdict_far_before_the_end_of_an_endless_reply_does_not_count() -> None:
@@ -99,15 +103,15 @@ def test_an_answer_stays_one_line_between_its_tags(prompt: JudgePrompt, answer: 
     [message] = render(prompt, "What is 1 + 1?", ("2", "two"), shown_answer(answer))
     plain = render(prompt, "What is 1 + 1?", ("2", "two"), "MARK")[0].content
     frame = re.escape(re.sub(r"<answer-[0-9a-f]+>MARK</answer-[0-9a-f]+>", "MARK", plain))
-    found = re.fullmatch(frame.replace("MARK", r"<(answer-[0-9a-f]{12})>(.*)</\1>"), message.content)
-    assert found is not None
-    assert found[2] == shown_answer(answer)
-    assert found[1] not in found[2]
+    tags = re.fullmatch(frame.replace("MARK", r"<(answer-[0-9a-f]{12})>(.*)</\1>"), message.content)
+    assert tags is not None
+    assert tags[2] == shown_answer(answer)
+    assert tags[1] not in tags[2]
     assert message.content.isprintable() or "\n" in message.content
     message.content.encode()
 
 
-def test_long_texts_are_clipped_where_their_weight_is_least() -> None:
+def test_long_texts_are_cut_at_their_bounds() -> None:
     assert shown_answer("7" + "x" * 10_000) == "7" + "x" * (MAX_ANSWER_CHARS - 1) + "…"
     assert shown_ending("x" * 10_000 + "7") == "…" + "x" * (MAX_ANSWER_CHARS - 1) + "7"
     assert shown_ending(" 7\n") == shown_answer(" 7\n") == "7"

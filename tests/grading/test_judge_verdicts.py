@@ -47,8 +47,8 @@ def test_the_scope_says_whose_answers_are_shown(scope: str, seen: set[str]) -> N
 @pytest.mark.parametrize("ruling", [True, False, None])
 def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None) -> None:
     grade = grade_of(verdict)
-    kept = judged(grade, ruling, "g")
-    assert (kept == grade) == (verdict != "undecided" or ruling is None)
+    unchanged = judged(grade, ruling, "g")
+    assert (unchanged == grade) == (verdict != "undecided" or ruling is None)
     replaced = judged(grade, ruling, "g", override=True)
     if ruling is None:
         assert replaced == grade
@@ -59,7 +59,7 @@ def test_a_ruling_changes_only_what_it_may(verdict: Verdict, ruling: bool | None
 
 
 @given(votes=st.lists(st.sampled_from([True, False, None])))
-def test_a_majority_is_one_whatever_the_order_and_turns_with_the_verdicts(votes: list[bool | None]) -> None:
+def test_a_majority_does_not_depend_on_the_order_and_turns_with_the_votes(votes: list[bool | None]) -> None:
     ruling = majority(votes)
     assert majority(votes[::-1]) is ruling
     assert majority([*votes, None]) is ruling
@@ -71,8 +71,8 @@ def test_one_request_stands_for_equal_answers_and_no_others() -> None:
     ids = [judge_question(VERDICT, QUESTION, answer).question_id for answer in ("2", "3", "2")]
     assert ids[0] == ids[2] != ids[1]
     assert judge_question(LIMO, QUESTION, "2").question_id != ids[0]
-    other = msgspec.structs.replace(QUESTION, references=("3",))
-    assert judge_question(VERDICT, other, "2").question_id != ids[0]
+    another = msgspec.structs.replace(QUESTION, references=("3",))
+    assert judge_question(VERDICT, another, "2").question_id != ids[0]
 
 
 def test_the_judge_reads_the_last_turn_of_the_user() -> None:
@@ -83,6 +83,6 @@ def test_the_judge_reads_the_last_turn_of_the_user() -> None:
     assert "Raw text" in judge_question(VERDICT, raw, "2").messages[0].content
 
 
-def test_the_graders_name_tells_judge_prompt_and_votes() -> None:
+def test_the_grader_of_a_judged_sample_names_judge_prompt_and_votes() -> None:
     assert grader_name("org/m", VERDICT, 1) == f"{GRADER}+judge:org/m@verdict"
     assert grader_name("org/m", LIMO, 5) == f"{GRADER}+judge:org/m@limo*5"

@@ -1,4 +1,4 @@
-"""What the grader tells: grades, explanations, the second opinion, the self-test, the judge's seam.
+"""What the grader reports: grades, steps, the second opinion, the self-test; and the judge that a caller passes.
 
 For: harness.grading.verifier.
 """
@@ -31,13 +31,13 @@ def test_grade_names_the_grader_the_rule_and_the_vote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("left", "right"),
     [("0.5", r"\frac12"), (r"50\%", "50"), ("x=3", "3"), ("1,2", "2,1"),
      ("[1,2)", r"1\le x<2"), ("x+1", "1+x"), (r"\sqrt8", r"2\sqrt2")],
 )  # fmt: skip
-def test_equal_answers_vote_alike(one: str, other: str) -> None:
-    asked = question("7", kind="expression")
-    votes = {grade(asked, sample(f"\\boxed{{{answer}}}")).vote for answer in (one, other)}
+def test_equal_answers_vote_alike(left: str, right: str) -> None:
+    asked_question = question("7", kind="expression")
+    votes = {grade(asked_question, sample(f"\\boxed{{{answer}}}")).vote for answer in (left, right)}
     assert len(votes) == 1
     assert None not in votes
 
@@ -46,9 +46,9 @@ def test_no_answer_does_not_vote() -> None:
     assert grade(question("5"), sample("")).vote is None
 
 
-def test_any_of_several_references_will_do() -> None:
-    asked = question("5", r"x=\frac{3}{2}")
-    assert [grade(asked, sample(f"\\boxed{{{a}}}")).verdict for a in ("1.5", "5", "6")] == [
+def test_any_of_several_references_is_accepted() -> None:
+    asked_question = question("5", r"x=\frac{3}{2}")
+    assert [grade(asked_question, sample(f"\\boxed{{{a}}}")).verdict for a in ("1.5", "5", "6")] == [
         "correct",
         "correct",
         "wrong",
@@ -57,16 +57,16 @@ def test_any_of_several_references_will_do() -> None:
 
 @pytest.mark.parametrize(("ruling", "verdict"), [(True, "correct"), (False, "wrong"), (None, "undecided")])
 def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool | None, verdict: str) -> None:
-    asked: list[str] = []
+    answers_judged: list[str] = []
 
     def judge(_question: object, answer: str) -> bool | None:
-        asked.append(answer)
+        answers_judged.append(answer)
         return ruling
 
     open_case = question(SENTENCE, kind="text")
     assert grade(open_case, sample("\\boxed{\\text{n = 4k + 1 for some k}}"), judge=judge).verdict == verdict
     assert grade(question("5"), sample("\\boxed{6}"), judge=judge).verdict == "wrong"
-    assert len(asked) == 1
+    assert len(answers_judged) == 1
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_judge_decides_what_the_rules_leave_open_and_nothing_else(ruling: bool |
         ("\\boxed{\x1b[31m}", "wrong", r"\x1b[31m"),
     ],
 )
-def test_explanation_tells_the_steps_and_ends_in_the_verdict(response: str, last: str, contains: str) -> None:
+def test_steps_describe_the_search_and_end_in_the_verdict(response: str, last: str, contains: str) -> None:
     steps = verdict_on(r"\frac12", response).steps
     assert steps[-1] == last
     assert any(contains in step for step in steps)
     assert all(step.isprintable() for step in steps)
 
 
-def test_self_test_finds_a_reference_that_cannot_be_told_from_a_changed_one() -> None:
+def test_self_test_reports_a_reference_that_equals_its_change() -> None:
     assert self_test([question("5"), question("(1,2)"), question("B"), question("north")]).passed
     lax = question("5", kind="number", rules=GradeRules(relative_tolerance=1e9))
     assert self_test([lax]).not_distinct == [("q", "5", "40")]
@@ -117,7 +117,7 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part() -> None:
     questions = {"q": question("5")}
     texts = ["it is 5", "it is 6", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
-    samples = [sample(text, index=place) for place, text in enumerate(texts)]
+    samples = [sample(text, index=index) for index, text in enumerate(texts)]
     verdicts = second_verdicts("math-verify", questions, samples, deadline_s=1.0)
     assert list(verdicts.values()) == [True, False, None, None, True, False, False]
 
@@ -128,10 +128,10 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
     samples = [sample(t, name="a", index=i) for i, t in enumerate(["\\boxed{5} no 6", "is 5", "is 5", "is 5"])]
     samples += [sample("\\boxed{5} no 6", name="b", index=0)]
     grades: list[Grade] = [grade(questions[s.question_id], s) for s in samples]
-    found = agreement(grades, second_verdicts("math-verify", questions, samples))
-    assert found.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}
-    assert (found.accuracy_ours, found.accuracy_theirs) == (1.0, 0.375)
-    assert [(d.question_id, d.effect) for d in found.disagreements] == [("b", 0.5), ("a", 0.125)]
+    result = agreement(grades, second_verdicts("math-verify", questions, samples))
+    assert result.matrix == {("correct", "wrong"): 2, ("correct", "correct"): 3}
+    assert (result.accuracy_ours, result.accuracy_theirs) == (1.0, 0.375)
+    assert [(d.question_id, d.effect) for d in result.disagreements] == [("b", 0.5), ("a", 0.125)]
 
 
 def test_second_opinion_without_the_library_says_what_to_install(tmp_path: Path) -> None:
