@@ -208,6 +208,48 @@ def clusters(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Question interval by clusters", rows, MIN_COVERAGE, 1.0, "% covered without clusters")
 
 
+CLUSTER_SIZES = {
+    "200: 20 of 10": (10,) * 20,
+    "200: 20, sizes as 1/rank": tuple(max(1, round(55.6 / rank)) for rank in range(1, 21)),
+    "200: one of 20 %, 160 singles": (40, *(1,) * 160),
+    "200: one of 40 %, 120 singles": (80, *(1,) * 120),
+    "200: three of 20 %, 80 singles": (40, 40, 40, *(1,) * 80),
+    "30: two of 10, ten singles": (10, 10, *(1,) * 10),
+}
+
+CLUSTER_MODELS = ((0.3, 0.5), (0.7, 2.0), (0.9, 2.0))
+"""(accuracy, concentration) of the clusters' chances."""
+
+
+def unequal_clusters(rng: np.random.Generator, repeats: int) -> Table:
+    """Questions of a cluster have one chance, clusters are of unequal size; 4 samples a question."""
+    rows = []
+    for name, sizes in CLUSTER_SIZES.items():
+        labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
+        for accuracy, concentration in CLUSTER_MODELS:
+            chances = Cell(len(sizes), accuracy, concentration).chances(rng, _repeats(repeats, len(labels)))
+            limits = intervals.cluster_limits(draw(rng, chances[:, labels], 4) / 4, labels)
+            rates.append(covered(limits, accuracy)._replace(note=100 * float((limits.high - limits.low).mean())))
+        rows.append(Row(name, rates))
+    return Table("Question interval by clusters of unequal size", rows, MIN_COVERAGE, 1.0, "points wide, mean")
+
+
+def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
+    """False alarms of the question line between equally good models, by clusters of unequal size."""
+    rows = []
+    for name, sizes in CLUSTER_SIZES.items():
+        labels, rates = np.repeat(np.arange(len(sizes)), sizes), []
+        for accuracy, concentration in CLUSTER_MODELS:
+            chances = Cell(len(sizes), accuracy, concentration).chances(rng, _repeats(repeats, len(labels)))
+            a, b = accuracy * concentration, (1 - accuracy) * concentration
+            others = rng.beta(a + 10 * chances, b + 10 * (1 - chances))
+            gaps = (draw(rng, chances[:, labels], 4) - draw(rng, others[:, labels], 4)) / 4
+            limits = differences.question_difference_limits(gaps, labels)
+            rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
+        rows.append(Row(name, rates))
+    return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
+
+
 # pass@k, pass^k, maj@k
 
 GRID = 200
@@ -570,6 +612,8 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
     "clusters": clusters,
+    "clusters-unequal": unequal_clusters,
+    "clusters-unequal-compared": unequal_clusters_compared,
     "over-k": over_k,
     "over-k-questions": over_k_questions,
     "majority": majority,

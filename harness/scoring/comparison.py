@@ -31,7 +31,14 @@ from harness.scoring.differences import (
     smallest_difference,
 )
 from harness.scoring.distributions import Z_95, normal_two_sided, t_two_sided
-from harness.scoring.intervals import Array, Interval, cluster_numbers, effective_samples, sampling_variance_of_mean
+from harness.scoring.intervals import (
+    Array,
+    Interval,
+    cluster_freedom,
+    cluster_numbers,
+    effective_samples,
+    sampling_variance_of_mean,
+)
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
@@ -211,7 +218,7 @@ def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.
     if n_clusters > 1:
         question = question_difference_limits(differences, clusters).interval()
         t = difference / math.sqrt(float(question_difference_variance(differences, clusters)))
-        p_question = t_two_sided(t, n_clusters - 1)
+        p_question = t_two_sided(t, cluster_freedom(clusters))
     return _Lines(
         difference=difference,
         sampling_error=error,

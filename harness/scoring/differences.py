@@ -26,7 +26,9 @@ from harness.scoring.intervals import (
     SAMPLING_TOSSES,
     Array,
     IntervalEnds,
+    cluster_freedom,
     cluster_variance,
+    effective_clusters,
     effective_samples,
     sampling_limits,
     sampling_variance_of_mean,
@@ -76,15 +78,15 @@ def question_difference_variance(differences: Array, clusters: NDArray[np.intp] 
     """
     if clusters is None:
         clusters = np.arange(differences.shape[-1])
-    n_clusters = int(clusters.max()) + 1
-    return cluster_variance(differences, clusters) + QUESTION_TOSSES / n_clusters**2
+    return cluster_variance(differences, clusters) + QUESTION_TOSSES / effective_clusters(clusters) ** 2
 
 
 def question_difference_limits(differences: Array, clusters: NDArray[np.intp] | None = None) -> IntervalEnds:
     """95 % interval of the difference over all questions of the kind: mean ± t·√`question_difference_variance`."""
-    n_clusters = differences.shape[-1] if clusters is None else int(clusters.max()) + 1
+    if clusters is None:
+        clusters = np.arange(differences.shape[-1])
     mean = differences.mean(axis=-1)
-    reach = t_factor(n_clusters - 1) * np.sqrt(question_difference_variance(differences, clusters))
+    reach = t_factor(cluster_freedom(clusters)) * np.sqrt(question_difference_variance(differences, clusters))
     return IntervalEnds(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
 
 

@@ -10,7 +10,8 @@ accuracy. With N trials, s² the observed variance of the mean and τ extra toss
 | --- | --- | --- | --- | --- | --- |
 | sampling | same questions, asked again | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | `SAMPLING_TOSSES` | 1.96 |
 | question | other questions of this kind | Q | sd² / Q | `QUESTION_TOSSES` | t with Q − 1 |
-| question, in clusters | other groups of questions | G | `cluster_variance` | `QUESTION_TOSSES` | t with G − 1 |
+| question, in clusters of m questions | other clusters | G = (Σm)²/Σm² | `cluster_variance` | `QUESTION_TOSSES` | t
+with G − 1 |
 | pass@k, maj@k | same questions, asked again | Σ n_q / k | jackknife | `QUESTION_TOSSES` | 1.96 |
 
 The τ tosses have the variance of a coin with chance p̄. They matter only where few samples were seen, or where all
@@ -150,16 +151,32 @@ def question_limits(values: Array) -> IntervalEnds:
 
 
 def cluster_variance(values: Array, clusters: NDArray[np.intp]) -> Array:
-    """G/(G−1) · Σ_g (Σ_{q in g} (p_q − p̄))² / Q²: variance of the mean where only whole clusters are independent.
+    """G/(G−1) · Σ_g (w_g · Σ_{q in g} (p_q − p̄))² / Q²: variance of the mean where only whole clusters are
+    independent.
 
-    values: (…, Q); clusters: (Q,), the number 0 … G−1 of each question's cluster. Liang and Zeger 1986 (Biometrika
-    73:13) with the usual factor for few clusters; with a cluster a question it is sd²/Q.
+    values: (…, Q); clusters: (Q,), the number 0 … G−1 of each question's cluster. With w_g = (Q − Q/G)/(Q − m_g), m_g
+    the size of a cluster, it is the jackknife over clusters (Bell and McCaffrey 2002, Survey Methodology 28:169): a
+    large cluster pulls the mean towards itself, and without w_g hides its own deviation. Clusters of one size have w_g
+    = 1 (Liang and Zeger 1986, Biometrika 73:13, with the usual factor for few clusters); one question each gives sd²/Q.
     """
-    n_clusters = int(clusters.max()) + 1
+    sizes = np.bincount(clusters)
+    n_clusters, n_questions = len(sizes), len(clusters)
     assert n_clusters >= 2
     deviations = values - values.mean(axis=-1, keepdims=True)
-    sums = deviations if n_clusters == len(clusters) else deviations @ (clusters[:, None] == np.arange(n_clusters))
-    return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / values.shape[-1] ** 2)
+    sums = deviations if n_clusters == n_questions else deviations @ (clusters[:, None] == np.arange(n_clusters))
+    sums = sums * ((n_questions - n_questions / n_clusters) / (n_questions - sizes))
+    return np.asarray((sums**2).sum(axis=-1) * n_clusters / (n_clusters - 1) / n_questions**2)
+
+
+def effective_clusters(clusters: NDArray[np.intp]) -> float:
+    """(Σ m)² / Σ m² of the clusters' sizes m: as many clusters of one size would say as much; G where all are equal."""
+    sizes = np.bincount(clusters).astype(float)
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
+
+
+def cluster_freedom(clusters: NDArray[np.intp]) -> int:
+    """Degrees of freedom of `cluster_variance`: `effective_clusters` less one, rounded down, at least 1."""
+    return max(1, int(effective_clusters(clusters) - 1))
 
 
 def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
@@ -167,11 +184,11 @@ def cluster_limits(values: Array, clusters: NDArray[np.intp]) -> IntervalEnds:
 
     values, clusters: as in `cluster_variance`.
     """
-    n_clusters = int(clusters.max()) + 1
+    effective = np.asarray(effective_clusters(clusters))
     mean = values.mean(axis=-1)
-    trials = _trials(mean, cluster_variance(values, clusters), np.asarray(float(n_clusters)), QUESTION_TOSSES)
-    limits = wilson(mean, np.maximum(trials, n_clusters), t_factor(n_clusters - 1))
-    return _lowered(limits, n_clusters * mean, n_clusters * (1 - mean), np.asarray(float(n_clusters)))
+    trials = _trials(mean, cluster_variance(values, clusters), effective, QUESTION_TOSSES)
+    limits = wilson(mean, np.maximum(trials, effective), t_factor(cluster_freedom(clusters)))
+    return _lowered(limits, effective * mean, effective * (1 - mean), effective)
 
 
 def estimate_limits(mean: Array, variance: Array, n_questions: int, total: float) -> IntervalEnds:

@@ -34,6 +34,7 @@ from harness.scoring.tokens import (
     token_statistics,
 )
 from harness.scoring.uncertainty import (
+    MAX_LABEL_CHARS,
     Estimate,
     Intervals,
     accuracy_intervals,
@@ -42,6 +43,7 @@ from harness.scoring.uncertainty import (
     pass_hat,
     question_error,
     sampling_error,
+    unequal_clusters,
 )
 from harness.scoring.workload import Workload
 
@@ -58,9 +60,6 @@ MAX_BREAKDOWNS = 8
 
 MAX_NAMED_ERRORS = 5
 """Largest number of different exceptions of a verifier that a score lists."""
-
-MAX_LABEL_CHARS = 80
-"""Longest name or value of a metadata field in a score; a longer one is clipped."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -240,7 +239,9 @@ def score_benchmark(
         workload=workload,
         anomalies=anomalies,
     )
-    return msgspec.structs.replace(score, warnings=(*warnings, *_warnings(score, tallies.warnings, columns.kinds)))
+    about_items = [sentence for sentence in (unequal_clusters(present),) if sentence is not None]
+    own = _warnings(score, [*tallies.warnings, *about_items], columns.kinds)
+    return msgspec.structs.replace(score, warnings=(*warnings, *own))
 
 
 def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, Any]:

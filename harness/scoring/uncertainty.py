@@ -7,6 +7,7 @@ The formulas stand in `intervals`, each once. The sampling error (same questions
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from harness.core.inert import visible
 from harness.scoring.estimators import is_estimated, maj_at_k, maj_jackknife, pass_at_k, pass_hat_k, pass_jackknife
 from harness.scoring.intervals import (
     Array,
@@ -21,6 +23,7 @@ from harness.scoring.intervals import (
     cluster_limits,
     cluster_numbers,
     cluster_variance,
+    effective_clusters,
     effective_samples,
     estimate_limits,
     question_limits,
@@ -29,6 +32,9 @@ from harness.scoring.intervals import (
     wilson,
 )
 from harness.scoring.tally import QuestionTally
+
+MAX_LABEL_CHARS = 80
+"""Longest name or value of a metadata field in a score; a longer one is clipped."""
 
 
 class SamplingError(NamedTuple):
@@ -66,6 +72,22 @@ def question_error(items: Sequence[QuestionTally]) -> float | None:
     correct, counts = _counts(items)
     clusters = cluster_numbers([item.cluster for item in items])
     return math.sqrt(float(cluster_variance(correct / counts, clusters))) if clusters.any() else None
+
+
+def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
+    """A warning where the questions come in clusters of very unequal size; None elsewhere.
+
+    It is given where the clusters say as much as fewer than half as many equal ones.
+    """
+    sizes = Counter(item.cluster for item in items)
+    effective = effective_clusters(cluster_numbers([item.cluster for item in items])) if sizes else 0.0
+    if not sizes or effective >= len(sizes) / 2:
+        return None
+    label, largest = sizes.most_common(1)[0]
+    return (
+        f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): of other questions "
+        f"the {len(sizes)} groups say as much as {effective:.1f} groups of one size, so the question interval is wide"
+    )
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True):

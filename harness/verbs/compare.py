@@ -25,8 +25,9 @@ from harness.scoring import (
 )
 from harness.scoring.comparison import PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide, standing
-from harness.scoring.moves import Move, moves
+from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
+from harness.scoring.uncertainty import unequal_clusters
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
@@ -51,13 +52,13 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
     if not others:
         raise UsageError("name two runs at least: one is compared with the other")
     base, *runs = read_runs([chosen, *others])
-    pairs = [
+    compared_to = [
         (run, benchmark, base.benchmarks[name])
         for run in runs
         for name, benchmark in run.benchmarks.items()
         if name in base.benchmarks
     ]
-    if not pairs:
+    if not compared_to:
         held = "; ".join(
             f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in (base, *runs)
         )
@@ -73,7 +74,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
             samples=min(item.n for one in (benchmark, first) for item in one.questions if item.n),
             warnings=tuple(_warnings(benchmark, first)),
         )
-        for run, benchmark, first in pairs
+        for run, benchmark, first in compared_to
     ]
     compared = [msgspec.structs.replace(pair, warnings=(*_left_out(pair.paired), *pair.warnings)) for pair in compared]
     return [
@@ -82,7 +83,7 @@ def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> 
             moved=moves(first.questions, benchmark.questions),
             settings=_differences(first.record, benchmark.record),
         )
-        for decision, (_, benchmark, first) in zip(decide(compared), pairs, strict=True)
+        for decision, (_, benchmark, first) in zip(decide(compared), compared_to, strict=True)
     ]
 
 
@@ -186,6 +187,8 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
                 f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % of false differences hold for "
                 "one look: looking again while the run grows finds more. A race may be looked at after every round"
             )
+    shared = [item for item, _ in pairs(first.questions, ours.questions)]
+    found += filter(None, [unequal_clusters(shared)])
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
             found.append(f"{which} was made by another tool: its settings are unknown")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -283,6 +284,23 @@ def test_orders_of_one_question_count_as_one_where_questions_are_drawn() -> None
     assert four.question_error == pytest.approx(one.question_error)
     assert four.question_interval == pytest.approx(one.question_interval)
     assert four.sampling_error == pytest.approx(one.sampling_error / 2)
+
+
+def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning() -> None:
+    def score(cluster_of: Callable[[int], str]) -> Score:
+        questions = [question(f"q{n}", cluster=cluster_of(n)) for n in range(24)]
+        grades = [grade(f"q{n}", i, "c" if (n + i) % 3 else "w") for n in range(24) for i in range(4)]
+        return score_benchmark(questions, grades, 4)
+
+    one_large, equal = score(lambda n: "large" if n < 12 else f"q{n}"), score(lambda n: f"pair {n // 2}")
+    (sentence,) = [text for text in one_large.warnings if "group" in text]
+    # (12 + 12)² / (12² + 12) = 3.7 of 13
+    assert sentence.startswith("12 of 24 questions are in one group (large): of other questions the 13 groups say ")
+    assert "as much as 3.7 groups of one size" in sentence
+    assert not any("group" in text for text in equal.warnings)
+    assert one_large.question_interval is not None
+    assert equal.question_interval is not None
+    assert one_large.question_interval.half_width > 2 * equal.question_interval.half_width
 
 
 def test_questions_of_one_passage_are_one_cluster_and_one_cluster_has_no_question_error() -> None:

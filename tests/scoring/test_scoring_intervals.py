@@ -32,9 +32,11 @@ from harness.scoring.estimators import (
 from harness.scoring.intervals import (
     Interval,
     IntervalEnds,
+    cluster_freedom,
     cluster_limits,
     cluster_numbers,
     cluster_variance,
+    effective_clusters,
     effective_samples,
     mean_limits,
     question_limits,
@@ -214,6 +216,17 @@ def test_the_question_interval_is_as_worked_by_hand() -> None:
     trials = 3 * (3 * 0.25 + 0.5) / (3 * 0.25 + 0.5)
     expected = wilson(np.asarray(0.5), np.asarray(trials), t_factor(2)).interval()
     assert tuple(question_limits(values).interval()) == pytest.approx(tuple(expected))
+
+
+def test_the_variance_of_unequal_clusters_is_the_jackknife_over_clusters() -> None:
+    values, sizes = np.array([0.9, 0.8, 1.0, 0.7, 0.2, 0.1, 0.4]), (4, 2, 1)
+    labels = np.repeat(np.arange(3), sizes)
+    left_out = np.array([values[labels != cluster].mean() for cluster in range(3)])
+    expected = 2 / 3 * ((left_out - values.mean()) ** 2).sum()
+    assert float(cluster_variance(values, labels)) == pytest.approx(expected)
+    assert effective_clusters(labels) == pytest.approx(49 / 21)
+    assert cluster_freedom(labels) == 1
+    assert cluster_freedom(np.repeat(np.arange(20), 10)) == 19
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20))

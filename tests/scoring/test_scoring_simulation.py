@@ -76,6 +76,11 @@ def test_the_normal_interval_would_be_found_out(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("small")
+def test_clusters_that_count_whatever_their_sizes_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "effective_clusters", lambda clusters: float(clusters.max() + 1))
+    assert simulate.unequal_clusters(np.random.default_rng(7), 300).broken()
+
+
 def test_questions_in_clusters_taken_as_independent_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "cluster_limits", lambda values, _clusters: intervals.question_limits(values))
     assert simulate.clusters(np.random.default_rng(7), 300).broken()

@@ -82,7 +82,8 @@ def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_set
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
     assert sentence.startswith("6 questions are left out, which only one run has: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
-    assert [str(one) for one in beside.settings] == ["questions (limit, ids, filter): all → 6 chosen"]
+    chosen = 'questions (limit, ids, filter): "all" → "6 chosen"'
+    assert [str(one) for one in beside.settings] == [chosen]
     (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])])
     assert not any("left out" in text for text in same.decision.warnings)
     assert same.settings == []
