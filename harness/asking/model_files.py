@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.core.checksums import digest
+from harness.core.limits import MAX_NAME_BYTES
+from harness.core.reading import open_named, read_named
 
 TEXTS = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"),
@@ -71,7 +73,7 @@ def local(source: str) -> Path | None:
     hub = Path(cache) if cache else Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
     kept = hub / f"models--{source.replace('/', '--')}"
     try:
-        snapshot = kept / "snapshots" / (kept / "refs/main").read_text("utf-8").strip()
+        snapshot = kept / "snapshots" / read_named(kept / "refs/main", MAX_NAME_BYTES).decode().strip()
         return snapshot if snapshot.is_dir() else None
     except (OSError, ValueError):
         return None
@@ -83,7 +85,7 @@ def _of_file(path: Path) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_named(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -91,7 +93,7 @@ def _sample(path: Path) -> str:
     """SHA-256 of `PIECES` pieces, the first and the last among them; of all of a file that is no larger."""
     last = max(0, path.stat().st_size - PIECE_BYTES)
     pieces = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_named(path) as file:
         for at in range(PIECES):
             file.seek(last * at // (PIECES - 1))
             pieces.update(file.read(PIECE_BYTES))

@@ -22,7 +22,6 @@ from harness.asking.advising import advise
 from harness.asking.askers import asker_of, with_neutral
 from harness.asking.batching import by_batch, file_as_server
 from harness.asking.options import RunOptions
-from harness.asking.options.what import MAX_SAMPLES
 from harness.asking.prices import prices_of, read_prices
 from harness.asking.servers import Found, Looks
 from harness.asking.watching import Watcher
@@ -35,6 +34,7 @@ from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoreError, UsageError, near_names
 from harness.core.inert import visible
+from harness.core.limits import MAX_SAMPLES
 from harness.core.wording import Sentence, option
 from harness.generation.context import fitted_max_tokens
 from harness.generation.continuing import Salvage

@@ -29,6 +29,7 @@ from harness.client.facts.discovery import ModelInfo
 from harness.core import plugins
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import visible
+from harness.core.reading import read_named
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret
 from harness.core.wording import Sentence, option
@@ -58,6 +59,9 @@ WEIGHTS_HASHED = "files.weights_sha256"
 
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses by which a server listens on every network that its machine is in."""
+
+MAX_KEY_BYTES = 64 * 1024
+"""Longest file of a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +175,10 @@ def _key(variable: str, file: Path | None) -> Secret | None:
     if file is None:
         return _from_environment(variable)
     try:
-        text = file.read_text("utf-8").strip()
+        text = read_named(file, MAX_KEY_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(str(error), field="api_key_file", value=file) from error
-    if not text or "\n" in text:
+    if not text or "\n" in text or len(text) > MAX_KEY_BYTES:
         raise UsageError("expected one line with the key", field="api_key_file", value=file)
     return Secret(text)
 

@@ -9,7 +9,7 @@ import click
 
 from harness.cli import terminal
 from harness.cli.spelling import Command
-from harness.core.errors import UsageError
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def command(first: Path, second: Path, benchmark: str | None, questions: int) ->
     runs = [OpenRun(path.name, RunFolder.open(path)) for path in (first, second)]
     for run in runs:
         run.refresh()
+        if run.problem:
+            raise StoreError(run.problem)
     a, b = runs
     shared = [name for name in a.benchmarks if name in b.benchmarks]
     if benchmark is not None:

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 from harness.cli.help import under
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.reading import read_named
 
 PREFIX = "HARNESS_RUN"
 SETTINGS = {"auto_envvar_prefix": PREFIX}
@@ -27,6 +28,9 @@ SETTINGS = {"auto_envvar_prefix": PREFIX}
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z")
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Longest file of variables."""
 
 
 def taken(context: click.Context) -> list[str]:
@@ -50,9 +54,11 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
     if path is None:
         return
     try:
-        text = path.read_text("utf-8")
+        text = read_named(path, MAX_FILE_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    if len(text) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is longer than {MAX_FILE_BYTES} bytes; expected lines of NAME=VALUE")
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue

@@ -15,10 +15,10 @@ that swaps files for links while they are read.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 READ_BUFFER_BYTES = 1024 * 1024
 
@@ -30,16 +30,16 @@ _KINDS = {
     stat.S_IFDIR: "folder",
 }
 
-LINK = "it is a symbolic link, and a file of a run is read only where it lies; copy the run folder with `cp -rL`"
+LINK = "it is a symbolic link, and what belongs to a run is read only where it lies; copy the run folder with `cp -rL`"
 """Why a link in a run folder is refused, and what to do."""
 
 
-def open_untrusted(path: Path) -> BinaryIO:
+def open_untrusted(path: Path) -> io.BufferedReader:
     """A file of a run, which a stranger may have made. Raises `OSError`, also for all that is no regular file."""
     return _open(path, os.O_NOFOLLOW)
 
 
-def open_named(path: Path) -> BinaryIO:
+def open_named(path: Path) -> io.BufferedReader:
     """A file that the user names, followed where it is a link. Raises `OSError` as `open_untrusted` does."""
     return _open(path, 0)
 
@@ -63,7 +63,7 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def _open(path: Path, flags: int) -> BinaryIO:
+def _open(path: Path, flags: int) -> io.BufferedReader:
     # Non-blocking means nothing for a regular file, and keeps a pipe without a writer from being waited for.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
@@ -77,7 +77,8 @@ def _open(path: Path, flags: int) -> BinaryIO:
     if kind != stat.S_IFREG:
         os.close(descriptor)
         raise _refusal(kind, path)
-    return os.fdopen(descriptor, "rb", buffering=READ_BUFFER_BYTES)
+    raw = io.FileIO(str(path), opener=lambda _path, _flags: descriptor)  # by its path, for messages
+    return io.BufferedReader(raw, READ_BUFFER_BYTES)
 
 
 def _refusal(kind: int, path: Path) -> OSError:

@@ -10,6 +10,7 @@ import yaml
 
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
+from harness.core.reading import read_named
 
 MAX_BYTES = 256 * 1024
 """Longest file that is read as YAML, in bytes, unless its reader says otherwise."""
@@ -101,8 +102,7 @@ def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
 def _loaded(path: Path, what: str, max_bytes: int, wanted: Callable[[str], bool] | None) -> tuple[dict[str, Any], str]:
     """(the mapping, the text that was parsed)."""
     try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
+        data = read_named(path, max_bytes)
     except OSError as error:
         raise UsageError(f"cannot read {what} from {path}: {error.strerror or error}") from error
     if len(data) > max_bytes:

@@ -10,13 +10,14 @@ from harness.benchmarks.limits import MAX_DATA_BYTES
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.reading import read_named
 
 
 def whole_text(path: Path) -> str:
     """A file that is no rows. Raises `UsageError`."""
     shown = visible(str(path))
     try:
-        data = path.read_bytes()
+        data = read_named(path, MAX_DATA_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from error
     if len(data) > MAX_DATA_BYTES:

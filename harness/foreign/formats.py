@@ -22,6 +22,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.reading import open_named
 from harness.core.records import Question
 from harness.core.wording import option
 from harness.foreign import cells
@@ -151,7 +152,7 @@ def inspect(path: Path) -> Iterator[Asked]:
     """Inspect's `.eval` log: a zip with one JSON file for each sample and epoch."""
     shown = visible(str(path))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_named(path) as raw, zipfile.ZipFile(raw) as archive:
             names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
             if not names:
                 raise UsageError(f"{shown} holds no samples; it may be an interrupted log")
@@ -169,6 +170,8 @@ def inspect(path: Path) -> Iterator[Asked]:
         raise UsageError(f"{shown} is damaged or no Inspect log: {quoted(str(error))}") from error
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {shown}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
 
 def _by_epoch(name: str) -> tuple[str, int]:

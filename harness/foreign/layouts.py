@@ -16,6 +16,7 @@ from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.reading import open_named
 from harness.foreign import cells
 from harness.foreign.formats import Asked, Response
 
@@ -71,7 +72,7 @@ def is_by_number(path: Path) -> bool:
     if path.suffix != ".json" or not path.is_file():
         return False
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:
             return _BY_NUMBER.match(file.read(1024)) is not None
     except OSError:
         return False  # whoever reads it says so

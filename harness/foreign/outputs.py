@@ -24,6 +24,7 @@ from harness.core.checksums import digest
 from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.reading import open_named
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.core.wording import option
 from harness.foreign import formats, layouts
@@ -139,7 +140,7 @@ def digest_of(path: Path) -> str:
     found = []
     for one in files:
         try:
-            with one.open("rb", buffering=0) as file:
+            with open_named(one) as file:
                 size = checksum = 0
                 while piece := file.read(_PIECE_BYTES):
                     size, checksum = size + len(piece), zlib.crc32(piece, checksum)

@@ -115,10 +115,11 @@ def _benchmark(
     """One benchmark of one run. alone: no other run is in the report, so digests of rows, which pair questions, are not
     kept."""
     score = score_file.read(folder)
-    if score is None or not folder.questions.is_file() or not folder.grades.is_file():
+    if score is None:
         return ScoredBenchmark(folder.name, record, score, (), withheld)
-    question_ids = None if record.plan.question_ids is None else set(record.plan.question_ids)
-    planned = (q for q in question_file.iterate(folder) if question_ids is None or q.question_id in question_ids)
+    planned = question_file.read_planned(folder, record)  # a score of other questions is none of this run
+    if not folder.grades.is_file():
+        return ScoredBenchmark(folder.name, record, score, (), withheld)
     questions = [
         question if number < MAX_QUESTION_ROWS else slim(question, row=not alone)
         for number, question in enumerate(planned)

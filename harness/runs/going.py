@@ -68,9 +68,7 @@ def _stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
         keys = KeySet()
     except OSError as error:
         raise StoreError(f"cannot read {place.samples}: {error.strerror or error}.") from error
-    wanted = set(ids)
-    done = sum(key.question_id in wanted and key.sample_index < plan.samples for key in keys)
-    return Stored(name=name, done=done, total=len(ids) * plan.samples)
+    return Stored(name=name, done=keys.count_within(ids, plan.samples), total=len(ids) * plan.samples)
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:

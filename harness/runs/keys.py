@@ -55,6 +55,13 @@ class KeySet(Set[Key]):
         near = (Key(one, i) for one in some for i in range(samples, _BITS) if self._bits[one] >> i & 1)
         return chain(near, (key for key in self._far if key[1] >= samples))
 
+    def count_within(self, question_ids: Iterable[str], samples: int) -> int:
+        """How many keys are of these questions, each of which is given once, and of the indices 0 … samples-1."""
+        mask = (1 << min(samples, _BITS)) - 1
+        asked = set(question_ids)
+        far = (0 <= key[1] < samples and key[0] in asked for key in self._far)
+        return sum((self._bits.get(name, 0) & mask).bit_count() for name in asked) + sum(far)
+
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
         """Those of the indices 0 … samples-1 of a question that are not here."""
         bits = self._bits.get(question_id, 0)

@@ -128,8 +128,9 @@ class RunFolder:
         return self.path / "log.jsonl"
 
     def logs(self) -> list[Path]:
-        """The logs of the folders that were joined here, by name, then its own; not all may exist."""
-        return [*sorted(self.path.glob("log.*.jsonl")), self.log]
+        """The logs of the folders that were joined here, by name, then its own, if there is one."""
+        own = [self.log] if self.log.is_symlink() or self.log.exists() else []
+        return [*sorted(self.path.glob("log.*.jsonl")), *own]
 
     @property
     def inflight(self) -> Path:

@@ -16,7 +16,8 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.hidden import without_secrets
 from harness.core.inert import quoted, safe_name, visible
-from harness.core.reading import open_untrusted
+from harness.core.limits import MAX_SAMPLES
+from harness.core.reading import LINK, open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import RunFolder
 from harness.runs.provenance import Provenance
@@ -39,6 +40,10 @@ UNKNOWN_MODEL = "unknown"
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 """Longest manifest; a longer one is refused before it is decoded."""
+
+
+MAX_IMPORTED_SAMPLES = 10_000_000
+"""Samples of a question in the outputs of another tool."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +127,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         try:
             head = codec.decode(data, _Versioned)
             if head.schema <= SCHEMA_VERSION:
-                return codec.decode(data, Manifest)
+                manifest = codec.decode(data, Manifest)
+                _refuse_forged(manifest, folder)
+                return manifest
         except codec.DecodeError as error:
             raise StoreError(
                 f"{path} is damaged ({quoted(str(error))}), so nothing says under which settings its samples "
@@ -176,6 +183,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if twins:
             raise StoreError(f"benchmarks {quoted(twins[0])} and {quoted(benchmark)} would share a folder. Rename one.")
         return msgspec.structs.replace(self, benchmarks={**self.benchmarks, benchmark: record})
+
+
+def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
+    """Raises `StoreError` before any work for what no run of ours writes, and a stranger may have written."""
+    for name, record in manifest.benchmarks.items():
+        samples, ids = record.plan.samples, record.plan.question_ids
+        most = MAX_IMPORTED_SAMPLES if record.imported else MAX_SAMPLES
+        if not 1 <= samples <= most:
+            raise StoreError(
+                f"{folder.manifest}: the plan of {quoted(name)} has {samples} samples a question, expected 1 to "
+                f"{most}. Put an intact copy back."
+            )
+        if ids is not None and len(set(ids)) < len(ids):
+            raise StoreError(f"{folder.manifest}: the plan of {quoted(name)} names a question twice.")
+        if folder.benchmark(name).path.is_symlink():
+            raise StoreError(f"cannot read {folder.benchmark(name).path}: {LINK}.")
 
 
 class _Versioned(msgspec.Struct):

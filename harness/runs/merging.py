@@ -13,15 +13,18 @@ The folders may still be written to: what is stored is joined, and the same call
 
 from __future__ import annotations
 
+import io
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from harness.benchmarks.shards import Shard
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, safe_name, visible
@@ -148,6 +151,8 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
     twice, `StoreError` for other identities, other models, a damaged manifest, or a disk that refuses.
     """
     _check_paths(folders, out)
+    for path in (path for folder in folders for path in folder.logs()):
+        _open_log(path).close()  # refused before anything is written
     sources = [
         _Source(folder, Manifest.load(folder), label) for folder, label in zip(folders, labels(folders), strict=True)
     ]
@@ -240,8 +245,11 @@ def _is_shard(record: BenchmarkRecord) -> bool:
 
 def _numbers(shard: Mapping[str, Any]) -> tuple[int, int]:
     """(number, how many) of a record's shard; zeros where a manifest of foreign make says nothing of the kind."""
-    number, _, of = str(shard.get("part", "")).partition("/")
-    return (int(number), int(of)) if number.isdecimal() and of.isdecimal() and len(number + of) < 12 else (0, 0)
+    try:
+        shard_of_run = Shard.parse(str(shard.get("part", "")))
+    except ValueError:
+        return 0, 0
+    return shard_of_run.number, shard_of_run.of
 
 
 def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
@@ -381,14 +389,14 @@ def _join(
         journal.flush()
         keys = journal.keys
     ids = record.plan.question_ids or [question.question_id for question in asked]
-    n_owed = sum(len(keys.lacks(question_id, record.plan.samples)) for question_id in ids)
+    n_expected = len(ids) * record.plan.samples
     shards = [_numbers(shard) for one in sources if (shard := _shard_of(one, out.name)) is not None]
     return Joined(
         name=out.name,
         n_samples=len(keys),
         n_added=n_added,
-        n_expected=len(ids) * record.plan.samples,
-        n_owed=n_owed,
+        n_expected=n_expected,
+        n_owed=n_expected - keys.count_within(ids, record.plan.samples),
         n_again=n_again,
         conflicts=tuple(conflicts),
         shards=tuple(sorted({number for number, _ in shards})),
@@ -421,13 +429,16 @@ def _copy_logs(out: RunFolder, sources: Sequence[_Source]) -> None:
         for path in one.folder.logs():
             rest = path.name.removeprefix(one.folder.log.stem).lstrip(".")
             target = out.path / f"{out.log.stem}.{safe_name(one.label)}.{rest}"
-            try:
-                with open_untrusted(path) as file:
-                    write_atomically(target, iter(lambda: file.read(COPY_BYTES), b""))
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
+            with _open_log(path) as file:
+                write_atomically(target, iter(partial(file.read, COPY_BYTES), b""))
+
+
+def _open_log(path: Path) -> io.BufferedReader:
+    """Raises `StoreError`."""
+    try:
+        return open_untrusted(path)
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
 
 def _named(names: Iterator[str] | Sequence[str]) -> str:

@@ -90,6 +90,8 @@ def decode(line: bytes, benchmark: str) -> Sample:
         raise Damaged(f"not a sample: {error}") from error
     if sample.schema > SCHEMA_VERSION:
         raise NewerSchema(sample.schema)
+    if sample.sample_index < 0:
+        raise Damaged(f"a sample of the index {sample.sample_index}")
     if sample.benchmark != benchmark:
         raise Damaged(f"a sample of another benchmark, {sample.benchmark!a}")
     return sample

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import quoted
+from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.runs.layout import BenchmarkFolder
 from harness.scoring.score import Score
@@ -17,9 +18,11 @@ def read(folder: BenchmarkFolder) -> Score | None:
     """The benchmark's score, None before `harness score`. Raises `StoreError` for a damaged or newer file."""
     path = folder.scores
     try:
-        if path.stat().st_size > MAX_SCORES_BYTES:
+        with open_untrusted(path) as file:
+            data = file.read(MAX_SCORES_BYTES + 1)
+        if len(data) > MAX_SCORES_BYTES:
             raise StoreError(f"{path} is larger than {MAX_SCORES_BYTES} bytes: it is no scores file of ours.")
-        score = codec.decode(path.read_bytes(), Score)
+        score = codec.decode(data, Score)
     except FileNotFoundError:
         return None
     except OSError as error:

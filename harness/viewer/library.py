@@ -177,9 +177,7 @@ class OpenBenchmark:
         return tally(list(self.questions.values()), grades, self.record.plan.samples).questions
 
     def _read_questions(self) -> dict[str, Question]:
-        stored = {question.question_id: question for question in question_file.read(self.folder)}
-        planned = self.record.plan.question_ids
-        return stored if planned is None else {name: stored[name] for name in planned if name in stored}
+        return {question.question_id: question for question in question_file.read_planned(self.folder, self.record)}
 
     def _read_grades(self) -> dict[str, dict[int, Grade]]:
         grades: dict[str, dict[int, Grade]] = {}

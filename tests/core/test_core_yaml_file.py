@@ -49,5 +49,9 @@ def test_what_is_no_plain_mapping_is_one_sentence(tmp_path: Path, data: bytes, m
 def test_a_missing_file_and_an_endless_one_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read prices from .*absent\.yaml: No such file"):
         yaml_file.read_mapping(tmp_path / "absent.yaml", "prices")
-    with pytest.raises(UsageError, match="/dev/zero is longer than prices may be"):
+    with pytest.raises(UsageError, match="cannot read prices from /dev/zero: not a regular file but a device"):
         yaml_file.read_mapping(Path("/dev/zero"), "prices")
+    long = tmp_path / "long.yaml"
+    long.write_bytes(b"#" * (yaml_file.MAX_BYTES + 1))
+    with pytest.raises(UsageError, match=r"long\.yaml is longer than prices may be"):
+        yaml_file.read_mapping(long, "prices")

@@ -8,9 +8,6 @@ from harness.asking.options.headings import ASKED
 from harness.core.options import ADDRESS, COMMAS, Kind, Option, Options
 from harness.core.wording import option
 
-MAX_SAMPLES = 100_000
-"""Samples of a question; a larger number is a typing mistake."""
-
 
 def _shard(value: Any) -> Any:
     from harness.benchmarks.shards import Shard

@@ -12,6 +12,7 @@ from harness.benchmarks.sources.tables import Rows
 from harness.core import plugins
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
+from harness.core.reading import open_named
 
 
 def read(card: Card) -> Rows:
@@ -44,7 +45,7 @@ def fingerprint(card: Card) -> str | None:
     try:
         if not path.is_file() or path.stat().st_size > MAX_DATA_BYTES:
             return None
-        with path.open("rb") as file:
+        with open_named(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None

@@ -25,6 +25,8 @@ from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, visible
+from harness.core.limits import MAX_NAME_BYTES
+from harness.core.reading import read_named
 from harness.core.wording import option
 
 METADATA_TIMEOUT_S = 20.0
@@ -32,6 +34,9 @@ METADATA_TIMEOUT_S = 20.0
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 _REVISION = re.compile(r"[0-9a-f]{40}")
+
+MAX_LISTING_BYTES = 64 * 1024 * 1024
+"""Longest record of a data set's files; a longer one is not read."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -152,7 +157,7 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
 
 def _saved(source: HubSource) -> _Listing | None:
     with contextlib.suppress(OSError, codec.DecodeError):
-        return codec.decode(_record(source, source.revision or "newest").read_bytes(), _Listing)
+        return codec.decode(read_named(_record(source, source.revision or "newest"), MAX_LISTING_BYTES), _Listing)
     return _from_snapshot(source)
 
 
@@ -162,7 +167,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
     revision = source.revision
     if revision is None:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            revision = (folder / "refs" / "main").read_text("ascii").strip()
+            revision = read_named(folder / "refs" / "main", MAX_NAME_BYTES).decode("ascii").strip()
     if not revision or not _REVISION.fullmatch(revision):
         return None
     snapshot = folder / "snapshots" / revision

@@ -38,6 +38,7 @@ from harness.benchmarks.limits import (
 from harness.core.about import install_line
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
+from harness.core.reading import open_named
 from harness.core.wording import option
 
 
@@ -109,16 +110,12 @@ def stream(
         yield from read(path, split, shown, responses=responses)
 
 
-_READ_BYTES = 1 << 20
-"""Read at a time: a line of a reasoning model is longer than the 8 kB that files are usually read by."""
-
-
 def _lines(
     path: Path, shown: str, responses: bool, again: bool, unread: frozenset[str], half_done: bool
 ) -> Iterator[Row]:
     size = 0
     try:
-        with path.open("rb", buffering=_READ_BYTES) as file:
+        with open_named(path) as file:
             for number, line in enumerate(file, 1):
                 size += len(line)
                 if size > MAX_DATA_BYTES:
@@ -244,7 +241,7 @@ def _bytes(path: Path, compression: str, shown: str) -> bytes:
     most = MAX_DATA_BYTES
     try:
         _refuse_special(path, shown)
-        with path.open("rb") as raw:
+        with open_named(path) as raw:
             if compression:
                 most = _most(os.fstat(raw.fileno()).st_size)
             if compression in (".gz", ".gzip"):

@@ -18,6 +18,7 @@ from harness.core import about, http_get
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
+from harness.core.reading import open_named
 from harness.core.wording import option
 
 TIMEOUT_S = 30.0
@@ -41,7 +42,7 @@ def read(source: UrlSource) -> Rows:
 
 def cached(source: UrlSource) -> bool:
     """The file is in the cache, whole."""
-    with contextlib.suppress(OSError), _cached_path(source).open("rb") as file:
+    with contextlib.suppress(OSError), open_named(_cached_path(source)) as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == source.sha256
     return False
 

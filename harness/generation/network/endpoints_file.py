@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.client.address.endpoint import Endpoint, split_weight
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.core.reading import read_named
 from harness.core.wording import option
 
 MAX_BYTES = 1024 * 1024
@@ -63,8 +64,7 @@ class EndpointsFile:
 
     def _lines_of(self, path: Path) -> Iterator[tuple[str, list[str]]]:
         try:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data = read_named(path, MAX_BYTES)
         except FileNotFoundError:
             if path == self.path:
                 raise

@@ -19,6 +19,7 @@ from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import quoted, visible
+from harness.core.reading import read_named
 from harness.scoring.published.value import PublishedScore, Settings, Source, last_digit
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -123,8 +124,7 @@ class _Result(msgspec.Struct, frozen=True):
 def read(path: Path) -> list[PublishedScore]:
     """The scores of the record in the file. Raises `UsageError` naming file and field."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_named(path, MAX_FILE_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read a record of Every Eval Ever from {path}: {error.strerror or error}") from error
     if len(data) > MAX_FILE_BYTES:

@@ -19,6 +19,7 @@ from harness.client.facts.tokens import THINK
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted
+from harness.core.reading import read_named
 from harness.core.records import Message
 from harness.verbs.probe.asking import ProbedServer
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
@@ -105,8 +106,7 @@ class Template:
 
 def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     """The file's content. Raises `OSError`, also where it is larger."""
-    with path.open("rb") as file:
-        content = file.read(most + 1)
+    content = read_named(path, most)
     if len(content) > most:
         raise OSError(f"{path} is larger than {most} bytes")
     return content

@@ -12,6 +12,7 @@ from harness.core import codec
 from harness.core.checksums import digest
 from harness.core.errors import StoreError
 from harness.core.files import write_atomically
+from harness.core.reading import open_named, open_untrusted
 from harness.core.records import SCHEMA_VERSION
 from harness.verbs.sweep.cells import Cell, Group, Sweep
 
@@ -57,9 +58,11 @@ def read(sweep: Sweep, cell: Cell) -> CellRecord | None:
     """None before the cell's first stage. Raises `StoreError` for a damaged file."""
     path = path_of(sweep, cell)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with open_untrusted(path) as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise StoreError(f"{path} is larger than {MAX_BYTES} bytes: it is no record of a cell.")
-        return codec.decode(path.read_bytes(), CellRecord)
+        return codec.decode(data, CellRecord)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -87,7 +90,7 @@ def asked(group: Group, cell: Cell) -> str:
 def _content(path: str) -> str:
     """Checksum of a file of questions, or of a card's file: with another content the cell is another."""
     try:
-        with Path(path).open("rb") as file:
+        with open_named(Path(path)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""

@@ -1,0 +1,255 @@
+"""A run folder from a stranger, before every command that reads one: an answer or a sentence, soon, and nothing else.
+
+For: harness.runs, harness.core.reading, harness.cli.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.viewer.library import Library
+from tests.budget import examples
+from tests.faults.able import able, sums
+from tests.faults.server import FaultServer
+from tests.runs.forgeries import NAME, SECRET, Forgery, make, run_words, shapes, sizes, values
+from tests.system.command import Result, harness
+
+MAX_SECONDS = 60.0
+"""Of one command on a busy machine; an intact run takes less than two."""
+
+MAX_GROWTH_KB = 400_000
+
+COMMANDS: dict[str, Sequence[str]] = {
+    "score": ("score", "r", "--workers", "1"),
+    "report": ("report", "r"),
+    "compare": ("compare", "r", "quiet"),
+    "show": ("show", "r", "q0"),
+    "status": ("status", "r"),
+    "diff": ("diff", "r", "quiet"),
+    "export trl": ("export", "r", "--to", "trl", "--i-know", "--out", "made"),
+    "export lm-eval": ("export", "r", "--to", "lm-eval", "--i-know", "--out", "made"),
+    "merge": ("merge", "r", "quiet", "--out", "made"),
+    "doctor": ("doctor", "r"),
+    "verify": ("verify", "r"),
+    "plan": ("plan", "r", "--detect", "5"),
+    "experiment": ("experiment", "repeats", "r", "--runs", "2", "--samples", "1", "--out", "made"),
+    "ctl": ("ctl", "r", "status"),
+    "run": (),
+    "lengths": (),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultServer]:
+    with FaultServer(able(0.5)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def whole(server: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A secret, and an intact run twice."""
+    path = tmp_path_factory.mktemp("strangers")
+    (path / "secret").write_bytes(SECRET)
+    sums(path, 3).rename(path / "own.jsonl")
+    make(path, server.base_url)
+    shutil.copytree(path / "intact", path / "quiet")
+    return path
+
+
+@pytest.fixture
+def place(whole: Path, tmp_path: Path) -> Path:
+    """Where a stranger's folder `r` will stand."""
+    return Path(shutil.copytree(whole, tmp_path / "place"))
+
+
+def forged(place: Path, forgery: Forgery) -> None:
+    for name in ("r", "made"):
+        if (place / name).exists():
+            shutil.rmtree(place / name)
+    shutil.copytree(place / "intact", place / "r")
+    forgery.forge(place / "r")
+
+
+def words_of(command: str, url: str) -> Sequence[str]:
+    if command == "run":
+        return run_words(url, "r")
+    if command == "lengths":
+        return [*run_words(url, "made"), "--lengths-from", "r"]
+    return COMMANDS[command]
+
+
+def meet(place: Path, forgery: Forgery, command: str, server: FaultServer) -> Result:
+    """Have the command meet the forgery. It must end soon, in a way of ours, and take nothing out of the secret."""
+    forged(place, forgery)
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done = looked_at(place) if command == "view" else harness(place, *words_of(command, server.base_url))
+    hint = f"{command} met {forgery.name}: {done}"
+    assert done.code in range(5), hint
+    assert "Traceback" not in done.err, hint
+    assert time.monotonic() - began < MAX_SECONDS, hint
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MAX_GROWTH_KB, hint
+    assert (place / "secret").read_bytes() == SECRET, hint
+    shown = [done.out.encode("utf-8", "replace"), done.err.encode("utf-8", "replace")]
+    made = [path.read_bytes() for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [text for text in [*shown, *made] if SECRET.strip() in text and text != SECRET], hint
+    return done
+
+
+def looked_at(place: Path) -> Result:
+    """What the viewer reads of a run."""
+    from harness.core.errors import HarnessError
+
+    try:
+        library = Library([place / "r"])
+        library.refresh()
+        for run in library.runs.values():
+            run.refresh()
+            for name in list(run.benchmarks):
+                benchmark = run.benchmark(name)
+                benchmark.tallies(overridden=True)
+                for question in list(benchmark.questions)[:3]:
+                    benchmark.indices(question)
+    except HarnessError as error:
+        return Result(error.exit_code, "", str(error))
+    return Result(0, "", "")
+
+
+EVERY = [*COMMANDS, "view"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", EVERY)
+def test_an_intact_run_is_read(command: str, place: Path, server: FaultServer) -> None:
+    done = meet(place, Forgery("nothing", lambda _: None), command, server)
+    assert done.code == {"verify": 2, "ctl": 3}.get(command, 0), done
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_a_file_in_another_shape_is_answered(place: Path, server: FaultServer) -> None:
+    pairs = [(forgery, command) for forgery in shapes() for command in EVERY]
+    for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
+        meet(place, forgery, command, server)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_a_size_that_no_run_has_is_answered(place: Path, server: FaultServer) -> None:
+    pairs = [(forgery, command) for forgery in sizes() for command in EVERY]
+    for forgery, command in random.sample(pairs, min(len(pairs), examples(40))):
+        meet(place, forgery, command, server)
+
+
+@pytest.mark.slow
+@pytest.mark.fuzz
+def test_a_hostile_value_is_answered(place: Path, server: FaultServer) -> None:
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    for _ in range(examples(40)):
+        meet(place, values(chance), chance.choice(EVERY), server)
+
+
+def by_name(name: str) -> Forgery:
+    return next(one for one in shapes() if one.name == name)
+
+
+def linked(file: str) -> Forgery:
+    return next(one for one in shapes() if one.name == f"{file}: a link to its like")
+
+
+READS_NO_SAMPLES = ("report", "compare")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor"])
+@pytest.mark.parametrize("file", ["manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME])
+def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
+    command: str, file: str, place: Path, server: FaultServer
+) -> None:
+    done = meet(place, linked(file), command, server)
+    if file.endswith("samples.jsonl") and command in READS_NO_SAMPLES:
+        assert done.code == 0
+    else:
+        assert done.code == 3
+        assert "symbolic link" in done.err + done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["manifest.json", NAME])
+def test_differences_are_not_sought_in_a_run_that_cannot_be_read(file: str, place: Path, server: FaultServer) -> None:
+    done = meet(place, linked(file), "diff", server)
+    assert done.code == 3
+    assert "symbolic link" in done.err
+
+
+@pytest.mark.slow
+def test_a_log_that_leads_to_a_secret_is_not_joined(place: Path, server: FaultServer) -> None:
+    forged(place, next(one for one in shapes() if one.name == "log.jsonl: a link to a secret"))
+    done = harness(place, *COMMANDS["merge"])
+    assert done.code == 3
+    assert "log.jsonl: it is a symbolic link" in done.err
+    assert not (place / "made").exists(), "nothing is written before all is known to be well"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("samples", [10**12, -5, 0])
+@pytest.mark.parametrize("command", ["merge", "score", "report", "status", "export trl", "run"])
+def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
+    samples: int, command: str, place: Path, server: FaultServer
+) -> None:
+    forgery = next(one for one in sizes() if one.name == f"manifest.json: samples = {samples}")
+    done = meet(place, forgery, command, server)
+    assert done.code == 3
+    assert f"{samples} samples a question, expected 1 to 100000" in done.err
+    assert not (place / "made").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
+@pytest.mark.parametrize("how", ["cut", "edited", "gone"])
+def test_the_scores_of_other_questions_are_not_shown(how: str, command: str, place: Path, server: FaultServer) -> None:
+    def change(folder: Path) -> None:
+        path = folder / NAME / "questions.jsonl"
+        text = path.read_text("utf-8")
+        path.unlink()
+        if how != "gone":
+            path.write_text(text[: text.index("\n") + 1] if how == "cut" else text.replace('["1"]', '["7"]'))
+
+    done = meet(place, Forgery(how, change), command, server)
+    assert done.code == 3
+    assert "questions.jsonl" in done.err + done.out
+    assert "accuracy" not in done.out
+
+
+NAMED = {
+    "a card": ("run", "PIPE.yaml", "--model", "m", "--base-url", "URL"),
+    "a sweep": ("sweep", "PIPE.yaml"),
+    "questions": ("run", "--data", "PIPE.jsonl", "--model", "m", "--base-url", "URL"),
+    "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--endpoints", "PIPE"),
+    "a key": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--api-key-file", "PIPE"),
+    "prices": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "URL", "--prices", "PIPE"),
+    "variables": ("run", "--env-file", "PIPE", "--data", "own.jsonl"),
+    "outputs": ("score", "PIPE.jsonl"),
+    "published scores": ("verify", "intact", "--published", "PIPE.yaml"),
+    "samples of another tool": ("run", "--data", "own.jsonl", "--model", "test-model", "--continue-from", "PIPE.jsonl",
+                                "--base-url", "URL"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("what", NAMED)
+def test_a_pipe_that_is_named_is_refused_and_not_waited_for(what: str, place: Path, server: FaultServer) -> None:
+    for name in ("PIPE", "PIPE.yaml", "PIPE.jsonl"):
+        os.mkfifo(place / name)
+    done = harness(place, *(word.replace("URL", server.base_url) for word in NAMED[what]))
+    assert done.code in (2, 3), done
+    assert "PIPE" in done.err, done

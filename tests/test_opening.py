@@ -1,0 +1,128 @@
+"""Files are opened by two functions: `open_untrusted` for those of a run, `open_named` for those that a user names.
+
+For: harness.core.reading.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.core.reading import open_named, open_untrusted, read_at, read_named
+from tests.conftest import CHECKOUT
+
+OPENERS = frozenset(
+    {"open", "fdopen", "FileIO", "read_text", "read_bytes", "ZipFile", "ParquetFile", "memmap", "fromfile", "loadtxt",
+     "open_code", "popen", "copyfile", "copytree", "copy2"}
+)  # fmt: skip
+"""Names by which Python, numpy and pyarrow open a file, or read one whole."""
+
+OTHERS: dict[str, set[str]] = {
+    "harness/core/reading.py": {"os.open", "io.FileIO"},
+    "harness/core/files.py": {"os.open", "os.fdopen"},  # temporary files and folders, made by us
+    "harness/runs/safe_open.py": {"os.open"},  # for writing, links refused
+    "harness/runs/survey.py": {"open"},  # a descriptor that is open already
+    "harness/runs/lock.py": {"os.open", "Path(f'/proc/{pid}/stat').read_text"},  # the stand-in, created exclusively
+    "harness/benchmarks/sources/tables.py": {"gzip.open", "pyarrow.parquet.ParquetFile"},  # after `_refuse_special`
+    "harness/benchmarks/sources/archives.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members
+    "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
+    "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
+    "harness/extensions/clusters/ray/serving.py": {"Path(log).open", "file.read_text", "log.open"},  # a server's
+    "harness/cli/main.py": {"os.fdopen"},  # standard streams
+    "harness/cli/init.py": {"path.open", "template(kind).read_text"},  # a new file; a template of the package
+    "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text"},
+    "harness/viewer/app.py": {"path.read_bytes"},  # the page, of the package
+    "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
+    "harness/grading/processes/pool.py": {"os.open"},  # /proc
+}
+"""Modules that open something else, and by which calls. Nothing of it is a file of a run."""
+
+NO_FILES = {"Journal.open", "RunFolder.open", "self._control.open"}
+"""Functions of ours of such a name; each opens by the two functions, or no file."""
+
+
+def opened(source: str) -> Iterator[str]:
+    """The calls of a module that open a file or read one whole, as they are written; null devices left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            function, given = ast.unparse(node.func), ast.unparse(ast.Tuple([*node.args], ast.Load()))
+            name = function.rpartition(".")[2]
+            opens = name in OPENERS or function.startswith("shutil.copy")
+            if opens and function not in NO_FILES and "os.devnull" not in given and "os.dup(" not in given:
+                yield function
+
+
+def test_nothing_of_the_harness_opens_a_file_in_another_way() -> None:
+    texts = {str(path.relative_to(CHECKOUT)): path.read_text("utf-8") for path in (CHECKOUT / "harness").rglob("*.py")}
+    found = {name: set(opened(text)) for name, text in texts.items() if any(one in text for one in OPENERS)}
+    more = {name: calls - OTHERS.get(name, set()) for name, calls in found.items()}
+    assert {name: calls for name, calls in more.items() if calls} == {}
+    assert {name: gone for name, calls in OTHERS.items() if (gone := calls - found.get(name, set()))} == {}
+
+
+@pytest.mark.parametrize(
+    "call", ["open(p)", "Path(p).open('rb')", "p.read_text()", "os.open(p, 0)", "np.fromfile(p)", "shutil.copy(p, q)"]
+)
+def test_another_way_is_seen(call: str) -> None:
+    assert len(list(opened(f"def f(p):\n    return [{call}]"))) == 1
+    assert list(opened(f"x = {call!r}")) == []
+
+
+def strange(folder: Path) -> dict[str, Path]:
+    """What may stand in the place of a file."""
+    (folder / "there").write_bytes(b"secret")
+    places = {kind: folder / kind for kind in ("link", "dangling", "pipe", "socket", "folder")}
+    places["link"].symlink_to(folder / "there")
+    places["dangling"].symlink_to(folder / "nowhere")
+    os.mkfifo(places["pipe"])
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(places["socket"]))
+    places["folder"].mkdir()
+    return places | {"device": Path("/dev/zero"), "nothing": folder / "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_a_run", "named"),
+    [
+        ("link", "symbolic link.*cp -rL", ""),
+        ("dangling", "symbolic link", "No such file"),
+        ("pipe", "but a pipe", "but a pipe"),
+        ("socket", "but a socket", "but a socket"),
+        ("folder", "but a folder", "but a folder"),
+        ("device", "but a device", "but a device"),
+        ("nothing", "No such file", "No such file"),
+    ],
+)
+@pytest.mark.timeout(10)
+def test_what_is_no_regular_file_is_refused_without_waiting(
+    kind: str, of_a_run: str, named: str, quick_folder: Path
+) -> None:
+    path = strange(quick_folder)[kind]
+    with pytest.raises(OSError, match=of_a_run):
+        open_untrusted(path)
+    if named:
+        with pytest.raises(OSError, match=named):
+            open_named(path)
+    else:
+        assert read_named(path, 3) == b"secr", "one byte more than asked, so that who asks sees that there is more"
+
+
+@pytest.fixture
+def quick_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a short name, for a socket."""
+    return tmp_path_factory.mktemp("f")
+
+
+def test_short_reads_are_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = tmp_path / "file", os.pread
+    path.write_bytes(bytes(range(100)))
+    monkeypatch.setattr(os, "pread", lambda descriptor, n, at: real(descriptor, min(n, 7), at))
+    with open_untrusted(path) as file:
+        assert read_at(file.fileno(), 50, 20) == bytes(range(20, 70))
+        assert read_at(file.fileno(), 50, 90) == bytes(range(90, 100))
+        assert read_at(file.fileno(), 50, 200) == b""
