@@ -1,6 +1,6 @@
 """A run folder from a stranger, before every command that reads one: an answer or a sentence, soon, and nothing else.
 
-For: harness.runs, harness.core.reading, harness.cli.
+For: harness.core.reading, harness.runs.manifest, harness.runs.safe_open.
 """
 
 from __future__ import annotations
