@@ -29,7 +29,7 @@ from harness.asking.watching import Watcher
 from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import COMPLETIONS, Inquiry, ProbedEndpoint, Refused
 from harness.verbs.probe.connecting import probed
-from harness.verbs.probe.counterparts import Kept, OfFolder
+from harness.verbs.probe.counterparts import OfFolder, SavedReference
 from harness.verbs.probe.findings import Report
 from harness.verbs.probe.probe import examine
 from harness.verbs.probe.subject import logprob_fields
@@ -61,7 +61,7 @@ def main() -> None:
         script = Path(__file__).with_name("copies.py")
         subprocess.run([given.transformers, script, given.model, copies], check=True)
         true = OfFolder(given.model, python=str(given.transformers))
-        kept: Kept | None = None
+        kept: SavedReference | None = None
         if given.passages is not None:
             held = [[" ".join(words[:n]) for n in WORDS] for words in passages(given.passages, given.repeats)]
             true.texts = [text for texts in held for text in texts]
@@ -73,7 +73,7 @@ def main() -> None:
                     continue
                 for seed in range(given.repeats):
                     if name == COPIES[0] and kept is None:
-                        kept = Kept.of(reference.Served(asked(server), server.base_urls[0]))
+                        kept = SavedReference.of(reference.ServerReference(asked(server), server.base_urls[0]))
                     # Checks against a reference keep what they saw: each probe has its own.
                     own = (template.against(template.Template.of(given.model)), *reference.against(true))
                     said(name, examine(asked(server), own, seed=1000 * (seed + 1)))

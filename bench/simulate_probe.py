@@ -42,7 +42,7 @@ def toy(n: int, *, noise: bool) -> Toy:
 
 def sound(n: int) -> list[str]:
     """Checks that accuse sound server n."""
-    report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1)), probe.chosen(), seed=10_000 * n)
+    report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1)), probe.select(), seed=10_000 * n)
     return [one.check for one in report.findings if one.outcome == "spoils"]
 
 
@@ -50,7 +50,7 @@ def found(name: str, n: int) -> bool:
     """Whether the fault before server n is found by all the checks for it."""
     fault = FAULTS[name]()
     made = (*fault.finds, *(TESTED if set(fault.finds) & set(TESTED) else ()))
-    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.chosen(made), seed=10_000 * n)
+    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(made), seed=10_000 * n)
     odd = {one.check for one in report.findings if one.outcome in ("spoils", "warns")}
     return set(fault.finds) <= odd
 
@@ -59,7 +59,7 @@ def heated(factor: float, n: int) -> bool:
     """Whether a temperature that is rewritten by this factor is found."""
     fault = Temperature()
     fault.factor = factor
-    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.chosen(TESTED), seed=10_000 * n)
+    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(TESTED), seed=10_000 * n)
     return not report.sound
 
 
@@ -68,7 +68,7 @@ def weighed(spread: float, n: int) -> tuple[str, float]:
     base = Toy(weights="a", spread=0.0, noise=NOISE, chance=random.Random(f"reference {n}"))
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))
     subject = Subject(server, 10_000 * n)
-    beside = reference.Served(ToyAsker(base), "the reference")
+    beside = reference.ServerReference(ToyAsker(base), "the reference")
     mean, *_ = reference.interval([(one.passage, one.divergence) for one in reference.places(subject, beside)])
     report = probe.examine(server, reference.against(beside), seed=10_000 * n)
     return next(one.outcome for one in report.findings if one.check == "weights"), mean

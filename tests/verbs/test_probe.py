@@ -13,7 +13,7 @@ import pytest
 
 from harness.asking.options import WhichServer
 from harness.verbs.probe import exact, probe
-from harness.verbs.probe.counterparts import Kept
+from harness.verbs.probe.counterparts import SavedReference
 from harness.verbs.probe.findings import Report
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Request, http
@@ -23,7 +23,7 @@ from tests.verbs.toy_model import FAULTS, Fault, Head, SaysStop, Temperature, To
 
 def examined(fault: Fault | None = None, **toy: object) -> Report:
     asker = ToyAsker(Toy(chance=random.Random(5), **toy), fault or Fault())  # type: ignore[arg-type]
-    return probe.examine(asker, probe.chosen(), seed=11)
+    return probe.examine(asker, probe.select(), seed=11)
 
 
 def found(report: Report) -> dict[str, str]:
@@ -70,7 +70,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     assert [line for line in well.err.splitlines() if line.startswith("probe: ")] == [
         "probe: length …", "probe: context …", "probe: too long a prompt …"
     ]  # fmt: skip
-    assert Kept.read(tmp_path / "kept.json").model == "toy"
+    assert SavedReference.read(tmp_path / "kept.json").model == "toy"
     page = (tmp_path / "page.html").read_text()
     assert "too long a prompt" in page
     assert "<script" not in page

@@ -31,7 +31,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.provenance import Fingerprint
 from harness.verbs.probe import load, probe, reference, template
 from harness.verbs.probe.asking import CHAT
-from harness.verbs.probe.counterparts import Kept, OfFolder, beside
+from harness.verbs.probe.counterparts import OfFolder, SavedReference, beside
 from harness.verbs.probe.findings import Check, Finding
 from harness.verbs.probe.template import Template
 from server_launchers.keeping.supervisor import RunningServer
@@ -154,7 +154,7 @@ def test_a_hostile_template_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
 def weights(server: Toy, fault: Fault | None = None, noise: float = 0.003) -> dict[str, Finding]:
     """What is found of `server` beside true weights, whose logits have so much noise."""
     asker = ToyAsker(server, fault or Fault())
-    return examined(asker, *reference.against(reference.Served(ToyAsker(Toy(noise=noise)), "the reference")))
+    return examined(asker, *reference.against(reference.ServerReference(ToyAsker(Toy(noise=noise)), "the reference")))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_greedy_replies_of_other_weights_part_and_those_of_the_same_do_not() -> 
 
 def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
     path = tmp_path / "true.json"
-    path.write_bytes(codec.pretty(Kept.of(reference.Served(ToyAsker(Toy(noise=0.003)), "http://h"))))
+    path.write_bytes(codec.pretty(SavedReference.of(reference.ServerReference(ToyAsker(Toy(noise=0.003)), "http://h"))))
     for toy, expected in ((Toy(), "sound"), (Toy("b", 0.3), "spoils")):
         with beside(str(path), WhichServer(), Watcher()) as held:
             found = examined(ToyAsker(toy), *held.checks)
@@ -233,7 +233,7 @@ def test_what_is_kept_of_a_server_stands_for_it(tmp_path: Path) -> None:
 
 def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> None:
     """A stand-in for the interpreter that has transformers answers as it would."""
-    exact, rounded = (reference.Served(ToyAsker(Toy(noise=noise)), "") for noise in (0.0, 0.05))
+    exact, rounded = (reference.ServerReference(ToyAsker(Toy(noise=noise)), "") for noise in (0.0, 0.05))
     told = {"likely": exact.likely(), "rounded": rounded.likely(), "beginnings": exact.beginnings()}
     (tmp_path / "told.json").write_bytes(codec.encode(told))
     python = tmp_path / "python"
@@ -241,8 +241,8 @@ def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> N
     python.chmod(0o755)
     folder = OfFolder(tmp_path, python=str(python))
     path = tmp_path / "kept.json"
-    path.write_bytes(codec.pretty(Kept.of(folder)))
-    kept = Kept.read(path)
+    path.write_bytes(codec.pretty(SavedReference.of(folder)))
+    kept = SavedReference.read(path)
     assert (kept.model, kept.engine) == (tmp_path.name, "transformers")
     assert list(kept.rounding()) == list(folder.rounding())
     assert min(kept.rounding()) > 0
@@ -254,7 +254,7 @@ def test_a_model_of_this_machine_is_kept_with_its_yardstick(tmp_path: Path) -> N
     for wrong in (kept.rounded[1:], [-1.0, *kept.rounded[1:]]):
         path.write_bytes(codec.pretty(msgspec.structs.replace(kept, rounded=wrong)))
         with pytest.raises(UsageError, match=r"keep it anew|no kept reference"):
-            Kept.read(path)
+            SavedReference.read(path)
 
 
 def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(tmp_path: Path) -> None:
@@ -262,10 +262,10 @@ def test_the_command_keeps_the_reference_where_one_is_named_and_else_the_server(
         asked = ("probe", server.base_url, "--checks", "length", "--quiet", "--save-reference")
         harness(tmp_path, *asked, "own.json")
         harness(tmp_path, *asked, "true.json", "--reference", true.base_url)
-    own, other = (Kept.read(tmp_path / name) for name in ("own.json", "true.json"))
+    own, other = (SavedReference.read(tmp_path / name) for name in ("own.json", "true.json"))
     assert own.address == server.base_url
     assert other.address == true.base_url
-    assert own.told != other.told
+    assert own.likeliest != other.likeliest
 
 
 def test_a_file_that_is_not_there_is_no_address() -> None:
@@ -275,7 +275,7 @@ def test_a_file_that_is_not_there_is_no_address() -> None:
 
 
 def test_a_run_stands_for_its_servers_replies(tmp_path: Path) -> None:
-    begun = list(reference.Served(ToyAsker(Toy()), "").beginnings())
+    begun = list(reference.ServerReference(ToyAsker(Toy()), "").beginnings())
     manifest = Manifest.start(RunFolder(tmp_path), model="toy", harness_version="0")
     known = Fingerprint(version=fingerprint.version({}), beginnings=begun, endpoint="http://h")
     provenance = manifest.provenance.after("now", {}, []).agreeing(known, {})
@@ -414,7 +414,7 @@ class Effortful(ToyAsker):
 
 
 def test_an_effort_that_changes_nothing_is_worth_knowing() -> None:
-    checks = probe.chosen(["effort"])
+    checks = probe.select(["effort"])
     assert examined(Effortful(Toy()), *checks)["effort"].outcome == "sound"
     assert examined(Effortful(Toy(), obeys=False), *checks)["effort"].outcome == "warns"
     assert examined(ToyAsker(Toy()), *checks)["effort"].outcome == "untested"
@@ -425,8 +425,8 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
         def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
             raise ServerError("connection refused")
 
-    found = examined(Gone(Toy()), *probe.chosen(["protocol"]))
-    assert len(found) == len(probe.chosen(["protocol"]))
+    found = examined(Gone(Toy()), *probe.select(["protocol"]))
+    assert len(found) == len(probe.select(["protocol"]))
     assert found["length"].outcome == "spoils"
     assert "connection refused" in found["length"].came
 

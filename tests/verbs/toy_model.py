@@ -378,13 +378,13 @@ class ToyAsker:
 
 
 @dataclass
-class Rounded(reference.Served):
+class Rounded(reference.ServerReference):
     """A reference that knows what rounding does to its model. rounded: the model with that."""
 
     rounded: ToyAsker
 
     def rounding(self) -> Sequence[float]:
-        both = zip(reference.Served(self.rounded, "").likely(), self.likely(), strict=True)
+        both = zip(reference.ServerReference(self.rounded, "").likely(), self.likely(), strict=True)
         return [reference.divergence(one, other) for one, other in both]
 
 

@@ -33,10 +33,10 @@ from harness.core.records import Message
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
 
 AT_ONCE = 8
-"""Requests in flight where many are asked; load is tested apart."""
+"""Requests in flight at once where a check sends many; load is a check of its own."""
 
 SECONDS = 120.0
-"""For one whole reply; a prompt as long as the context takes a CPU a minute."""
+"""Seconds to wait for one whole reply; a prompt as long as the context takes a CPU a minute."""
 
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -94,10 +94,10 @@ class Token(msgspec.Struct):
     @property
     def top(self) -> dict[str, float]:
         """token → log-probability, of those that were stated as numbers."""
-        return {one.token: one.logprob for one in self.top_logprobs or () if one.logprob is not None}
+        return {likely.token: likely.logprob for likely in self.top_logprobs or () if likely.logprob is not None}
 
 
-class _Logprobs(msgspec.Struct):
+class _ReplyLogprobs(msgspec.Struct):
     """As chat completions have it (`content`), or as completions had it from the start (the other three)."""
 
     content: list[Token] | None = None
@@ -131,7 +131,7 @@ class Choice(msgspec.Struct):
     finish_reason: str | None = None
     text: str | None = None
     message: _Message | None = None
-    logprobs: _Logprobs | None = None
+    logprobs: _ReplyLogprobs | None = None
 
     @property
     def content(self) -> str:
@@ -258,23 +258,23 @@ class ProbedEndpoint:
     def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
         """See `ProbedServer`."""
 
-        def one(body: Fields) -> Answer | Refused:
+        def ask(body: Fields) -> Answer | Refused:
             try:
                 return self.whole(body, path)
             except Refused as refused:
                 return refused
 
         with ThreadPoolExecutor(AT_ONCE, "probe") as pool:
-            return list(pool.map(one, bodies))
+            return list(pool.map(ask, bodies))
 
     def streamed(self, bodies: Sequence[Fields], at_once: int = 1) -> list[Reply | RequestFailed]:
         """See `ProbedServer`."""
-        found: list[Reply | RequestFailed] = []
+        replies: list[Reply | RequestFailed] = []
         # A thread of its own: the caller may have a loop.
-        thread = threading.Thread(target=lambda: found.extend(asyncio.run(self._streams(bodies, at_once))))
+        thread = threading.Thread(target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))))
         thread.start()
         thread.join()
-        return found
+        return replies
 
     def posted(self, content: bytes) -> tuple[int, bytes]:
         """See `ProbedServer`."""
@@ -307,7 +307,7 @@ class ProbedEndpoint:
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
 
-        async def one(body: Fields) -> Reply | RequestFailed:
+        async def ask(body: Fields) -> Reply | RequestFailed:
             async with gate:
                 try:
                     reply = await transport.complete(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
@@ -318,7 +318,7 @@ class ProbedEndpoint:
             return reply
 
         try:
-            return list(await asyncio.gather(*map(one, bodies)))
+            return list(await asyncio.gather(*map(ask, bodies)))
         finally:
             await transport.close()
 

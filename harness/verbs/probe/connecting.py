@@ -20,21 +20,21 @@ def promised(host: Mapping[str, Any]) -> bool:
 
 def probed(who: WhichServer, watcher: Watcher) -> list[ProbedEndpoint]:
     """The servers that `who` names, each looked at once. Raises `UsageError`, `ServerError`."""
-    found = servers.find(who)
-    looks = servers.look(found, who, watcher)
-    made = []
+    addresses = servers.find(who)
+    looks = servers.look(addresses, who, watcher)
+    endpoints = []
     for look in looks.each:
         if look.failure is not None:
             raise look.failure
         engine = look.facts.host.get("engine")
-        made.append(
+        endpoints.append(
             ProbedEndpoint(
                 endpoint=look.endpoint,
-                asker=asker_of(found, Looks(looks.model, (look,))),
+                asker=asker_of(addresses, Looks(looks.model, (look,))),
                 engine=engine,
                 context=look.info.context_tokens if look.info else None,
-                deterministic=promised(look.facts.host) or promised(found.own.host),
+                deterministic=promised(look.facts.host) or promised(addresses.own.host),
                 ca_file=who.ca_file,
             )
         )
-    return made
+    return endpoints

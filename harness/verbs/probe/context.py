@@ -9,14 +9,14 @@ from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject, logprob_fields
 
-MOST_TOKENS = 16_384
+MAX_TOKENS = 16_384
 """Longest prompt that is sent to be read; a longer context is taken at the server's word from there on."""
 
 SECONDS = 20.0
 """For which the longest prompt may be read, as the short ones tell it; a CPU reads 50 tokens a second."""
 
-LEAST_TOKENS = 1_024
-"""That are sent at least, however slow the server is."""
+MIN_TOKENS = 1_024
+"""Shortest prompt that is sent, in tokens, however slow the server is."""
 
 UNKNOWN_CONTEXT = 2_048
 """Tokens of the prompt where the server states no context."""
@@ -55,8 +55,8 @@ def _reached(subject: Subject) -> Seen:
     line = _line(subject)
     base, slope = line or (64.0, 1.0)
     in_time = (SHORT + LONGER) / (time.monotonic() - begun) * SECONDS
-    room = min(stated or UNKNOWN_CONTEXT, MOST_TOKENS) - ROOM
-    target = min(room, max(LEAST_TOKENS, in_time))
+    room = min(stated or UNKNOWN_CONTEXT, MAX_TOKENS) - ROOM
+    target = min(room, max(MIN_TOKENS, in_time))
     words = int((target - base) / slope)
     expected = base + slope * words
     sent = (

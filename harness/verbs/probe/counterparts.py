@@ -32,7 +32,7 @@ from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
-from harness.verbs.probe.reference import Likely, Reference, RunSpelling, Served
+from harness.verbs.probe.reference import Likely, Reference, RunSpelling, ServerReference
 from harness.verbs.probe.subject import TOP
 from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED, LIBRARY
@@ -40,19 +40,19 @@ from server_launchers.engines.table import EMBEDDED, LIBRARY
 SECONDS = 900.0
 """For a model of this machine: to load it, and to go through 96 short texts and 8 replies on a CPU."""
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Of a kept reference; one has about 100 KB."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest file of a saved reference, in bytes; one has about 100 KB."""
 
 GGUF = ".gguf"
 FILES = (GGUF, ".json", ".jinja")
 """Endings by which a name is a file's, and no server's."""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What was kept of a reference for later probes, as it stands in a file. See `reference.Reference`.
+class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference in a file, for later probes. See `reference.Reference`.
 
-    version: of the texts that were asked. told: of each place, the likeliest tokens; begun: beginnings of replies;
-    rounded: of each place, what rounding does to the model, in nats, or nothing.
+    version: the version of the texts. likeliest: the likeliest tokens of each place. begun: beginnings of the greedy
+    replies. rounded: what rounding does to the model in each place, in nats; empty where that is not known.
     """
 
     kind: Literal["reference of a probe"] = "reference of a probe"
@@ -61,12 +61,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None
     address: str
     harness: str
-    told: list[dict[str, float]]
+    likeliest: list[dict[str, float]] = msgspec.field(name="told")
     begun: list[str]
     rounded: list[Annotated[float, msgspec.Meta(ge=0)]] = []
 
     @classmethod
-    def of(cls, true: Reference) -> Kept:
+    def of(cls, true: Reference) -> SavedReference:
         """Ask it for all of it. Raises `Refused`."""
         return cls(
             version=reference.VERSION,
@@ -74,26 +74,26 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             engine=true.engine,
             address=true.named,
             harness=__version__,
-            told=[dict(one) for one in true.likely()],
+            likeliest=[dict(likely) for likely in true.likely()],
             begun=list(true.beginnings()),
             rounded=list(true.rounding()),
         )
 
     @classmethod
-    def read(cls, path: Path) -> Kept:
+    def read(cls, path: Path) -> SavedReference:
         """From its file. Raises `UsageError`."""
         try:
-            kept = codec.decode(template.read_bounded(path, MOST_BYTES), cls)
+            saved = codec.decode(template.read_bounded(path, MAX_BYTES), cls)
         except (OSError, codec.DecodeError) as error:
             raise UsageError(f"no kept reference can be read there: {error}", field="reference", value=path) from error
         n = len(reference.texts())
-        if kept.version != reference.VERSION or len(kept.told) != n or len(kept.rounded) not in (0, n):
+        if saved.version != reference.VERSION or len(saved.likeliest) != n or len(saved.rounded) not in (0, n):
             raise UsageError(
-                f"harness {visible(kept.harness, 40)} kept it, with other texts than this one asks: keep it anew",
+                f"harness {visible(saved.harness, 40)} kept it, with other texts than this one asks: keep it anew",
                 field="reference",
                 value=path,
             )
-        return kept
+        return saved
 
     @property
     def named(self) -> str:
@@ -107,7 +107,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     def likely(self) -> Sequence[Likely]:
         """See `Reference`."""
-        return self.told
+        return self.likeliest
 
     def rounding(self) -> Sequence[float]:
         """See `Reference`."""
@@ -160,10 +160,11 @@ class OfFolder:
 
     def rounding(self) -> Sequence[float]:
         """See `Reference`."""
-        said = self._said
-        if not said.rounded:
+        computed = self._said
+        if not computed.rounded:
             return ()
-        return [reference.divergence(one, other) for one, other in zip(said.rounded, said.likely, strict=True)]
+        pairs = zip(computed.rounded, computed.likely, strict=True)
+        return [reference.divergence(rounded, exact) for rounded, exact in pairs]
 
     def beginnings(self) -> Sequence[str]:
         """See `Reference`."""
@@ -171,7 +172,7 @@ class OfFolder:
 
     @cached_property
     def _said(self) -> _Said:
-        asked = {
+        request = {
             "path": str(self.path.absolute()),
             "texts": list(self.texts),
             "prompts": list(fingerprint.PROMPTS),
@@ -182,18 +183,18 @@ class OfFolder:
         try:
             done = subprocess.run(
                 isolated.command(str(child), python=self.python),
-                input=json.dumps(asked).encode(),
+                input=json.dumps(request).encode(),
                 capture_output=True,
                 timeout=SECONDS,
                 env=isolated.environment(*isolated.MODELS, HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1"),
                 check=False,
             )
-            said: _Said = codec.decode(done.stdout, _Said)
+            output: _Said = codec.decode(done.stdout, _Said)
         except (subprocess.SubprocessError, codec.DecodeError) as error:
             raise Refused(0, f"transformers does not load it: {error}") from error
-        if said.failure:
-            raise Refused(0, said.failure)
-        return said
+        if output.failure:
+            raise Refused(0, output.failure)
+        return output
 
 
 class _Said(msgspec.Struct):
@@ -241,14 +242,14 @@ def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Be
 
 def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Beside:
     (server, *_) = probed(who, watcher)
-    return Beside.weights(Served(server, name or server.endpoint.base_url))
+    return Beside.weights(ServerReference(server, name or server.endpoint.base_url))
 
 
 def _of_path(path: Path) -> Beside:
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
         return Beside((reference.begun_alike(*_of_run(run)),))
     if path.suffix == ".json" and _is_kept(path):
-        return Beside.weights(Kept.read(path))
+        return Beside.weights(SavedReference.read(path))
     own = template.against(template.Template.of(path))
     if path.is_dir() and any(path.glob("*.safetensors")):
         return Beside.weights(OfFolder(path), own)
@@ -260,10 +261,10 @@ def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:
         manifest = Manifest.load(run)
     except StoreError as error:
         raise UsageError(error.sentence, field="reference", value=run.path) from error
-    kept = fingerprint.comparable(manifest.provenance)
-    if kept is None:
+    stored = fingerprint.comparable(manifest.provenance)
+    if stored is None:
         raise UsageError("that run keeps no fingerprint of this version", field="reference", value=run.path)
-    return OfRun(f"the run {run.path.name}", kept.beginnings), _spelling(manifest, kept.neutral)
+    return OfRun(f"the run {run.path.name}", stored.beginnings), _spelling(manifest, stored.neutral)
 
 
 def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
@@ -283,6 +284,6 @@ def _spelling(manifest: Manifest, neutral: Mapping[str, Any]) -> RunSpelling:
 
 def _is_kept(path: Path) -> bool:
     try:
-        return b"reference of a probe" in template.read_bounded(path, MOST_BYTES)[:200]
+        return b"reference of a probe" in template.read_bounded(path, MAX_BYTES)[:200]
     except OSError:
         return False

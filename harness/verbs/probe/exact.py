@@ -65,5 +65,5 @@ def entropy(logprobs: Mapping[str, float]) -> float:
 
 def _softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
     e = np.exp(x - x.max())
-    found: NDArray[np.float64] = e / e.sum()
-    return found
+    distribution: NDArray[np.float64] = e / e.sum()
+    return distribution

@@ -63,7 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def count(self, outcome: Outcome) -> int:
         """Findings of that outcome."""
-        return sum(one.outcome == outcome for one in self.findings)
+        return sum(finding.outcome == outcome for finding in self.findings)
 
     @property
     def sound(self) -> bool:

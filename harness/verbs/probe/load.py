@@ -26,7 +26,7 @@ PROMPTS = (
 TOKENS = 12
 AT_ONCE = 64
 
-LEAST_SAME = 0.5
+MIN_SAME = 0.5
 """Share of greedy replies that a batch leaves as they were; fewer is worth knowing."""
 
 LONGEST_WAIT_S = 300.0
@@ -38,7 +38,7 @@ PREFIX = (
 )
 """Long enough for a block or two of a cache: vLLM keeps 16 tokens a block, SGLang a token, llama.cpp what is common."""
 
-MOST_ODD = 1
+MAX_ODD_SAME = 1
 """Replies out of eight that are the same, up to which no batch and no other kernel explains the rest (`reference`)."""
 
 
@@ -49,16 +49,16 @@ def _load(subject: Subject) -> Seen:
     begun = time.monotonic()
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
     seconds = time.monotonic() - begun
-    failed = [one for one in [*alone, *together] if isinstance(one, RequestFailed)]
+    failed = [reply for reply in [*alone, *together] if isinstance(reply, RequestFailed)]
     pairs = [
-        (alone[i % len(requests)], one)
-        for i, one in enumerate(together)
-        if isinstance(one, Reply) and isinstance(alone[i % len(requests)], Reply)
+        (alone[i % len(requests)], reply)
+        for i, reply in enumerate(together)
+        if isinstance(reply, Reply) and isinstance(alone[i % len(requests)], Reply)
     ]
     n = len(pairs)
-    same = sum(_text(one) == _text(other) for one, other in pairs)
-    empty = sum(bool(_text(one)) and not _text(other) for one, other in pairs)
-    new = sum(one.usage.completion_tokens or TOKENS for one in together if isinstance(one, Reply))
+    same = sum(_text(first) == _text(second) for first, second in pairs)
+    empty = sum(bool(_text(first)) and not _text(second) for first, second in pairs)
+    new = sum(reply.usage.completion_tokens or TOKENS for reply in together if isinstance(reply, Reply))
     came = (
         f"{same} of {n} replies word by word the same; {_median(alone):.2f} s a reply alone, {_median(together):.2f} s "
         f"among {AT_ONCE}, {new / max(seconds, 1e-9):,.0f} tokens/s; {len(failed)} failed"
@@ -66,13 +66,13 @@ def _load(subject: Subject) -> Seen:
     if empty:
         return spoils(sent, f"{came}; {empty} replies came empty under load")
     if failed:
-        waits = [one.retry_after for one in failed if one.kind == "rate_limited"]
+        waits = [failure.retry_after for failure in failed if failure.kind == "rate_limited"]
         odd = [wait for wait in waits if wait is None or wait > LONGEST_WAIT_S]
         about = f"; {len(odd)} of {len(waits)} refusals (429) name no sensible wait" if odd else ""
         return warns(sent, f"{came}, the first: {quoted(failed[0].message)}{about}")
     if subject.server.deterministic and same < n:
         return warns(sent, f"{came}; it promises the same text whatever runs beside a request, and does not keep that")
-    if n and same < LEAST_SAME * n:
+    if n and same < MIN_SAME * n:
         return warns(sent, came)
     return sound(sent, came)
 
@@ -88,21 +88,23 @@ def _prefix_cache(subject: Subject) -> Seen:
     cold, warm = subject.streamed(requests), subject.streamed(requests)
     pairs = [(a, b) for a, b in zip(cold, warm, strict=True) if isinstance(a, Reply) and isinstance(b, Reply)]
     if len(pairs) < len(PROMPTS):
-        failed = next(one for one in [*cold, *warm] if isinstance(one, RequestFailed))
+        failed = next(reply for reply in [*cold, *warm] if isinstance(reply, RequestFailed))
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
     same = sum(_text(a) == _text(b) for a, b in pairs)
-    hits = [sum(one.usage.cached_tokens or 0 for one in side) for side in zip(*pairs, strict=True)]
-    told = any(one.usage.cached_tokens is not None for pair in pairs for one in pair)
-    n_prompt = sum(one.usage.prompt_tokens or 0 for one, _ in pairs)
-    kept = f"{hits[0]} and {hits[1]} of {n_prompt} prompt tokens from the cache; " if told else ""
-    waits = [statistics.median(one.timing.first_token or 0.0 for one in side) for side in zip(*pairs, strict=True)]
+    hits = [sum(reply.usage.cached_tokens or 0 for reply in side) for side in zip(*pairs, strict=True)]
+    counted = any(reply.usage.cached_tokens is not None for pair in pairs for reply in pair)
+    n_prompt = sum(reply.usage.prompt_tokens or 0 for reply, _ in pairs)
+    cached = f"{hits[0]} and {hits[1]} of {n_prompt} prompt tokens from the cache; " if counted else ""
+    waits = [  # seconds to the first token, without the cache and with it
+        statistics.median(reply.timing.first_token or 0.0 for reply in side) for side in zip(*pairs, strict=True)
+    ]
     came = (
-        f"{same} of {len(pairs)} replies word by word the same; {kept}{waits[0]:.2f} s to the first token without it, "
-        f"{waits[1]:.2f} s with it"
+        f"{same} of {len(pairs)} replies word by word the same; {cached}"
+        f"{waits[0]:.2f} s to the first token without it, {waits[1]:.2f} s with it"
     )
-    if same <= MOST_ODD:
+    if same <= MAX_ODD_SAME:
         return spoils(sent, came)
-    return warns(sent, came) if same < LEAST_SAME * len(pairs) else sound(sent, came)
+    return warns(sent, came) if same < MIN_SAME * len(pairs) else sound(sent, came)
 
 
 def _text(reply: Reply | RequestFailed) -> str:
@@ -110,7 +112,7 @@ def _text(reply: Reply | RequestFailed) -> str:
 
 
 def _median(replies: list[Reply | RequestFailed]) -> float:
-    return statistics.median([one.timing.total for one in replies if isinstance(one, Reply)] or [0.0])
+    return statistics.median([reply.timing.total for reply in replies if isinstance(reply, Reply)] or [0.0])
 
 
 CHECKS = (

@@ -13,8 +13,8 @@ def html(reports: Sequence[Report]) -> str:
     """A page with one table a server."""
     models = ", ".join(dict.fromkeys(report.model for report in reports))
     n = sum(report.count("spoils") for report in reports)
-    told = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
-    return tables_page(f"Probe of {models}", told, [_table(report) for report in reports])
+    summary = f"{n} {'checks' if n > 1 else 'check'} would spoil a score" if n else "nothing spoils a score"
+    return tables_page(f"Probe of {models}", summary, [_table(report) for report in reports])
 
 
 def _table(report: Report) -> Table:
@@ -29,9 +29,9 @@ def _table(report: Report) -> Table:
     return Table(
         title=f"{report.model} at {report.address}: {' · '.join(facts)}",
         columns=("check", "result", "sent", "came", "why it matters, and how to mend it"),
-        rows=tuple((one.check, one.outcome, one.sent, one.came, _advice(one)) for one in report.findings),
+        rows=tuple((seen.check, seen.outcome, seen.sent, seen.came, _advice(seen)) for seen in report.findings),
     )
 
 
-def _advice(one: Finding) -> str:
-    return f"{one.why} {one.mend}" if one.outcome in ("spoils", "warns") else one.why
+def _advice(finding: Finding) -> str:
+    return f"{finding.why} {finding.mend}" if finding.outcome in ("spoils", "warns") else finding.why

@@ -20,7 +20,7 @@ from harness.verbs.probe import context, counterparts, exact, load, protocol, sa
 from harness.verbs.probe.asking import ProbedEndpoint, ProbedServer, Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import FALSE_ALARM, Check, Finding, Outcome, Report, Seen, untested
-from harness.verbs.probe.reference import Served
+from harness.verbs.probe.reference import ServerReference
 from harness.verbs.probe.subject import Subject
 
 if TYPE_CHECKING:
@@ -35,17 +35,19 @@ CHECKS: tuple[Check, ...] = (
     *load.CHECKS,
 )
 
-MOST_SEED = 2**30
+MAX_SEED = 2**30
 
 
-def chosen(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
+def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[Check] = CHECKS) -> list[Check]:
     """The checks of these names or groups, all for none; quick: of those only the short ones. Raises `UsageError`."""
-    known = {one.name for one in checks} | {one.group for one in checks}
+    words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
-        if name not in known:
-            raise UsageError(f"no such check.{near_names(name, known)}", field="checks", value=name)
+        if name not in words:
+            raise UsageError(f"no such check.{near_names(name, words)}", field="checks", value=name)
     return [
-        one for one in checks if (not names or one.name in names or one.group in names) and (one.quick or not quick)
+        check
+        for check in checks
+        if (not names or check.name in names or check.group in names) and (check.quick or not quick)
     ]
 
 
@@ -59,7 +61,7 @@ def examine(
 ) -> Report:
     """Make the checks, one after the other. seed: of the probe; none: a new one, so that draws are new."""
     begun = time.monotonic()
-    first = secrets.randbelow(MOST_SEED) if seed is None else seed
+    first = secrets.randbelow(MAX_SEED) if seed is None else seed
     subject = Subject(server, first)
     seen = []
     for check in checks:
@@ -96,20 +98,20 @@ def _looked(check: Check, subject: Subject) -> Seen:
 
 def _judged(checks: Sequence[Check], seen: Sequence[Seen]) -> list[Finding]:
     """Findings, where those with a p-value are judged together: the outcome that they name, or sound."""
-    tested = [i for i, one in enumerate(seen) if one.p is not None]
+    tested = [i for i, result in enumerate(seen) if result.p is not None]
     rejected = dict(zip(tested, exact.holm([seen[i].p or 0.0 for i in tested], FALSE_ALARM), strict=True))
     return [
         Finding(
             check=check.name,
             group=check.group,
-            outcome=one.outcome if rejected.get(i, True) else "sound",
-            sent=one.sent,
-            came=one.came if one.p is None else f"{one.came}; p = {one.p:.2g}",
+            outcome=result.outcome if rejected.get(i, True) else "sound",
+            sent=result.sent,
+            came=result.came if result.p is None else f"{result.came}; p = {result.p:.2g}",
             why=check.why,
             mend=check.mend,
-            p=one.p,
+            p=result.p,
         )
-        for i, (check, one) in enumerate(zip(checks, seen, strict=True))
+        for i, (check, result) in enumerate(zip(checks, seen, strict=True))
     ]
 
 
@@ -133,11 +135,11 @@ def probe(
     server = servers[0]
     address = server.endpoint.base_url
     with counterparts.beside(reference, who, watcher) as beside:
-        wanted = chosen(checks, quick=quick, checks=(*CHECKS, *beside.checks))
+        selected = select(checks, quick=quick, checks=(*CHECKS, *beside.checks))
         if save_reference is not None:  # first: what cannot be kept is said before minutes are spent
-            kept = counterparts.Kept.of(beside.true or Served(server, address))
-            write_atomically(save_reference.absolute(), codec.pretty(kept))
-        return examine(server, wanted, address=address, seed=seed, watcher=watcher)
+            saved = counterparts.SavedReference.of(beside.true or ServerReference(server, address))
+            write_atomically(save_reference.absolute(), codec.pretty(saved))
+        return examine(server, selected, address=address, seed=seed, watcher=watcher)
 
 
 def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
@@ -154,8 +156,8 @@ def before_run(prepared: Prepared, watcher: Watcher | None = None) -> None:
             context=prepared.looks.context_of(endpoint, settings.model),
             ca_file=prepared.options.ca_file,
         )
-        report = examine(server, chosen(quick=True), address=endpoint.base_url, watcher=watcher)
-        spoilt = [f"{one.check}: {one.came}" for one in report.findings if one.outcome == "spoils"]
+        report = examine(server, select(quick=True), address=endpoint.base_url, watcher=watcher)
+        spoilt = [f"{finding.check}: {finding.came}" for finding in report.findings if finding.outcome == "spoils"]
         if spoilt:
             raise StoppedByRule(
                 f"{endpoint.base_url} would spoil the score, and nothing was asked of the run: {'; '.join(spoilt)}. "

@@ -46,10 +46,11 @@ def _streaming(subject: Subject) -> Seen:
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
             return sound(sent, f"{len(wholes[-1][0])} characters, the same in both{notes}")
-    (text, reason), (other, because) = streams[-1], wholes[-1]
+    (text, reason), (whole_reply, because) = streams[-1], wholes[-1]
     return spoils(
         sent,
-        f"the stream brought {quoted(text)!r} ({reason}), the whole reply {quoted(other)!r} ({quoted(str(because))})",
+        f"the stream brought {quoted(text)!r} ({reason}), "
+        f"the whole reply {quoted(whole_reply)!r} ({quoted(str(because))})",
     )
 
 
@@ -57,22 +58,22 @@ def _usage(subject: Subject) -> Seen:
     sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
     (streamed,) = subject.streamed([Inquiry(STORY, {"max_tokens": LONG, "temperature": 0})])
     whole = _with_logprobs(subject)
-    said = whole.usage
-    if said is None or said.completion_tokens is None or said.prompt_tokens is None:
+    usage = whole.usage
+    if usage is None or usage.completion_tokens is None or usage.prompt_tokens is None:
         return warns(sent, "the whole reply states no usage")
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
         return warns(sent, "the stream states no usage; whole replies do")
     n = len(whole.first.tokens)
-    counted = said.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
-    if n and not counted <= n <= said.completion_tokens:
-        return warns(sent, f"usage says {said.completion_tokens} new tokens, {n} came")
+    counted = usage.completion_tokens - (1 if whole.first.finish_reason == "stop" else 0)
+    if n and not counted <= n <= usage.completion_tokens:
+        return warns(sent, f"usage says {usage.completion_tokens} new tokens, {n} came")
     rendered = _rendered(subject, STORY)
-    if rendered is not None and len(rendered) != said.prompt_tokens:
-        return warns(sent, f"usage says {said.prompt_tokens} prompt tokens, its own tokenizer {len(rendered)}")
+    if rendered is not None and len(rendered) != usage.prompt_tokens:
+        return warns(sent, f"usage says {usage.prompt_tokens} prompt tokens, its own tokenizer {len(rendered)}")
     by = " (as its tokenizer counts)" if rendered is not None else ""
-    return sound(sent, f"{said.prompt_tokens} prompt tokens{by} and {said.completion_tokens} new ones, in both forms")
+    return sound(sent, f"{usage.prompt_tokens} prompt tokens{by} and {usage.completion_tokens} new ones, in both forms")
 
 
 def _length(subject: Subject) -> Seen:
@@ -111,12 +112,12 @@ def _stop(subject: Subject) -> Seen:
         return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
-    wanted = text[: text.index(word)].strip()
+    expected = text[: text.index(word)].strip()
     for _ in range(ROUNDS):
         choice = subject.chat(stop=[word]).first
         if word in choice.content:
             return spoils(sent, f"the reply goes on past it: {quoted(choice.content)!r}")
-        if choice.content.strip() == wanted:
+        if choice.content.strip() == expected:
             if choice.finish_reason != "stop":
                 return spoils(
                     sent, f"it ends there, with finish_reason {quoted(str(choice.finish_reason))!r}, not stop"
@@ -144,17 +145,17 @@ def _logprobs(subject: Subject) -> Seen:
     tokens = choice.tokens
     if not tokens:
         return untested(sent, "no log-probabilities came")
-    for place, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         values = list(token.top.values())
         if any(value > 1e-6 for value in values):
-            return warns(sent, f"a log-probability above 0 at token {place}")
+            return warns(sent, f"a log-probability above 0 at token {position}")
         if sum(2.718281828459045**value for value in values) > 1.01:
-            return warns(sent, f"probabilities that sum to more than 1 at token {place}")
+            return warns(sent, f"probabilities that sum to more than 1 at token {position}")
         if token.logprob is None or (token.token in token.top and abs(token.top[token.token] - token.logprob) > 0.01):
-            return warns(sent, f"token {place} and the list of likeliest ones disagree about its log-probability")
-    said = "".join(token.token for token in tokens)
-    if choice.whole.strip() not in said and REPLACED not in said and "<" not in said:
-        return warns(sent, f"the tokens read {quoted(said)!r}, the text {quoted(choice.whole)!r}")
+            return warns(sent, f"token {position} and the list of likeliest ones disagree about its log-probability")
+    joined = "".join(token.token for token in tokens)
+    if choice.whole.strip() not in joined and REPLACED not in joined and "<" not in joined:
+        return warns(sent, f"the tokens read {quoted(joined)!r}, the text {quoted(choice.whole)!r}")
     return sound(sent, f"{len(tokens)} tokens, each coherent")
 
 
@@ -219,10 +220,10 @@ def _with_logprobs(subject: Subject, **fields: Any) -> Answer:
 
 def _rendered(subject: Subject, text: str) -> list[int] | None:
     try:
-        found = subject.server.rendered([Message(role="user", content=text)], {})
+        prompt = subject.server.rendered([Message(role="user", content=text)], {})
     except ServerError:
         return None
-    return None if found is None else found[1]
+    return None if prompt is None else prompt[1]
 
 
 CHECKS = (

@@ -78,10 +78,10 @@ MORE = 1.25
 """Times what rounding does to the reference's model: no engine that computes the same weights in 16 bits diverges by
 more. Measured ratios are in docs/probe.md."""
 
-LEAST = 1e-7
-"""Nats: of less, nothing can be told."""
+NEGLIGIBLE_NATS = 1e-7
+"""Divergence in nats that is added to both sides of a ratio, so that two tiny ones compare as equal."""
 
-MOST_ODD = 1
+MAX_ODD_SAME = 1
 """Greedy beginnings that are the reference's, of the eight, up to which no batch and no other kernel explains the rest:
 were each to differ with a chance of 30 %, seven of eight would once in 800 probes."""
 
@@ -96,7 +96,7 @@ def texts() -> list[tuple[int, str]]:
 
 
 VERSION = digest([texts(), fingerprint.version({})])[:12]
-"""What is said of other texts is not compared."""
+"""Version of the texts: references of another version are not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class Reference(Begun, Protocol):
 
 
 @dataclass
-class Served:
+class ServerReference:
     """A reference that is a server. See `Reference`."""
 
     server: ProbedServer
@@ -204,7 +204,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Place:
+class TokenComparison:
     """One next token under both. divergence: of the server from the reference, in nats. ratio: the logarithm of the
     server's over the reference's probability of the server's own draw. surprise: −log of the reference's; expected and
     variance: of it, were the draw the reference's. same: whether the likeliest token is. rounding: the divergence of
@@ -220,29 +220,31 @@ class Place:
     rounding: float | None = None
 
 
-def compared(passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None) -> Place:
+def compared(
+    passage: int, token: str, server: Likely, reference: Likely, rounding: float | None = None
+) -> TokenComparison:
     """From the listed log-probabilities of both, and the token that the server drew."""
     events = [name for name in server if name in reference]
     p, q = _coarse(events, server), _coarse(events, reference)
-    at = events.index(token) if token in events else len(events)
-    logs = [math.log(one) for one in q]
-    expected = -sum(one * log for one, log in zip(q, logs, strict=True))
-    return Place(
+    drawn_event = events.index(token) if token in events else len(events)
+    logs = [math.log(probability) for probability in q]
+    expected = -sum(probability * log for probability, log in zip(q, logs, strict=True))
+    return TokenComparison(
         passage=passage,
         divergence=_divergence(p, q),
-        ratio=math.log(p[at] / q[at]),
-        surprise=-logs[at],
+        ratio=math.log(p[drawn_event] / q[drawn_event]),
+        surprise=-logs[drawn_event],
         expected=expected,
-        variance=sum(one * log * log for one, log in zip(q, logs, strict=True)) - expected**2,
+        variance=sum(probability * log * log for probability, log in zip(q, logs, strict=True)) - expected**2,
         same=max(server, key=server.__getitem__) == max(reference, key=reference.__getitem__),
         rounding=rounding,
     )
 
 
-def divergence(one: Likely, other: Likely) -> float:
+def divergence(server: Likely, reference: Likely) -> float:
     """Of the first from the second, in nats, of what both list and the rest."""
-    events = [name for name in one if name in other]
-    return _divergence(_coarse(events, one), _coarse(events, other))
+    events = [name for name in server if name in reference]
+    return _divergence(_coarse(events, server), _coarse(events, reference))
 
 
 def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
@@ -251,10 +253,10 @@ def _divergence(p: Sequence[float], q: Sequence[float]) -> float:
 
 def _coarse(events: list[str], logprobs: Likely) -> list[float]:
     """Probabilities of the events and of the rest, none of them 0."""
-    found = [max(math.exp(logprobs[name]), 1e-9) for name in events]
-    found.append(max(1 - sum(found), 1e-6))
-    total = sum(found)
-    return [one / total for one in found]
+    probabilities = [max(math.exp(logprobs[name]), 1e-9) for name in events]
+    probabilities.append(max(1 - sum(probabilities), 1e-6))
+    total = sum(probabilities)
+    return [probability / total for probability in probabilities]
 
 
 def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
@@ -262,7 +264,7 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
     by: dict[int, list[float]] = {}
     for cluster, value in values:
         by.setdefault(cluster, []).append(value)
-    means = [statistics.fmean(one) for one in by.values()]
+    means = [statistics.fmean(values) for values in by.values()]
     centre = statistics.fmean(means)
     if len(means) < 2:
         return centre, -math.inf, math.inf
@@ -270,59 +272,59 @@ def interval(values: list[tuple[int, float]]) -> tuple[float, float, float]:
     return centre, centre - half, centre + half
 
 
-def times_rounding(found: Sequence[Place]) -> tuple[float, float, float] | None:
+def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float, float] | None:
     """How many times what rounding does to the reference's model the server diverges by, and its 95 % interval; None
     where that is not known. The geometric mean over places: what is hard to round is so for both, and the mean is not
     that of a few places."""
-    known = [
-        (one.passage, math.log((one.divergence + LEAST) / (one.rounding + LEAST)))
-        for one in found
-        if one.rounding is not None
+    ratios = [
+        (token.passage, math.log((token.divergence + NEGLIGIBLE_NATS) / (token.rounding + NEGLIGIBLE_NATS)))
+        for token in comparisons
+        if token.rounding is not None
     ]
-    if not known:
+    if not ratios:
         return None
-    mean, low, high = map(math.exp, interval(known))
+    mean, low, high = map(math.exp, interval(ratios))
     return mean, low, high
 
 
-def weighed(found: Sequence[Place], named: str) -> tuple[Outcome, str]:
+def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome, str]:
     """What the divergences come to, and the sentence of it."""
-    mean, low, high = interval([(one.passage, one.divergence) for one in found])
-    times = times_rounding(found)
-    said = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
+    mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
+    times = times_rounding(comparisons)
+    sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
     if times is None:
         odd, why = low > SLIGHT, "two engines differ by as much through rounding, and 8 bits a weight do"
     else:
-        said += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
+        sentence += f", {times[0]:.2f} times what rounding does to this model ({times[1]:.2f} to {times[2]:.2f})"
         odd, why = times[1] > MORE, "more than rounding does to this model: 8 bits a weight, or another copy"
     if not odd:
-        return "sound", said
-    return ("spoils", said) if low > GRAVE else ("warns", f"{said}: {why}")
+        return "sound", sentence
+    return ("spoils", sentence) if low > GRAVE else ("warns", f"{sentence}: {why}")
 
 
-def places(subject: Subject, reference: Reference) -> list[Place]:
+def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
     """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
     where = texts()
     subject.seed += len(where)
     ours, theirs = _next_tokens(subject.server, subject.seed), reference.likely()
     rounding: Sequence[float | None] = reference.rounding() or [None] * len(where)
-    found = []
-    for (passage, _), answer, other, alone in zip(where, ours, theirs, rounding, strict=True):
-        if (server := _top(answer)) and other:
+    comparisons = []
+    for (passage, _), answer, reference_likely, alone in zip(where, ours, theirs, rounding, strict=True):
+        if (server := _top(answer)) and reference_likely:
             assert isinstance(answer, Answer)
-            found.append(compared(passage, drawn(answer.first), server, other, alone))
-    if not found:
+            comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, alone))
+    if not comparisons:
         raise Refused(0, "no log-probabilities came")
-    return found
+    return comparisons
 
 
 def _next_tokens(server: ProbedServer, seed: int) -> list[Answer | Refused]:
     """One token in each place. Raises `Refused` where none came with log-probabilities."""
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
-    answers = server.many([one.body(server.asker) for one in inquiries], COMPLETIONS)
+    answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
     if not any(map(_top, answers)):
-        raise next((one for one in answers if isinstance(one, Refused)), None) or Refused(
+        raise next((answer for answer in answers if isinstance(answer, Refused)), None) or Refused(
             0, "no log-probabilities came"
         )
     return answers
@@ -337,16 +339,16 @@ def _greedy(server: ProbedServer, template_of: Callable[[Asker], RequestTemplate
     """Greedy replies to the prompts of a run's fingerprint, with log-probabilities where they are to be had. Raises
     `Refused` where one fails."""
     template = template_of(server.asker)
-    bodies: list[dict[str, Any]] = [codec.decode(one) for one in fingerprint.bodies(template)]
-    answers = server.many([{**one, **logprob_fields(template.path)} for one in bodies], template.path)
-    if any(isinstance(one, Refused) for one in answers):
+    bodies: list[dict[str, Any]] = [codec.decode(content) for content in fingerprint.bodies(template)]
+    answers = server.many([{**body, **logprob_fields(template.path)} for body in bodies], template.path)
+    if any(isinstance(answer, Refused) for answer in answers):
         answers = server.many(bodies, template.path)
-    found = []
+    choices = []
     for answer in answers:
         if isinstance(answer, Refused):
             raise answer
-        found.append(answer.first)
-    return found
+        choices.append(answer.first)
+    return choices
 
 
 WHY = "A quantised copy, another checkpoint or a broken kernel under the same name scores otherwise."
@@ -355,39 +357,40 @@ MEND = "Compare quantisation, checkpoint and engine of both; where a copy is qua
 
 def against(reference: Reference) -> tuple[Check, ...]:
     """Of what the server says of its tokens, of the tokens that it draws, and of its greedy replies."""
-    kept: list[list[Place]] = []
+    looked: list[list[TokenComparison]] = []
 
-    def seen(subject: Subject) -> list[Place]:
-        if not kept:
-            kept.append(places(subject, reference))
-        return kept[0]
+    def seen(subject: Subject) -> list[TokenComparison]:
+        if not looked:
+            looked.append(places(subject, reference))
+        return looked[0]
 
     sent = f"{len(PASSAGES)} passages, the next token in {PLACES} places of each, of both"
 
     def weights(subject: Subject) -> Seen:
         try:
-            found = seen(subject)
+            comparisons = seen(subject)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
-        outcome, said = weighed(found, reference.named)
-        ratio, least, most = interval([(one.passage, one.ratio) for one in found])
+        outcome, sentence = weighed(comparisons, reference.named)
+        ratio, low, high = interval([(token.passage, token.ratio) for token in comparisons])
+        n_same = sum(token.same for token in comparisons)
         came = (
-            f"{said}; likeliest token the same in {sum(one.same for one in found)} of {len(found)} places; mean "
+            f"{sentence}; likeliest token the same in {n_same} of {len(comparisons)} places; mean "
             f"log-ratio of its own draws "
-            f"{ratio:+.4f} ({least:+.4f} to {most:+.4f}); {subject.server.n_tokens + reference.n_tokens:,} tokens so "
+            f"{ratio:+.4f} ({low:+.4f} to {high:+.4f}); {subject.server.n_tokens + reference.n_tokens:,} tokens so "
             "far"
         )
         return Seen(outcome=outcome, sent=sent, came=came)
 
     def draws(subject: Subject) -> Seen:
         try:
-            found = seen(subject)
+            comparisons = seen(subject)
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
-        deviation = math.sqrt(sum(one.variance for one in found))
+        deviation = math.sqrt(sum(token.variance for token in comparisons))
         if deviation == 0:
             return untested(sent, "the reference leaves nothing to chance")
-        z = sum(one.surprise - one.expected for one in found) / deviation
+        z = sum(token.surprise - token.expected for token in comparisons) / deviation
         return Seen(
             outcome="spoils",
             sent=sent,
@@ -417,10 +420,10 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         except Refused as refused:
             return untested(sent, quoted(refused.sentence))
         n_same = fingerprint.same(theirs, [choice.whole[: fingerprint.MAX_CHARS] for choice in ours])
-        agreed, n = (sum(one) for one in zip(*map(_agreeing, ours, theirs), strict=True))
+        agreed, n = (sum(counts) for counts in zip(*map(_agreeing, ours, theirs), strict=True))
         share = f", {agreed} of {n} tokens up to where they part" if n else ""
         came = f"{n_same} of {len(theirs)} begin as those of {reference.named}{share}"
-        if n_same <= MOST_ODD:
+        if n_same <= MAX_ODD_SAME:
             return spoils(sent, came)
         return warns(sent, came) if n_same < fingerprint.LEAST_SAME else sound(sent, came)
 
@@ -432,8 +435,8 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
 
 def _agreeing(ours: Choice, theirs: str) -> tuple[int, int]:
     """(tokens of ours with which theirs begins, all of ours), as far as log-probabilities name them; (0, 0) without."""
-    said, agreed = "", 0
+    text, agreed = "", 0
     for token in ours.tokens:
-        said += token.token
-        agreed += theirs.startswith(said)
+        text += token.token
+        agreed += theirs.startswith(text)
     return agreed, len(ours.tokens)

@@ -81,7 +81,7 @@ def _whole(subject: Subject) -> Seen:
     return Seen(outcome="spoils", sent=sent, came=came, p=exact.cut(outside, n, mass))
 
 
-def _cut(name: str, value: float, kept: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
+def _cut(name: str, value: float, smallest: Callable[[list[float]], float]) -> Callable[[Subject], Seen]:
     """kept: from the probabilities, falling, the least that stays."""
 
     def look(subject: Subject) -> Seen:
@@ -90,7 +90,7 @@ def _cut(name: str, value: float, kept: Callable[[list[float]], float]) -> Calla
         if opened is None:
             return untested(sent, CLOSED)
         ps = {token: math.exp(value) for token, value in opened.logprobs.items()}
-        least = kept(sorted(ps.values(), reverse=True)) / NEAR
+        least = smallest(sorted(ps.values(), reverse=True)) / NEAR
         allowed = {token for token, p in ps.items() if p >= least}
         if 1 - sum(ps[token] for token in allowed) ** CUT_DRAWS < SURE:
             return untested(sent, "it hardly cuts this distribution")
@@ -153,10 +153,10 @@ def _same_seed(subject: Subject) -> Seen:
     sent = "three seeds at temperature 1, each twice"
     subject.seed += 3
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in range(subject.seed - 3, subject.seed)]
-    same = sum(one == other for one, other in pairs)
+    same = sum(first == second for first, second in pairs)
     if same == 3:
         return sound(sent, "the same text for the same seed, three times of three")
-    first = sum(one[:12] == other[:12] for one, other in pairs)
+    first = sum(once[:12] == again[:12] for once, again in pairs)
     if same or first == 3:
         return warns(sent, f"the same text {same} times of three: replies repeat but for the batch")
     return warns(sent, "other text each time: the seed is ignored")

@@ -29,7 +29,7 @@ OPEN_PROMPTS: tuple[tuple[str, str], ...] = (
 )
 """Prompts whose first token is open: the one of the highest entropy is drawn from. (path, text)."""
 
-LEAST_ENTROPY = 0.5
+MIN_ENTROPY = 0.5
 """In nats: with less, hardly anything can be told from draws."""
 
 
@@ -69,7 +69,7 @@ class Subject:
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streams of several requests, in their order."""
-        return self.server.streamed([one.body(self.server.asker, stream=True) for one in inquiries], at_once)
+        return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
     @cached_property
     def greedy(self) -> Choice:
@@ -82,7 +82,7 @@ class Subject:
     @cached_property
     def open(self) -> Open | None:
         """The open prompt of the highest entropy; None where no log-probabilities come, or no prompt is open."""
-        found: list[Open] = []
+        candidates: list[Open] = []
         for path, text in OPEN_PROMPTS:
             try:
                 tokens = self.whole(Open(path, text, {}).inquiry()).first.tokens
@@ -91,9 +91,9 @@ class Subject:
             if tokens and len(tokens[0].top) >= 5:
                 # Halves of characters share one name: they count among what is not listed.
                 top = {token: value for token, value in tokens[0].top.items() if "\ufffd" not in token}
-                found.append(Open(path, text, top))
-        best = max(found, key=lambda one: exact.entropy(one.logprobs), default=None)
-        return best if best is not None and exact.entropy(best.logprobs) >= LEAST_ENTROPY else None
+                candidates.append(Open(path, text, top))
+        best = max(candidates, key=lambda candidate: exact.entropy(candidate.logprobs), default=None)
+        return best if best is not None and exact.entropy(best.logprobs) >= MIN_ENTROPY else None
 
     def draws(self, n: int, **fields: Any) -> Counter[str]:
         """How often each first token of `open` comes in n requests of seeds of their own. Raises `Refused` where more
@@ -105,10 +105,10 @@ class Subject:
         seeds = random.Random(self.seed).sample(range(2**31), n)  # noqa: S311 - no secret
         bodies = [opened.inquiry(**{"seed": seed, **fields}).body(self.server.asker) for seed in seeds]
         answers = self.server.many(bodies, opened.path)
-        failed = [one for one in answers if isinstance(one, Refused)]
+        failed = [answer for answer in answers if isinstance(answer, Refused)]
         if 10 * len(failed) > n:
             raise failed[0]
-        return Counter(drawn(one.first) for one in answers if not isinstance(one, Refused))
+        return Counter(drawn(answer.first) for answer in answers if not isinstance(answer, Refused))
 
 
 def drawn(choice: Choice) -> str:

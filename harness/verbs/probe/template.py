@@ -27,14 +27,14 @@ from harness.verbs.probe.subject import Subject
 from server_launchers import isolated
 
 SECONDS = 10.0
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 """Of a file that holds a template."""
 
 SHOWN = 6
 """Places in which two prompts differ that are shown."""
 
 SHOWN_TOKENS = 24
-"""Of each side of such a place."""
+"""Tokens that are shown on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
 """What stands for tokens where a server does not tell them: marks, words, and single characters."""
@@ -63,12 +63,13 @@ class Template:
         try:
             config = path / "tokenizer_config.json" if path.is_dir() else path
             if config.suffix == ".json" and config.exists():
-                said = codec.decode(read_bounded(config), dict[str, Any])
-                text = said.get("chat_template")
+                config_fields = codec.decode(read_bounded(config), dict[str, Any])
+                text = config_fields.get("chat_template")
                 if isinstance(text, list):  # several by name
-                    text = next((one.get("template") for one in text if one.get("name") == "default"), None)
+                    named = {entry.get("name"): entry.get("template") for entry in text}
+                    text = named.get("default")
                 for name in ("bos_token", "eos_token", "pad_token", "unk_token"):
-                    token = said.get(name)
+                    token = config_fields.get(name)
                     token = token.get("content") if isinstance(token, dict) else token
                     if isinstance(token, str):
                         names[name] = token
@@ -87,24 +88,28 @@ class Template:
 
     def render(self, conversations: Sequence[Sequence[Message]]) -> list[str | None]:
         """The prompts; None where the template refuses the conversation. Raises `UsageError` where it does not end."""
-        asked = {"template": self.text, "names": self.names, "conversations": [list(one) for one in conversations]}
+        request = {
+            "template": self.text,
+            "names": self.names,
+            "conversations": [list(turns) for turns in conversations],
+        }
         try:
             done = subprocess.run(
                 isolated.command(str(Path(__file__).with_name("template_child.py"))),
-                input=codec.encode(asked),
+                input=codec.encode(request),
                 capture_output=True,
                 timeout=SECONDS,
                 env=isolated.environment(),
                 check=True,
             )
-            return [one.get("text") for one in json.loads(done.stdout)]
+            return [result.get("text") for result in json.loads(done.stdout)]
         except (subprocess.SubprocessError, ValueError) as error:
             raise UsageError(
                 f"the chat template does not end within {SECONDS:g} s and 1 GB", field="reference"
             ) from error
 
 
-def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_bounded(path: Path, most: int = MAX_BYTES) -> bytes:
     """The file's content. Raises `OSError`, also where it is larger."""
     content = read_named(path, most)
     if len(content) > most:
@@ -148,15 +153,15 @@ def against(template: Template) -> Check:
             if ours is None:
                 continue
             try:
-                found = subject.server.rendered(messages, {})
+                prompt = subject.server.rendered(messages, {})
             except ServerError as error:
                 return untested(sent, f"the server does not show its prompts: {quoted(error.sentence)}")
-            if found is None:
+            if prompt is None:
                 return untested(sent, "the server does not show its prompts")
             n += 1
-            text, ids = found
+            text, ids = prompt
             bos = template.names.get("bos_token", "")
-            odd += [f"{name}: {one}" for one in _differences(subject.server, ours, text, ids, bos)]
+            odd += [f"{name}: {difference}" for difference in _differences(subject.server, ours, text, ids, bos)]
         if n == 0:
             return untested(sent, "the template refuses all of them")
         if odd:
@@ -172,19 +177,19 @@ def against(template: Template) -> Check:
 
 def _differences(server: ProbedServer, ours: str, theirs: str, ids: list[int], bos: str) -> list[str]:
     """What is wrong with the server's prompt, in words, and where. llama.cpp shows a prompt without its BOS."""
-    found = []
+    differences = []
     if len(ids) > 1 and ids[0] == ids[1]:
-        found.append(f"the first token stands twice ({ids[0]}): a doubled BOS")
+        differences.append(f"the first token stands twice ({ids[0]}): a doubled BOS")
     ours, theirs = (text.removeprefix(bos) if bos else text for text in (ours, theirs))
     if ours == theirs:
-        return found
+        return differences
     if SYSTEM in ours and SYSTEM not in theirs:
-        found.append("the system prompt is lost")
+        differences.append("the system prompt is lost")
     if SYSTEM not in ours and "system" in theirs.lower() and "system" not in ours.lower():
-        found.append("a default system prompt is put in")
+        differences.append("a default system prompt is put in")
     if (a := ours.count(THINK)) != (b := theirs.count(THINK)):
-        found.append(f"{THINK} stands in it {b} times instead of {a}")
-    return [*found, *_by_token(server, ours, theirs)]
+        differences.append(f"{THINK} stands in it {b} times instead of {a}")
+    return [*differences, *_by_token(server, ours, theirs)]
 
 
 def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
@@ -197,23 +202,23 @@ def _by_token(server: ProbedServer, ours: str, theirs: str) -> list[str]:
         a, b = [], []
     if not a or not b or a == b:  # other texts of the same tokens: a tokenizer that changes what it reads
         a, b, unit = _PIECES.findall(ours), _PIECES.findall(theirs), "word"
-    found = []
+    differences = []
     for kind, i, k, j, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
         left, right = (_spelt(server, side) for side in (a[i:k], b[j:m]))
         before = _spelt(server, a[max(0, i - 2) : i]) if i else ""
-        place = f"after {before}" if before else "at the beginning"
+        where = f"after {before}" if before else "at the beginning"
         sides = f"the model's template has {left or 'nothing'}, the server {right or 'nothing'}"
-        found.append(f"{unit} {i + 1}, {place}: {sides}")
-    more = [f"and {len(found) - SHOWN} further places"] if len(found) > SHOWN else []
-    return [*found[:SHOWN], *more]
+        differences.append(f"{unit} {i + 1}, {where}: {sides}")
+    more = [f"and {len(differences) - SHOWN} further places"] if len(differences) > SHOWN else []
+    return [*differences[:SHOWN], *more]
 
 
 def _spelt(server: ProbedServer, side: Sequence[int | str]) -> str:
     """Tokens one by one, as JSON writes texts: line ends and spaces show."""
-    texts = [one if isinstance(one, str) else server.spelt([one]) for one in side[:SHOWN_TOKENS]]
-    shown = [quoted(json.dumps(one, ensure_ascii=False)) for one in texts]
+    texts = [token if isinstance(token, str) else server.spelt([token]) for token in side[:SHOWN_TOKENS]]
+    shown = [quoted(json.dumps(shown_token, ensure_ascii=False)) for shown_token in texts]
     return " ".join(shown) + (" …" if len(side) > SHOWN_TOKENS else "")
 
 

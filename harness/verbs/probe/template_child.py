@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 
 CPU_S = 5
 MEMORY_BYTES = 1 << 30
-MOST_CHARS = 200_000
+MAX_CHARS = 200_000
 
 
 def main() -> None:
     """Render each conversation."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -41,24 +41,24 @@ def main() -> None:
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = time.strftime
-    found = []
-    for messages in asked["conversations"]:
+    results = []
+    for messages in request["conversations"]:
         try:
-            text = "".join(_bounded(environment.from_string(asked["template"]).generate(
-                messages=messages, add_generation_prompt=True, tools=None, documents=None, **asked["names"]
+            text = "".join(_bounded(environment.from_string(request["template"]).generate(
+                messages=messages, add_generation_prompt=True, tools=None, documents=None, **request["names"]
             )))  # fmt: skip
-            found.append({"text": text})
+            results.append({"text": text})
         except Exception as error:  # noqa: BLE001  whatever a template does wrong is told
-            found.append({"error": f"{type(error).__name__}: {error}"[:300]})
-    json.dump(found, sys.stdout)
+            results.append({"error": f"{type(error).__name__}: {error}"[:300]})
+    json.dump(results, sys.stdout)
 
 
 def _bounded(pieces: Any) -> Any:
     n = 0
     for piece in pieces:
         n += len(piece)
-        if n > MOST_CHARS:
-            raise ValueError(f"it writes more than {MOST_CHARS:,} characters")
+        if n > MAX_CHARS:
+            raise ValueError(f"it writes more than {MAX_CHARS:,} characters")
         yield piece
 
 

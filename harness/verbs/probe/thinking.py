@@ -21,10 +21,10 @@ def _thinks(choice: Choice) -> bool:
 
 def _ends_open(subject: Subject) -> bool:
     try:
-        found = subject.server.rendered([Message(role="user", content=QUESTION)], {})
+        prompt = subject.server.rendered([Message(role="user", content=QUESTION)], {})
     except ServerError:
         return False
-    return found is not None and found[0].rstrip().endswith(THINK)
+    return prompt is not None and prompt[0].rstrip().endswith(THINK)
 
 
 def _reasoning(subject: Subject) -> Seen:

@@ -20,44 +20,45 @@ WORD_START = "\u2581"
 
 def main() -> None:
     """Answer what is asked on standard input."""
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     try:
-        said = _said(asked)
+        output = _computed(request)
     except ImportError as error:
-        said = {"failure": f"its weights are compared where torch and transformers are installed ({error.name} is not)"}
+        needed = f"its weights are compared where torch and transformers are installed ({error.name} is not)"
+        output = {"failure": needed}
     except Exception as error:  # noqa: BLE001  whatever is wrong with the model is told
-        said = {"failure": f"transformers does not load it: {type(error).__name__}: {error}"[:300]}
-    json.dump(said, sys.stdout)
+        output = {"failure": f"transformers does not load it: {type(error).__name__}: {error}"[:300]}
+    json.dump(output, sys.stdout)
 
 
-def _said(asked: dict[str, Any]) -> dict[str, Any]:
+def _computed(request: dict[str, Any]) -> dict[str, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(asked["path"], trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(request["path"], trust_remote_code=False)
     model = AutoModelForCausalLM.from_pretrained(
-        asked["path"], trust_remote_code=False, use_safetensors=True, dtype="auto", device_map="auto"
+        request["path"], trust_remote_code=False, use_safetensors=True, dtype="auto", device_map="auto"
     ).eval()
-    likely = _likely(model, tokenizer, asked)
+    likely = _likely(model, tokenizer, request)
     rounded: list[dict[str, float]] = []
     if _has_room(model):
         own, first = model.dtype, likely
         narrow = own.itemsize < 4
         try:
             _cast(model, lambda weight: weight.float() if narrow else weight.bfloat16())
-            other = _likely(model, tokenizer, asked)
-            likely, rounded = (other, first) if narrow else (first, other)
+            second = _likely(model, tokenizer, request)
+            likely, rounded = (second, first) if narrow else (first, second)
         except RuntimeError:  # no memory for it, or a model that fixes its own types
             pass
         if not (narrow and rounded):  # replies are of the 32 bits, or of the model as it is
             _cast(model, lambda weight: weight.to(own))
     beginnings = []
-    for prompt in asked["prompts"]:
+    for prompt in request["prompts"]:
         inputs = tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
         ).to(model.device)
-        made = model.generate(**inputs, do_sample=False, temperature=None, top_p=None, top_k=None,
-                              repetition_penalty=1.0, max_new_tokens=asked["tokens"])  # fmt: skip
-        beginnings.append(tokenizer.decode(made[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
+        generated = model.generate(**inputs, do_sample=False, temperature=None, top_p=None, top_k=None,
+                              repetition_penalty=1.0, max_new_tokens=request["tokens"])  # fmt: skip
+        beginnings.append(tokenizer.decode(generated[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
     return {"likely": likely, "rounded": rounded, "beginnings": beginnings}
 
 
@@ -65,9 +66,10 @@ def _has_room(model: Any) -> bool:
     """Whether the whole model is where it computes, as plain numbers, with room for 32 bits of each in plain memory."""
     import psutil  # what places the model on devices needs it
 
-    if getattr(model.config, "quantization_config", None) or "meta" in {one.device.type for one in model.parameters()}:
+    devices = {parameter.device.type for parameter in model.parameters()}
+    if getattr(model.config, "quantization_config", None) or "meta" in devices:
         return False
-    here = sum(one.numel() for one in model.parameters() if one.device.type == "cpu")
+    here = sum(parameter.numel() for parameter in model.parameters() if parameter.device.type == "cpu")
     return bool(4 * here < psutil.virtual_memory().available)
 
 
@@ -77,7 +79,7 @@ def _cast(model: Any, changed: Callable[[Any], Any]) -> None:
         weight.data = changed(weight.data)
 
 
-def _likely(model: Any, tokenizer: Any, asked: dict[str, Any]) -> list[dict[str, float]]:
+def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[str, float]]:
     """Of each text, the likeliest next tokens."""
 
     def name(token: int) -> str:
@@ -85,18 +87,18 @@ def _likely(model: Any, tokenizer: Any, asked: dict[str, Any]) -> list[dict[str,
         text: str = tokenizer.decode([token])
         return f" {text}" if piece.startswith(WORD_START) and not text.startswith(" ") else text
 
-    found: list[dict[str, float]] = []
+    likely: list[dict[str, float]] = []
     ids: list[int] = []
     logits: Any = None
     # The longest first: a text that another begins with, token by token, is gone through with it.
-    for text in reversed(asked["texts"]):
+    for text in reversed(request["texts"]):
         inputs = tokenizer(text, return_tensors="pt").to(model.device)
         own = inputs["input_ids"][0].tolist()
         if ids[: len(own)] != own:
             ids, logits = own, model(**inputs, use_cache=False).logits[0].detach().float()
-        best = logits[len(own) - 1].log_softmax(-1).topk(asked["top"])
-        found.append({name(token): value for value, token in zip(*(one.tolist() for one in best), strict=True)})
-    return found[::-1]
+        best = logits[len(own) - 1].log_softmax(-1).topk(request["top"])
+        likely.append({name(token): value for value, token in zip(*(column.tolist() for column in best), strict=True)})
+    return likely[::-1]
 
 
 if __name__ == "__main__":
