@@ -9,31 +9,38 @@ from typing import Literal
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
 from harness.client.interface import Arriving, Deadlines, Transport
+from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply
 from harness.core.choices import TransportName
 from harness.core.secret import Secret
 
 
 def open_transport(
-    name: TransportName = "auto", *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()
+    name: TransportName = "auto",
+    *,
+    ca_file: Path | None = None,
+    insecure: bool = False,
+    secrets: Sequence[Secret] = (),
+    memory: Memory | None = None,
 ) -> Transport:
     """The transport of that name; for its full speed run it on `event_loop.new_event_loop`.
 
     ca_file: PEM file of certificate authorities; insecure: certificates are not checked; secrets: values in the bodies
-    of requests that no message may show. Raises `UsageError`.
+    of requests that no message may show; memory: the bound of all replies, where transports share one. Raises
+    `UsageError`.
     """
     if name == "fast":
         from harness.client.fast.transport import FastTransport
 
-        return FastTransport(secrets=secrets)
+        return FastTransport(secrets=secrets, memory=memory)
     if name == "aiohttp":
         from harness.client.libraries.aio import AiohttpTransport
 
-        return AiohttpTransport(ca_file=ca_file, insecure=insecure, secrets=secrets)
+        return AiohttpTransport(ca_file=ca_file, insecure=insecure, secrets=secrets, memory=memory)
     if name == "sdk":
         from harness.client.libraries.sdk import SdkTransport
 
-        return SdkTransport(ca_file=ca_file, insecure=insecure, secrets=secrets)
+        return SdkTransport(ca_file=ca_file, insecure=insecure, secrets=secrets, memory=memory)
     return _AutoTransport(ca_file, insecure, secrets)
 
 
@@ -52,7 +59,8 @@ class _AutoTransport:
     """Fast for plain http without a proxy, aiohttp (imported when first needed) for everything else."""
 
     def __init__(self, ca_file: Path | None, insecure: bool, secrets: Sequence[Secret]) -> None:
-        self._fast = open_transport("fast", secrets=secrets)
+        self._memory = Memory()
+        self._fast = open_transport("fast", secrets=secrets, memory=self._memory)
         self._general: Transport | None = None
         self._ca_file = ca_file
         self._insecure = insecure
@@ -72,7 +80,11 @@ class _AutoTransport:
             return await self._fast.complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
         if self._general is None:
             self._general = open_transport(
-                "aiohttp", ca_file=self._ca_file, insecure=self._insecure, secrets=self._secrets
+                "aiohttp",
+                ca_file=self._ca_file,
+                insecure=self._insecure,
+                secrets=self._secrets,
+                memory=self._memory,
             )
         return await self._general.complete(endpoint, path, body, deadlines, max_body_bytes, arriving)
 

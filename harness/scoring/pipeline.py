@@ -45,6 +45,7 @@ from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, anomalies
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
+from harness.scoring.doubtful import reply_doubts
 from harness.scoring.in_order import ById, basis, grade_journal
 from harness.scoring.observed import Observed, Rows, salvage_warnings, takeover_warnings
 from harness.scoring.score import Score, check_ks, intervals_of, score_benchmark
@@ -185,6 +186,7 @@ def _graded(
             *_journal_warnings(files, journal.report),
             *salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged),
             *takeover_warnings(journal.observed, planned_rows),
+            *reply_doubts(folder),
             *filter(None, [by_card]),
         ),
         observed=journal.observed,

@@ -16,7 +16,7 @@ from harness.client.interface import Deadlines, Transport
 from harness.client.libraries.aio import AiohttpTransport
 from harness.client.libraries.sdk import SdkTransport
 from harness.client.protocol.reply import RequestFailed
-from tests.faults.server import FaultServer, Pause, Request, Step, http
+from tests.faults.server import CLOSE, FaultServer, Pause, Request, Step, http
 
 Answer = Callable[[Request], Iterable[Step]]
 
@@ -200,3 +200,83 @@ def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_aga
         asyncio.run(main(server.base_url))
     assert notes == [(), ("bytes after [DONE]",), ("bytes after the finish reason that are no events",)]
     assert len(set(connections)) == (3 if make is SdkTransport else 2)
+
+
+@pytest.mark.parametrize("make", KEEPING)
+def test_a_reply_to_another_prompt_is_known_again_on_any_connection(make: Callable[[], Transport]) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        word = word_of(request)
+        if request.number > 3 and word == "w3":
+            return [reply("w1", "id-w1")]
+        return [reply(word)]
+
+    got = texts(make, answer, n=4)
+    assert got == ["w0", "w1", "w2", None]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_cache_that_answers_a_prompt_with_the_reply_of_before_is_believed(make: Callable[[], Transport]) -> None:
+    assert texts(make, lambda request: [reply(word_of(request))], n=18, turns=3) == [f"w{n % 3}" for n in range(18)]
+
+
+@pytest.mark.parametrize("make", KEEPING)
+@pytest.mark.parametrize("late", [0.0, 0.002, 0.03])
+def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_reply_says_so(
+    make: Callable[[], Transport], late: float
+) -> None:
+    connections: list[str] = []
+
+    def answer(request: Request) -> Iterable[Step]:
+        """Whatever was asked, another reply follows: under an id of its own, with the same count."""
+        connections.append(threading.current_thread().name)
+        own = counted(word_of(request), 10)
+        if not late:
+            return [own + counted("of nobody", 10)]
+        return [own, Pause(late), counted("of nobody", 10)]
+
+    notes: list[str] = []
+
+    async def main(url: str) -> list[str | None]:
+        transport, got = make(), list[str | None]()
+        for number in range(12):
+            body = json.dumps({"model": "m", "messages": f"w{number}"}).encode()
+            try:
+                done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+                notes.extend(done.notes)
+                got.append(done.text)
+            except RequestFailed:
+                got.append(None)
+            if number == 3:
+                await asyncio.sleep(0.1)  # what nobody asked for has come by now
+        await transport.close()
+        return got
+
+    with FaultServer(answer) as server:
+        got = asyncio.run(main(server.base_url))
+    assert got[5:] == OWN[5:]
+    assert [note.partition(";")[0] for note in notes] == ["its server has sent replies that nobody asked for"]
+    assert len(set(connections[-6:])) == 6
+
+
+@pytest.mark.parametrize("make", KEEPING)
+def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted(make: Callable[[], Transport]) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        yield reply(word_of(request))
+        yield Pause(0.01)
+        if request.number % 2:
+            yield b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        yield CLOSE
+
+    async def main(url: str) -> list[tuple[str, ...]]:
+        transport, notes = make(), list[tuple[str, ...]]()
+        for word in OWN[:6]:
+            body = json.dumps({"model": "m", "messages": word}).encode()
+            done = await transport.complete(Endpoint.parse(url), "/chat/completions", body, Deadlines(), 1 << 20)
+            assert done.text == word
+            notes.append(done.notes)
+            await asyncio.sleep(0.05)
+        await transport.close()
+        return notes
+
+    with FaultServer(answer) as server:
+        assert asyncio.run(main(server.base_url)) == [()] * 6

@@ -78,11 +78,16 @@ def test_a_run_of_token_events_gives_their_texts(
     tokens = [token.encode("utf-8", "ignore").decode() or "x" for token in tokens]
     later = [make(token) for token in tokens]
     for n, value in enumerate(later):
-        value.update({name: {"id": f"other-{n}", "created": n}[name] for name in ("id", "created") if name in value})
+        value.update({name: {"id": "other", "created": n}[name] for name in ("id", "created") if name in value})
     raw = b"".join(frame(value, ascii_only, separators=separators) for value in later)
     assert template.fits(raw, 0)
-    assert (template.batch(raw, 0) or ())[:2] == (len(raw), tokens)
-    assert template.reasoning == ("reasoning" in server)
+    batch = template.batch(raw, 0)
+    assert batch is not None
+    assert (batch.end, batch.texts, batch.reply_id) == (len(raw), tokens, "other")
+    assert (template.reasoning, template.model) == ("reasoning" in server, make("x").get("model"))
+    if len(later) > 1:
+        later[len(later) // 2]["id"] = "of another reply"
+        assert template.batch(b"".join(frame(value, ascii_only, separators=separators) for value in later), 0) is None
 
 
 @given(tokens=texts, odd=st.integers(0, 7), place=st.integers(0, 12))

@@ -83,7 +83,13 @@ class BatchReader:
                         events, times = [], []
                     stamped = _times_of_events(raw, ends, stamps, at, batch.end, batch.tail, len(batch.texts))
                     parser.feed_tokens(
-                        batch.texts, stamped, reasoning=template.reasoning, n_bytes=batch.end - at, ids=batch.ids
+                        batch.texts,
+                        stamped,
+                        reasoning=template.reasoning,
+                        n_bytes=batch.end - at,
+                        ids=batch.ids,
+                        reply_id=batch.reply_id,
+                        model=template.model,
                     )
                     at, others = batch.end, 0
                     continue

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
+
 from harness.client.fast.batches import BATCH_BYTES, BatchReader
 from harness.client.fast.connecting import Peer
 from harness.client.fast.event_loop import StreamLoop
@@ -23,7 +25,7 @@ from harness.client.interface import ERROR_BODY_S, Deadlines
 from harness.client.protocol.event_templates import Templates
 from harness.client.protocol.failures import failed_status
 from harness.client.protocol.http1 import BadResponse, begins_chunked_body
-from harness.client.protocol.leftovers import Leftovers, Mark, ended_exactly, prompt_of
+from harness.client.protocol.leftovers import REQUEST_TIMEOUT_HEAD, Leftovers, Mark, ended_exactly, prompt_of
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from harness.client.protocol.written import SoFar
@@ -39,6 +41,9 @@ SLOW_BATCH_S = 4.0
 """Seconds after which reads are parsed in any case."""
 
 _READ_BYTES = 64 * 1024
+_READ_OVERHEAD_BYTES = 128
+"""Memory of a read and its stamp beside the bytes."""
+
 _QUICKACK = getattr(socket, "TCP_QUICKACK", None)  # Linux only
 _LAST_BYTES = b"\r\n\r\n"
 
@@ -157,11 +162,12 @@ class Connection:
     def _unasked(self) -> bool:
         """Bytes of no request, or the connection's end, have come since the reply before."""
         try:
-            self._sock.recv(1, socket.MSG_PEEK)
+            data = self._sock.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK)
         except BlockingIOError:
             return False
         except OSError:
-            pass
+            return True
+        self._leftovers.came_unasked(data)
         return True
 
     def count(self, parser: ReplyParser) -> int:
@@ -209,6 +215,11 @@ class Connection:
             loop.add_reader(fd, drain)
             self._detach = partial(loop.remove_reader, fd)
             self._again = _nothing  # its readers are called for as long as there is something
+
+    @property
+    def unparsed_bytes(self) -> int:
+        """Memory of the reads that are put aside, about."""
+        return self._size + _READ_OVERHEAD_BYTES * len(self._pieces)
 
     def close(self) -> None:
         """Drop the connection; a request under way fails."""
@@ -292,6 +303,7 @@ class Connection:
         """Parse what was put aside, whole frames only unless `all_of_it`; True when the request is over."""
         if self._future is None or self._future.done():
             if self._pieces:  # bytes that nobody asked for
+                self._leftovers.came_unasked(self._pieces[0])
                 self.close()
             return False
         pieces, raw_stamps = self._pieces, self._stamps
@@ -359,10 +371,14 @@ class Connection:
     def _conclude(self, outcome: Callable[[], Reply]) -> bool:
         try:
             reply = outcome()
+            if self._read.http.surplus:
+                self._leftovers.doubt()
             self._before = self._leftovers.check(reply, self._before, self._prompt, kept=self._kept)
         except RequestFailed as failure:
             return self._over(failure, keep=False)
-        return self._over(reply, keep=ended_exactly(reply))
+        if (note := self._leftovers.note()) is not None:
+            reply = msgspec.structs.replace(reply, notes=(*reply.notes, note))
+        return self._over(reply, keep=ended_exactly(reply) and not self._leftovers.doubted)
 
     def _refusal(self) -> RequestFailed:
         headers = self._read.http.headers

@@ -46,15 +46,17 @@ class _Route:
 class FastTransport:
     """See `harness.client.interface.Transport`. kernel_stamps: use the kernel's receive stamps where there are any.
 
-    secrets: values in the bodies of requests that no message may show.
+    secrets: values in the bodies of requests that no message may show. memory: shared with other transports.
     """
 
-    def __init__(self, *, kernel_stamps: bool = True, secrets: Sequence[Secret] = ()) -> None:
+    def __init__(
+        self, *, kernel_stamps: bool = True, secrets: Sequence[Secret] = (), memory: Memory | None = None
+    ) -> None:
         self._secrets = tuple(secrets)
         self.kernel_stamps = kernel_stamps and sys.platform == "linux" and sys.maxsize > 2**32
         self.clock_offset = ClockOffset()
         self._connector = Connector()
-        self._memory = Memory()
+        self._memory = memory or Memory()
         self._active: set[Connection] = set()
         self._idle: dict[Peer, list[Connection]] = {}
         self._routes: dict[tuple[Endpoint, str], _Route] = {}
@@ -130,6 +132,7 @@ class FastTransport:
 
     def _look(self) -> None:
         now = time.monotonic()
+        self._memory.unparsed_bytes = sum(connection.unparsed_bytes for connection in self._active)
         for connection in [one for one in self._active if one.look_at <= now]:
             connection.look(now)
         loop = asyncio.get_running_loop()

@@ -8,19 +8,25 @@ Stamps are the loop's clock at the read ("user"): TLS hides the kernel's receive
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import os
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from weakref import WeakKeyDictionary
+from typing import cast
 
 import aiohttp
+import msgspec
+from aiohttp import StreamReader
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.proxies import proxy_for
@@ -29,7 +35,8 @@ from harness.client.address.trust import trusting
 from harness.client.interface import ERROR_BODY_S, Arriving, Deadlines, request_headers
 from harness.client.libraries.watch import Watch
 from harness.client.protocol.failures import failed_status
-from harness.client.protocol.leftovers import Leftovers, Mark, ended_exactly, prompt_of
+from harness.client.protocol.http1 import MAX_INTERIM_HEADS
+from harness.client.protocol.leftovers import REQUEST_TIMEOUT_HEAD, Leftovers, Mark, ended_exactly, prompt_of
 from harness.client.protocol.memory import Memory
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
@@ -45,10 +52,17 @@ class AiohttpTransport:
     show.
     """
 
-    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        ca_file: Path | None = None,
+        insecure: bool = False,
+        secrets: Sequence[Secret] = (),
+        memory: Memory | None = None,
+    ) -> None:
         self._secrets = tuple(secrets)
         self._ssl = not insecure if ca_file is None else trusting(ca_file)
-        self._memory = Memory()
+        self._memory = memory or Memory()
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}  # by unix socket; None: TCP
         self._leftovers: dict[str, Leftovers] = {}  # by base URL
 
@@ -62,13 +76,13 @@ class AiohttpTransport:
         arriving: Arriving | None = None,
     ) -> Reply:
         """POST `body` to `path` of `endpoint`; see `Transport.complete`."""
+        leftovers = self._leftovers.setdefault(endpoint.base_url, Leftovers())
         while True:
-            carrier = _Carrier()
+            carrier = _Carrier(leftovers)
             _CARRIER.set(carrier)
             try:
                 reply = await self._ask(endpoint, path, body, deadlines, max_body_bytes, arriving)
-                carrier.check(reply, self._leftovers.setdefault(endpoint.base_url, Leftovers()), prompt_of(body))
-                return reply
+                return carrier.checked(reply, prompt_of(body))
             except RequestFailed as failure:
                 if not (carrier.reused and failure.unanswered):
                     raise
@@ -142,6 +156,7 @@ class AiohttpTransport:
                 connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, ssl=self._ssl)
             else:
                 connector = aiohttp.UnixConnector(socket_path, limit=0)
+            connector._factory = cast("partial[ResponseHandler]", partial(_Protocol, asyncio.get_running_loop()))
             session = self._sessions[socket_path] = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -154,34 +169,96 @@ class AiohttpTransport:
 class _Carrier:
     """The connection that carries one request. reused: it had carried another one before."""
 
-    def __init__(self) -> None:
-        self.protocol: ResponseHandler | None = None
+    def __init__(self, leftovers: Leftovers) -> None:
+        self.leftovers = leftovers
+        self.protocol: _Protocol | None = None
         self.reused = False
 
-    def set_out(self, protocol: ResponseHandler) -> None:
+    def set_out(self, protocol: _Protocol) -> None:
         """The request goes out on `protocol`."""
         self.protocol = protocol
-        self.reused = protocol in _MARKS
-        _MARKS.setdefault(protocol, None)
+        self.reused = protocol.used
+        protocol.begin(self.leftovers)
 
-    def check(self, reply: Reply, leftovers: Leftovers, prompt: int) -> None:
-        """Close the connection where it may hold more than `reply`. Raises `RequestFailed` where it held a leftover."""
+    def checked(self, reply: Reply, prompt: int) -> Reply:
+        """`reply`, with what is to be noted of it; its connection is closed where it may hold more than the reply.
+        Raises `RequestFailed` where it held a leftover."""
         if self.protocol is None:
-            return
+            return reply
+        self.protocol.idle = True
         try:
-            _MARKS[self.protocol] = leftovers.check(reply, _MARKS[self.protocol], prompt, kept=self.reused)
+            self.protocol.before = self.leftovers.check(reply, self.protocol.before, prompt, kept=self.reused)
         except RequestFailed:
             self.protocol.close()
             raise
-        if not ended_exactly(reply):
+        if self.leftovers.doubted or not ended_exactly(reply):
             self.protocol.close()
+        note = self.leftovers.note()
+        return reply if note is None else msgspec.structs.replace(reply, notes=(*reply.notes, note))
 
 
 _CARRIER: ContextVar[_Carrier] = ContextVar("carrier")
 """Of the request under way: aiohttp does not tell who asks which connection it took."""
 
-_MARKS: WeakKeyDictionary[ResponseHandler, Mark | None] = WeakKeyDictionary()
-"""Of the last reply on each connection."""
+
+class _Protocol(ResponseHandler):
+    """One connection. aiohttp (3.14) reads on and on while interim replies come, and drops without a word what comes
+    when no request is under way.
+
+    used: it has carried a request. leftovers: of the server that it leads to. idle: no request is under way. before: of
+    the latest reply.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self.used = False
+        self.idle = False
+        self.before: Mark | None = None
+        self.leftovers: Leftovers | None = None
+        self._n_heads = 0
+        self._n_interim = 0
+
+    def begin(self, leftovers: Leftovers) -> None:
+        """A request goes out."""
+        self.leftovers = leftovers
+        self.used = True
+        self.idle = False
+        self._n_heads = self._n_interim = 0
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if self.idle and self.leftovers is not None:
+            self.leftovers.came_unasked(data)
+        super().data_received(data)
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """The head of a response came, and the body that it begins."""
+        if 100 <= data[0].code < 200 and data[0].code != 101:
+            self._n_interim += 1
+            if self._n_interim > MAX_INTERIM_HEADS:
+                self.set_exception(HttpProcessingError(code=400, message="interim replies without end"))
+                if self.transport is not None:
+                    self.transport.close()
+                return
+        else:
+            self._n_heads += 1
+            if self._n_heads > 1 and self.leftovers is not None and data[0].code != 408:
+                self.leftovers.doubt()  # a second response to one request
+        super().feed_data(data, size)
+
+    def has_unread(self) -> bool:
+        """Whether the kept connection holds bytes, or its end, that the loop was too busy to read."""
+        if self.transport is None:
+            return False
+        fd = self.transport.get_extra_info("socket").fileno()
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not poll.poll(0):
+            return False
+        if self.leftovers is not None and self.transport.get_extra_info("ssl_object") is None:
+            with socket.socket(fileno=os.dup(fd)) as twin, contextlib.suppress(OSError):
+                self.leftovers.came_unasked(twin.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK))
+        return True
 
 
 class _Request(aiohttp.ClientRequest):
@@ -189,22 +266,14 @@ class _Request(aiohttp.ClientRequest):
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """See `aiohttp.ClientRequest`."""
-        if conn.protocol is not None and (conn.protocol.should_close or _unread(conn.protocol)):
-            conn.close()
-            _CARRIER.get().reused = True
-            raise aiohttp.ServerDisconnectedError("something came before the request was sent")
-        if conn.protocol is not None:
-            _CARRIER.get().set_out(conn.protocol)
+        protocol = conn.protocol
+        if isinstance(protocol, _Protocol):
+            if protocol.used and (protocol.should_close or protocol.has_unread()):
+                conn.close()
+                _CARRIER.get().reused = True
+                raise aiohttp.ServerDisconnectedError("something came before the request was sent")
+            _CARRIER.get().set_out(protocol)
         return await super().send(conn)
-
-
-def _unread(protocol: ResponseHandler) -> bool:
-    """Whether a kept connection holds bytes, or its end, that the loop was too busy to read."""
-    if protocol not in _MARKS or protocol.transport is None:
-        return False
-    poll = select.poll()
-    poll.register(protocol.transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))
 
 
 async def _read(response: aiohttp.ClientResponse, parser: ReplyParser, clock: Callable[[], float]) -> str:

@@ -46,10 +46,17 @@ _NO_KEY = "EMPTY"
 class SdkTransport:
     """See `harness.client.interface.Transport`. ca_file, insecure, secrets: as in `AiohttpTransport`."""
 
-    def __init__(self, *, ca_file: Path | None = None, insecure: bool = False, secrets: Sequence[Secret] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        ca_file: Path | None = None,
+        insecure: bool = False,
+        secrets: Sequence[Secret] = (),
+        memory: Memory | None = None,
+    ) -> None:
         self._secrets = tuple(secrets)
         self._verify = not insecure if ca_file is None else trusting(ca_file)
-        self._memory = Memory()
+        self._memory = memory or Memory()
         self._clients: dict[Endpoint, openai.AsyncOpenAI] = {}
 
     async def complete(

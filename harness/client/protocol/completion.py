@@ -1,33 +1,74 @@
-"""What the events of one reply add up to: texts, times of tokens, finish reason, usage, names. Knows no bytes."""
+"""What the events of one reply add up to: texts, times of tokens, finish reason, usage, names. Knows no bytes.
+
+What is believed is a closed rule, which docs/transport.md has as a table. An event belongs to the reply in one of two
+ways:
+
+    it says something (a text, or the finish)   → under the same id and the same model as the events before it
+    it says nothing (a role, usage, a ping)     → under any; a model's name of its own is noted
+
+What breaks the rule is a `BadEvent`, so that no sample is made of it. What the rule does not need, but a score should
+mention, is noted (`harness.core.reply_notes`). Everything that is held has a known size:
+names are bounded, `usage` is kept as six counts, texts are joined at `_JOIN_AT`.
+
+Long: one value that is fed in three ways (batches of tokens, plain events, any event), which must add up to the same.
+"""
 
 from __future__ import annotations
 
-import math
+import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal, NoReturn
 
+from harness.client.protocol.event_fields import (
+    BadEvent,
+    json_kind,
+    likeliest_of,
+    logprobs_of,
+    may_say,
+    name_of,
+    string_or_none,
+    thoughts_of,
+)
 from harness.client.protocol.plain_event import PlainEvent
-from harness.client.protocol.reply import LATE_TEXT, MOST_LIKELIEST, Reply
-from harness.client.protocol.usage import usage_of
+from harness.client.protocol.reply import Reply
+from harness.client.protocol.usage import StatedUsage, stated_usage, usage_of
 from harness.client.protocol.written import SoFar, Written
 from harness.core.inert import quoted
 from harness.core.records import Timing
+from harness.core.reply_notes import IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 
 _JOIN_AT = 256
 """Token texts that are joined into one block: a list of 8,000 short strings takes 15 times the memory."""
 
-_LONG_PIECE = 4096
-"""Characters of one event's text from which it is joined at once, so that what waits to be joined stays small."""
+_JOIN_CHARS = 16 * 1024
+"""Characters that wait to be joined at most, so that a few long texts are no large part of a reply's memory."""
+
+_PIECE_BYTES = 96
+"""Bytes of a short string and of its place in a list, beside its characters."""
+
+_CHAR_BYTES = 4
+"""Bytes of a character at most."""
+
+_READ_FIELDS = frozenset({"content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+_SILENT_FIELDS = frozenset({"role", "name", "annotations", "provider_specific_fields"})
+"""Fields of a delta that never hold a part of the answer."""
+
+_MAX_NOTES = 20
+"""Notes on one reply; names of fields are the server's own, so their number is bounded."""
+
+_FIELD_NAME = re.compile(r"[A-Za-z_]{1,40}\Z")
+_VARYING: Final = "\0"
+"""In place of the id of the event before, where each event has one of its own; no event has this one."""
 
 
 class Completion:
     """One completion under way.
 
     stamps: when each token came. finish_reason: None until it came; the completion is whole then, though usage may
-    follow. may_hold_halves: lone surrogates may have come. notes: oddities, for `Reply.notes`.
-    second_reply: after the finish reason came the text of another one. written: told of what it is made of.
+    follow. may_hold_halves: lone surrogates may have come. notes: oddities, for `Reply.notes`. written: told of what it
+    is made of. `add` and its like raise `BadEvent`.
     """
 
     __slots__ = (
@@ -35,19 +76,22 @@ class Completion:
         "_blocks",
         "_came",
         "_fingerprint",
-        "_finish_id",
         "_id",
         "_likeliest",
         "_n_logprobs",
         "_n_odd_logprobs",
+        "_n_pending",
         "_n_taken",
         "_pieces",
         "_server_model",
+        "_text_id",
+        "_text_id_from",
+        "_text_ids_seen",
+        "_text_model",
         "_usage",
         "finish_reason",
         "may_hold_halves",
         "notes",
-        "second_reply",
         "stamps",
         "written",
     )  # fmt: skip
@@ -63,29 +107,52 @@ class Completion:
         self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # joined ones, before those
         self._came = [False, False]  # a string came, even an empty one
         self._block_bytes = 0
+        self._n_pending = 0  # characters of both lists of pieces
         self._n_taken = 0  # characters, event by event
         self._n_logprobs = self._n_odd_logprobs = 0  # tokens
-        self._likeliest: object = None  # of the latest token, as plain completions say it
-        self._usage: dict[str, Any] | None = None
+        self._likeliest: dict[str, float] = {}  # of the latest token, as plain completions say it
+        self._usage: StatedUsage | None = None
         self._id: str | None = None
         self._server_model: str | None = None
         self._fingerprint: str | None = None
-        self._finish_id: str | None = None  # of the event that brought the finish reason
-        self.second_reply = False
+        # Of the events that say something:
+        self._text_id: str | None = None  # of the latest, or `_VARYING`
+        self._text_id_from = 0  # token events before the first one under it
+        self._text_ids_seen: tuple[str, ...] = ()  # the first and the latest, where each event has its own
+        self._text_model: str | None = None
 
     @property
     def held_bytes(self) -> int:
-        """Memory that texts and stamps take, about."""
-        return self._block_bytes + self.stamps.itemsize * len(self.stamps)
+        """Bytes that texts, stamps and ids take, rounded up."""
+        n_pieces = len(self._pieces[0]) + len(self._pieces[1])
+        held = self._block_bytes + _CHAR_BYTES * self._n_pending + _PIECE_BYTES * n_pieces
+        held += self.stamps.itemsize * len(self.stamps)
+        return held if self.written is None else held + self.written.held_bytes
 
     def add_tokens(
-        self, texts: Sequence[str], stamps: Sequence[float], *, reasoning: bool, ids: Sequence[list[int]] | None = None
+        self,
+        texts: Sequence[str],
+        stamps: Sequence[float],
+        *,
+        reasoning: bool,
+        ids: Sequence[list[int]] | None = None,
+        reply_id: str | None = None,
+        model: str | None = None,
     ) -> None:
-        """Texts of tokens, in order, with the time each event came, and its ids where it stated them."""
+        """Texts of tokens, in order, with the time each event came, and its token ids where it stated them.
+
+        reply_id, model: what all of the events state.
+        """
+        self._name(reply_id, model)
+        if reply_id != self._text_id or model != self._text_model:
+            self._attribute(reply_id, model)
+            if len(texts) > 1 and self._text_id is _VARYING:
+                self._attribute(reply_id, model)
         if self.written is not None:
             self.written.events(texts, ids)
-        self._pieces[reasoning].extend(texts)
-        self._join(reasoning)
+        if self._n_pending:
+            self._join()
+        self._add_block(reasoning, "".join(texts))
         self._came[reasoning] = True
         if self.finish_reason is not None:
             self.note(LATE_TEXT)
@@ -95,13 +162,10 @@ class Completion:
         """An event as nearly all are, received at `at`."""
         if event.usage is not None:
             self._usage = event.usage
-        if self._server_model is None:
-            self._server_model = event.model or None
-            self._id = event.id or self._id
-        elif event.model and event.model != self._server_model:
-            self._renamed(event.model)
-        if event.system_fingerprint:
-            self._fingerprint = event.system_fingerprint
+        if event.id != self._id or event.model != self._server_model:
+            self._name(event.id, event.model)
+        if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
+            self._fingerprint = name_of(event.system_fingerprint, "system_fingerprint")
         if self.written is not None:
             self.written.prompt(event.prompt_token_ids)
         for choice in event.choices:
@@ -119,33 +183,39 @@ class Completion:
                 self._count_logprobs(logprobs)
             if self.written is not None:
                 self.written.event(self._n_taken - before, choice.token_ids, logprobs)
-            if came or reasoned:
-                self.stamps.append(at)
-                if self.finish_reason is not None:
-                    self._late(event.id)
-            if choice.finish_reason:
-                self.finish_reason = choice.finish_reason
-                self._finish_id = event.id
+            came = came or reasoned
+            reason = choice.finish_reason
+            if came or reason:
+                if event.id != self._text_id or event.model != self._text_model:
+                    self._attribute(event.id, event.model)
+                if came:
+                    self.stamps.append(at)
+                    if self.finish_reason is not None:
+                        self.note(LATE_TEXT)
+                if reason:
+                    self._finish(reason)
 
     def add(self, event: dict[str, Any], at: float) -> None:
-        """Any event that is no error, or a whole body; what it holds of other kinds than expected is passed over."""
+        """Any event that is no error, or a whole body."""
         usage = event.get("usage")
         if type(usage) is dict:
-            self._usage = usage
-        if self._server_model is None:
-            self._server_model = _string(event.get("model"))
-            self._id = _string(event.get("id")) or self._id
-        elif (model := _string(event.get("model"))) and model != self._server_model:
-            self._renamed(model)
-        self._fingerprint = _string(event.get("system_fingerprint")) or self._fingerprint
-        choices = event.get("choices")
+            self._usage = stated_usage(usage)
+        reply_id, model = string_or_none(event.get("id")), string_or_none(event.get("model"))
+        self._name(reply_id, model)
+        if fingerprint := string_or_none(event.get("system_fingerprint")):
+            self._fingerprint = name_of(fingerprint, "system_fingerprint")
         if self.written is not None:
             self.written.prompt(event.get("prompt_token_ids"))
-        if type(choices) is list:
-            for choice in choices:
-                # One completion a request: other indices belong to a caller who asked for n > 1.
-                if type(choice) is dict and choice.get("index") in (0, None):
-                    self._add_choice(choice, _string(event.get("id")), at)
+        choices = event.get("choices")
+        if choices is None:
+            return
+        if type(choices) is not list:
+            raise BadEvent(f"its choices are no list but {json_kind(choices)}")
+        ours = [choice for choice in choices if self._is_ours(choice)]
+        if len(ours) > 1:
+            raise BadEvent(f"{len(ours)} choices of index 0 in one event")
+        for choice in ours:
+            self._add_choice(choice, reply_id, model, at)
 
     def reply(
         self,
@@ -182,7 +252,7 @@ class Completion:
             request_id=self._id or request_id,
             n_logprobs=self._n_logprobs,
             n_odd_logprobs=self._n_odd_logprobs,
-            likeliest=_likeliest_of(self._likeliest),
+            likeliest=self._likeliest,
             notes=tuple(self.notes),
         )
 
@@ -205,48 +275,104 @@ class Completion:
         """Reasoning and text as they have come."""
         return "".join([*self._blocks[1], *self._pieces[1], *self._blocks[0], *self._pieces[0]])
 
-    def _add_choice(self, choice: dict[str, Any], event_id: str | None, at: float) -> None:
+    def _is_ours(self, choice: object) -> bool:
+        """Whether it is the choice of index 0, which an index that is left out means too. Others belong to a caller who
+        asked for n > 1, which the harness never does."""
+        if type(choice) is not dict:
+            raise BadEvent(f"a choice is no object but {json_kind(choice)}")
+        index = choice.get("index")
+        if index is None or (type(index) is int and index == 0):
+            return True
+        if type(index) is not int or index < 0:
+            raise BadEvent(f"a choice whose index is {json_kind(index)}")
+        self.note(MORE_CHOICES)
+        return False
+
+    def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, at: float) -> None:
         before = self._n_taken
-        delta = choice.get("delta")
-        if type(delta) is not dict:
-            delta = choice.get("message")
-        came = False
-        reasoned = False  # some servers send a reasoning under both names, or one of them empty
-        if type(delta) is dict:
-            for name, piece in delta.items():
-                if name == "content":
-                    if type(piece) is str:
-                        came |= self._take(0, piece)
-                    elif type(piece) is list:
-                        for is_reasoning, part in _parts(piece):
-                            came |= self._take(is_reasoning, part)
-                elif name == "refusal" and piece:
-                    self.note("refusal")
-                elif name == "tool_calls" and piece:
-                    self.note("tool call")
-            for name in ("reasoning_content", "reasoning"):
-                if type(piece := delta.get(name)) is str and not reasoned:
-                    reasoned = self._take(1, piece)
-            came |= reasoned
-        text = choice.get("text")
-        if type(text) is str:
-            came |= self._take(0, text)
-        said = choice.get("logprobs")
-        logprobs = [*_logprobs_of(said)]
+        delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
+        if message is not None and (delta is not None or self.stamps):
+            raise BadEvent("a whole message beside parts of one")
+        body = message if delta is None else delta
+        if body is None:
+            came = self._take_text(0, "text", text)
+        elif type(body) is dict:
+            came = self._add_delta(body)
+            if text and text != body.get("content"):  # Together states both, and they are the same
+                raise BadEvent("a text beside another in its message")
+        elif body == []:  # what a gateway written in PHP makes of an empty object
+            came = False
+        else:
+            raise BadEvent(f"its message is no object but {json_kind(body)}")
+        stated = choice.get("logprobs")
+        logprobs = [*logprobs_of(stated)]
         self._count_logprobs(logprobs)
-        if logprobs and type(said) is dict and type(top := said.get("top_logprobs")) is list and top:
-            self._likeliest = top[-1]
+        if logprobs and type(stated) is dict and type(top := stated.get("top_logprobs")) is list and top:
+            self._likeliest = likeliest_of(top[-1])
         if self.written is not None:
             self.written.prompt(choice.get("prompt_token_ids"))
             self.written.event(self._n_taken - before, choice.get("token_ids"), logprobs)
+        reason = choice.get("finish_reason")
+        if reason is not None and type(reason) is not str:
+            raise BadEvent(f"its finish_reason is {json_kind(reason)}")
+        if came or reason:
+            self._attribute(reply_id, model)
         if came:
             self.stamps.append(at)
             if self.finish_reason is not None:
-                self._late(event_id)
-        reason = choice.get("finish_reason")
-        if reason and type(reason) is str:
-            self.finish_reason = reason
-            self._finish_id = event_id
+                self.note(LATE_TEXT)
+        if reason:
+            self._finish(reason)
+
+    def _add_delta(self, delta: dict[str, Any]) -> bool:
+        """Read a delta, or the message of a whole body. Returns whether a text came."""
+        came = False
+        content = delta.get("content")
+        if type(content) is list:
+            for is_reasoning, part in self._parts(content):
+                came |= self._take(is_reasoning, part)
+        else:
+            came = self._take_text(0, "content", content)
+        reasoned = False  # some servers send a reasoning under both names, or one of them empty
+        for name in ("reasoning_content", "reasoning"):
+            if not reasoned:
+                reasoned = self._take_text(1, name, delta.get(name))
+        if delta.get("refusal"):
+            self.note("refusal")
+        if delta.get("tool_calls") or delta.get("function_call"):
+            self.note("tool call")
+        for name, value in delta.items():
+            # `reasoning_details`, `thinking_blocks`: the same reasoning once more, with its signature.
+            again = reasoned and ("reason" in name or "think" in name)
+            if not again and name not in _READ_FIELDS and name not in _SILENT_FIELDS and may_say(value):
+                self._unread(name)
+        return came or reasoned
+
+    def _take_text(self, which: int, name: str, text: object) -> bool:
+        if text is None:
+            return False
+        if type(text) is not str:
+            raise BadEvent(f"its {name} is no string but {json_kind(text)}")
+        return self._take(which, text)
+
+    def _parts(self, content: list[Any]) -> Iterator[tuple[bool, str]]:
+        """(is reasoning, text) of content sent as typed parts, as Mistral's reasoning models do."""
+        for part in content:
+            if type(part) is not dict:
+                raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
+            thinking, text = part.get("thinking"), part.get("text")
+            if type(thinking) is list:
+                thinking = "".join(thoughts_of(thinking))
+            for is_reasoning, said in ((True, thinking), (False, text)):
+                if said is not None and type(said) is not str:
+                    raise BadEvent(f"a part of its content is no string but {json_kind(said)}")
+                if said is not None:
+                    yield is_reasoning, said
+            if thinking is None and text is None:
+                self._unread(str(part.get("type")))
+
+    def _unread(self, name: str) -> None:
+        self.note(f"{UNREAD_TEXT}: {name}" if _FIELD_NAME.match(name) else UNREAD_TEXT)
 
     def _count_logprobs(self, logprobs: Iterable[object]) -> None:
         for value in logprobs:
@@ -257,34 +383,77 @@ class Completion:
         self._came[which] = True
         if not piece:
             return False
-        self._n_taken += len(piece)
+        n_chars = len(piece)
+        self._n_taken += n_chars
+        self._n_pending += n_chars
         pieces = self._pieces[which]
         pieces.append(piece)
-        if len(pieces) >= _JOIN_AT or len(piece) >= _LONG_PIECE:
-            self._join(which)
+        if len(pieces) >= _JOIN_AT or self._n_pending >= _JOIN_CHARS:
+            self._join()
         return True
 
-    def _join(self, which: int) -> None:
-        block = "".join(self._pieces[which])
-        self._pieces[which].clear()
+    def _join(self) -> None:
+        for which, pieces in enumerate(self._pieces):
+            if pieces:
+                self._add_block(which, "".join(pieces))
+                pieces.clear()
+        self._n_pending = 0
+
+    def _add_block(self, which: int, block: str) -> None:
         self._blocks[which].append(block)
-        self._block_bytes += sys.getsizeof(block)
+        self._block_bytes += sys.getsizeof(block) + 8
 
-    def _late(self, event_id: str | None) -> None:
-        """Text came after the finish reason: under another id, where ids do not change from event to event, it belongs
-        to another reply."""
-        self.note(LATE_TEXT)
-        if event_id is not None and self._finish_id == self._id != event_id:
-            self.second_reply = True
+    def _finish(self, reason: str) -> None:
+        if self.finish_reason is None:
+            self.finish_reason = name_of(reason, "finish_reason")
+        elif reason != self.finish_reason:
+            raise BadEvent(f"a second finish reason: {quoted(self.finish_reason)}, then {quoted(reason)}")
+        else:
+            self.note(SECOND_FINISH)
 
-    def _renamed(self, model: str) -> None:
-        was, now = quoted(self._server_model or ""), quoted(model)
-        if not any(note.startswith("the model's name") for note in self.notes):
-            self.notes.append(f"the model's name changes inside the stream: {was}, then {now}")
+    # -- whose event it is -------------------------------------------------------------------------------------------
+
+    def _name(self, reply_id: str | None, model: str | None) -> None:
+        """The reply's own names are the first that come."""
+        if self._id is None and reply_id:
+            self._id = name_of(reply_id, "id")
+        if model and model != self._server_model:
+            if self._server_model is None:
+                self._server_model = name_of(model, "model")
+            elif not any(note.startswith(RENAMED) for note in self.notes):
+                self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
+
+    def _attribute(self, reply_id: str | None, model: str | None) -> None:
+        """Refuse an event that says something for another reply than the events before it did."""
+        if model and model != self._text_model:
+            if self._text_model is not None:
+                raise BadEvent(f"texts of two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
+            self._text_model = name_of(model, "model")
+        if not reply_id or reply_id == self._text_id:
+            return
+        if self._text_id is None:
+            self._text_id = name_of(reply_id, "id")
+            self._text_id_from = len(self.stamps)
+            return
+        if self._text_id is not _VARYING:
+            # Some servers give each event an id of its own. But once two events have had the same one, or the reply is
+            # finished, another id is that of another reply.
+            if len(self.stamps) - self._text_id_from > 1 or self.finish_reason is not None:
+                self._refuse_id(self._text_id, reply_id)
+            self._text_ids_seen = (self._text_id, name_of(reply_id, "id"))
+            self._text_id = _VARYING
+            self.note(IDS_VARY)
+            return
+        if reply_id in self._text_ids_seen:  # the ids do not vary: those of two replies take turns
+            self._refuse_id(reply_id, self._text_ids_seen[-1])
+        self._text_ids_seen = (self._text_ids_seen[0], name_of(reply_id, "id"))
+
+    def _refuse_id(self, one: str, another: str) -> NoReturn:
+        raise BadEvent(f"the stream holds a second reply, under another id: {quoted(one)} and {quoted(another)}")
 
     def note(self, note: str) -> None:
         """Keep an oddity, once."""
-        if note not in self.notes:
+        if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
 
     def _text(self, which: int) -> str | None:
@@ -294,40 +463,3 @@ class Completion:
         if self.may_hold_halves:  # halves of one character in two events meet here; a lone half stays
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return text
-
-
-def _logprobs_of(said: object) -> Iterator[object]:
-    """Of each token, as chat completions have them (`content`) or as plain completions do (`token_logprobs`)."""
-    if isinstance(said, dict):
-        if isinstance(content := said.get("content"), list):
-            yield from (one.get("logprob") if isinstance(one, dict) else None for one in content)
-        elif isinstance(alone := said.get("token_logprobs"), list):
-            yield from alone
-
-
-def _likeliest_of(said: object) -> dict[str, float]:
-    """Token → log-probability; empty where it is anything else, or more than a server lists."""
-    if type(said) is not dict or len(said) > MOST_LIKELIEST:
-        return {}
-    numbers = {token: value for token, value in said.items() if type(value) in (int, float) and math.isfinite(value)}
-    return numbers if len(numbers) == len(said) else {}
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _parts(content: list[Any]) -> Iterable[tuple[bool, str]]:
-    """(is reasoning, text) of content sent as typed parts, as Mistral's reasoning models do."""
-    for part in content:
-        if isinstance(part, dict):
-            thinking = part.get("thinking")
-            if isinstance(thinking, str):
-                yield True, thinking
-            elif isinstance(thinking, list):
-                for piece in thinking:
-                    if isinstance(piece, dict) and isinstance(piece.get("text"), str):
-                        yield True, piece["text"]
-            text = part.get("text")
-            if isinstance(text, str):
-                yield False, text

@@ -1,11 +1,18 @@
 """Many token events in one step: what a server's events have in common is learnt once, then cut away.
 
-Consecutive token events of one server differ in the token only (and in `id` and `created`, which nobody needs twice,
-and in `token_ids`, which are read apart). So a run of whole HTTP chunks is turned into one JSON array of token texts by
-replacing everything between two texts by `","`. Guarantee: a batch is taken only if every event in it is the learnt
-one around a JSON string; anything else (a finish reason, usage, an error, a comment, CRLF, another field) is left to
-the general path. Why that is safe: the replaced piece holds line ends, which no JSON string can; an event that does not
-fit leaves its own line ends behind. The sizes of the chunks inside a batch are not checked against their contents.
+Consecutive token events of one server differ in the token, in `created` and, where asked for, in `token_ids`:
+
+    1a4\\r\\ndata: {"id":"c-7","created":17,…"delta":{"content":"  4  "}}]}\\n\\n\\r\\n1a5\\r\\ndata: {"id":"c-7",…
+    size          head                                         text  tail               size          head
+
+A template is the head and the tail, learnt from one event whose every field is understood. A run of whole HTTP chunks
+is turned into one JSON array of token texts by replacing everything between two texts by `","`.
+
+Guarantee: a batch is taken only if every event in it is the learnt one around a JSON string, and all state one id.
+Anything else (a finish reason, usage, an error, a comment, CRLF, another field, another model) is left to the general
+path. Why that is safe: the replaced piece holds line ends, which no JSON string can; an event that does not fit leaves
+its own line ends behind. The first event's `"id":"c-7"` must occur in the run once an event; no text can hold it, since
+its quotes would be escaped. The sizes of the chunks inside a batch are not checked against their contents.
 """
 
 from __future__ import annotations
@@ -33,12 +40,13 @@ _CLOSING_FRAMES = 6
 _MAX_MISSES = 64
 """Batches in a row without a template, after which none is looked for any more."""
 
-_MOST_FIELDS = 8
+_MAX_FIELDS = 8
 """Fields of an event that are tried as the token's text."""
 
 _SIZE = rb"[0-9a-fA-F]{1,8}\r\n"
 _STRING = rb'[^"\\\n]*(?:\\.[^"\\\n]*)*'
 _VARIES = re.compile(rb'("id"\s*:\s*)"[^"\\]*"|("created"\s*:\s*)\d+|("token_ids"\s*:\s*)\[[\d, ]*\]')
+_ID = re.compile(rb'"id"\s*:\s*"([^"\\]*)"')
 _IDS = re.compile(rb'"token_ids"\s*:\s*\[([\d, ]*)\]')
 """In JSON no string holds this: its quotes would be escaped."""
 _TEXT_FIELD = re.compile(rb'"(content|reasoning_content|reasoning|text)"\s*:\s*"(' + _STRING + rb')"')
@@ -47,22 +55,26 @@ _decode_texts = msgspec.json.Decoder(list[str]).decode
 
 class Batch(NamedTuple):
     """A run of token events. end: where it ends; texts: of its events; tail: the bytes that its last event ends in.
-    ids: of each event's tokens, where all state them."""
+    ids: of each event's tokens, where all state them. reply_id: the `id` that all events state."""
 
     end: int
     texts: list[str]
     tail: bytes
     ids: list[list[int]] | None
+    reply_id: str | None
 
 
 class Template:
-    """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning."""
+    """The constant head and tail of a server's token events. reasoning: the token belongs to the reasoning. model: the
+    name that the events state."""
 
-    def __init__(self, head: bytes, tail: bytes, reasoning: bool) -> None:
+    def __init__(self, head: bytes, tail: bytes, reasoning: bool, model: str | None = None) -> None:
         """head, tail: of the event's JSON around the token's text, without the quotes."""
         before = rb"data: ?" + _masked(head) + rb'"'
         after = rb'"' + _masked(tail) + rb"\n\n"
         self.reasoning = reasoning
+        self.model = model
+        self._states_id = _ID.search(head) is not None or _ID.search(tail) is not None
         self._states_ids = _IDS.search(tail) is not None or _IDS.search(head) is not None
         self.pattern = before + after
         self._first = re.compile(_SIZE + before)
@@ -114,14 +126,20 @@ class Template:
             return None
         if len(texts) != n + 1:
             return None
+        reply_id = None
+        if self._states_id:
+            stated = _ID.search(raw, at, end)
+            if stated is None or raw.count(stated[0], at, end) != len(texts):
+                return None
+            reply_id = stated[1].decode("utf-8", "replace")
         ids = _ids(raw, at, end) if self._states_ids else None
-        return Batch(end, texts, last["tail"][:-2], ids if ids and len(ids) == len(texts) else None)
+        return Batch(end, texts, last["tail"][:-2], ids if ids and len(ids) == len(texts) else None, reply_id)
 
 
 def _ids(raw: bytes, at: int, end: int) -> list[list[int]] | None:
     """The ids that each event of `raw[at:end]` states; None where one is no number."""
     try:
-        return [[int(n) for n in found.split(b",")] if found.strip() else [] for found in _IDS.findall(raw, at, end)]
+        return [[int(n) for n in ids.split(b",")] if ids.strip() else [] for ids in _IDS.findall(raw, at, end)]
     except ValueError:
         return None
 
@@ -130,12 +148,12 @@ class Templates:
     """The templates of one server, the latest first."""
 
     def __init__(self) -> None:
-        self._known: list[Template] = []
+        self._templates: list[Template] = []
         self._misses = 0
 
     def find(self, raw: bytes, at: int) -> Template | None:
         """The known template of the event that begins at `at`."""
-        for template in self._known:
+        for template in self._templates:
             if template.fits(raw, at):
                 return template
         return None
@@ -153,9 +171,9 @@ class Templates:
             template = learnt(raw[start + 5 : end])
             if template is not None:
                 self._misses = 0
-                if all(known.pattern != template.pattern for known in self._known):
-                    self._known.insert(0, template)
-                    del self._known[MAX_TEMPLATES:]
+                if all(earlier.pattern != template.pattern for earlier in self._templates):
+                    self._templates.insert(0, template)
+                    del self._templates[MAX_TEMPLATES:]
                 return
             end = raw.rfind(END_OF_FRAME, 0, start)
 
@@ -168,7 +186,7 @@ def learnt(event: bytes) -> Template | None:
         value: Any = codec.decode(event)
     except codec.DecodeError:
         return None
-    for field in islice(_TEXT_FIELD.finditer(event), _MOST_FIELDS):
+    for field in islice(_TEXT_FIELD.finditer(event), _MAX_FIELDS):
         head, tail = event[: field.start(2) - 1], event[field.end(2) + 1 :]
         probe = "\x00probe"
         try:
@@ -177,7 +195,9 @@ def learnt(event: bytes) -> Template | None:
             continue
         token = _only_token(probed)
         if token == (probe, field[1].decode()) and _only_token(value) is not None:
-            return Template(head, tail, field[1].startswith(b"reasoning"))
+            model = value["model"] if type(value.get("model")) is str else None
+            template = Template(head, tail, field[1].startswith(b"reasoning"), model or None)
+            return template if len(_ID.findall(event)) <= 1 else None
     return None
 
 
@@ -188,10 +208,13 @@ def _only_token(value: Any) -> tuple[str, str] | None:
     if len(value["choices"]) != 1 or type(value["choices"][0]) is not dict:
         return None
     choice = value["choices"][0]
-    if choice.get("finish_reason") or choice.get("index") not in (0, None):
+    index = choice.get("index")
+    if choice.get("finish_reason") or choice.get("error") or choice.get("message") is not None:
+        return None
+    if index is not None and (type(index) is not int or index):
         return None
     delta = choice.get("delta")
-    if delta is None and type(choice.get("text")) is str and choice.get("message") is None:
+    if delta is None and type(choice.get("text")) is str:
         return choice["text"], "text"
     if type(delta) is not dict or choice.get("text") is not None:
         return None

@@ -15,6 +15,9 @@ from urllib.parse import urlsplit
 MAX_HEAD_BYTES = 32 * 1024
 """Longest head of a response."""
 
+MAX_HEADERS = 128
+"""Most header lines of a response: as names and values they take twenty times the memory of the shortest lines."""
+
 MAX_INTERIM_HEADS = 100
 """Most heads of status 1xx before the true one."""
 
@@ -61,11 +64,11 @@ class ResponseReader:
         "_interim",
         "_keep_alive",
         "_left",
-        "_surplus",
         "ended",
         "headers",
         "started",
         "status",
+        "surplus",
     )
 
     def __init__(self) -> None:
@@ -79,7 +82,8 @@ class ResponseReader:
         self._interim = 0
         self._left = 0  # bytes to come of the body (length), or of the chunk and its CRLF (chunked)
         self._keep_alive = True
-        self._surplus = False
+        self.surplus = False
+        """Bytes came behind the end of the response."""
 
     @property
     def chunked(self) -> bool:
@@ -94,7 +98,7 @@ class ResponseReader:
     @property
     def reusable(self) -> bool:
         """The connection may carry another request."""
-        return self.ended and self._keep_alive and not self._surplus and self._framing != "close"
+        return self.ended and self._keep_alive and not self.surplus and self._framing != "close"
 
     def feed(self, data: bytes) -> bytes:
         """The bytes of the body in the next bytes of the response. Raises `BadResponse`."""
@@ -104,7 +108,7 @@ class ResponseReader:
         if not data:
             return b""
         if self.ended:
-            self._surplus = True
+            self.surplus = True
             return b""
         if self._framing == "chunked":
             if data == _LAST_CHUNK and not self._left and not self._buffer:
@@ -116,7 +120,7 @@ class ResponseReader:
         body = data[: self._left]
         self._left -= len(body)
         self.ended = not self._left
-        self._surplus |= len(data) > len(body)
+        self.surplus |= len(data) > len(body)
         return body
 
     def eof(self) -> str:
@@ -185,7 +189,7 @@ class ResponseReader:
                 break
             if not size:
                 self.ended = True
-                self._surplus = last + 4 < end
+                self.surplus = last + 4 < end
                 break
             at = line + 2
             left = size + 2
@@ -215,13 +219,15 @@ def begins_chunked_body(data: bytes) -> bool:
     return head.status == 200 and head.framing == "chunked"
 
 
-@lru_cache(256)
+@lru_cache(32)
 def _head(data: bytes) -> _Head:
     """A head without its blank line. A server's heads are the same for a second at least."""
     lines = data.decode("latin-1").split("\r\n")
     status = _STATUS.match(lines[0])
     if status is None:
         raise BadResponse("the reply does not begin as HTTP/1.1 does")
+    if len(lines) > MAX_HEADERS + 1:
+        raise BadResponse(f"{len(lines) - 1} headers")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.partition(":")
@@ -249,7 +255,7 @@ def _body_framing(status: int, headers: Mapping[str, str]) -> tuple[str, int]:
     return "length", int(length)
 
 
-@lru_cache(4096)
+@lru_cache(512)
 def chunk_size(line: bytes) -> int:
     """The size of a chunk of which `line` is the head, without its line end. Raises `BadResponse`."""
     match = _CHUNK_SIZE.match(line)

@@ -23,14 +23,8 @@ FailureKind = Literal[
     "runaway",  # generation far past the asked budget; not retried
 ]
 
-LATE_TEXT = "text after the finish reason"
-LATE_BYTES = "bytes after the finish reason that are no events"
-LATE_BODY = "bytes after [DONE]"
-MOST_LIKELIEST = 100
+MAX_LIKELIEST = 100
 """Tokens of one place whose log-probabilities are taken."""
-
-AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
-"""Notes on what came after a reply was complete."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,17 @@ What it reads: server-sent events of the chat and completions APIs as real serve
 text in the event that carries the finish reason, `reasoning_content` or `reasoning`, usage anywhere, error events
 inside a 200, comments, CRLF, no `[DONE]`), and whole JSON bodies. What decides: a reply is complete when a finish
 reason came. Anything else is a `RequestFailed`, whatever the bytes; splits of the bytes never change the outcome.
-Here bytes become events; `completion` adds the events up. `client.fast.batches` is the fast way round for runs of plain
-token events (`event_templates`); what it does not know for certain comes here, and both give the same reply.
+
+The way of a byte, and what is held of it meanwhile (each a buffer of known size, counted by `memory` at each read):
+
+    read ──▶ _partial   ──▶ line ──▶ _data         ──▶ event ──▶ Completion   texts, stamps, names
+             the line or            data of the                 what an event may say is decided there
+             body so far            event so far
+
+Lines are a closed list: blank, comment, `data`, `event`, `id`, `retry`, `error`. Before the finish reason any other
+line fails the reply, since it may hold a part of the answer (an event behind a byte order mark, say); after it, it is
+noted. `client.fast.batches` is the fast way round for runs of plain token events (`event_templates`); what it does not
+know for certain comes here, and both give the same reply.
 
 Long: one state machine reads every form that a body takes.
 """
@@ -19,13 +28,15 @@ import msgspec
 
 from harness.client.address.redact import shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
+from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failed_event
-from harness.client.protocol.memory import LONG_REPLY_BYTES, REPORT_BYTES, Memory
+from harness.client.protocol.memory import LONG_REPLY_BYTES, Memory, Share
 from harness.client.protocol.plain_event import decode_plain_event
-from harness.client.protocol.reply import LATE_BODY, LATE_BYTES, FailureKind, Reply, RequestFailed
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
 from harness.client.protocol.written import SoFar, Written
 from harness.core import codec
 from harness.core.inert import quoted
+from harness.core.reply_notes import LATE_BODY, LATE_BYTES
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -40,10 +51,16 @@ MAX_BODY_VALUES = 1_000_000
 _SNIPPET_BYTES = 400
 """First bytes of a body that are kept, to be quoted where it is no event stream."""
 
+_EVENT_NAME_BYTES = 32
+"""Bytes of an event's name that are kept: only `error` means anything."""
+
 _NOT_FINISHED = frozenset({"abort", "error", "insufficient_system_resource"})
 """Finish reasons by which SGLang, OpenRouter and DeepSeek say that they gave up on the request."""
 
 _BOM = b"\xef\xbb\xbf"
+_FIELDS_WITHOUT_COLON = frozenset({b"data", b"event", b"id", b"retry"})
+"""Lines that mean the field with an empty value, which says nothing."""
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -71,15 +88,13 @@ class ReplyParser:
         "_bytes",
         "_completion",
         "_data",
-        "_data_bytes",
         "_event_name",
         "_events",
         "_failure",
-        "_held",
-        "_held_bytes",
+        "_has_data",
         "_max_bytes",
-        "_memory",
-        "_reported",
+        "_partial",
+        "_share",
         "_snippet",
         "_started_utc",
         "_state",
@@ -112,20 +127,18 @@ class ReplyParser:
         self._completion = Completion(written)
         self._bytes = 0
         self._at = started
-        self._held: list[bytes] = []  # the unfinished line (events) or the body so far (json)
-        self._held_bytes = 0
-        self._data: list[bytes] = []  # data lines of the event under way
-        self._data_bytes = 0
+        self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
+        self._data = bytearray()  # of the event under way; its lines are ended by line ends
+        self._has_data = False  # a data line came, even an empty one
         self._event_name = b""
         self._events = 0
         self._snippet = b""
-        self._memory = memory
-        self._reported = 0  # bytes that the memory was told of
+        self._share = None if memory is None else Share(memory)
 
     @property
     def held_bytes(self) -> int:
-        """Memory that the reply takes so far, about."""
-        return self._completion.held_bytes + self._held_bytes + self._data_bytes
+        """Bytes that the reply holds now, rounded up."""
+        return self._completion.held_bytes + len(self._partial) + len(self._data)
 
     @property
     def done(self) -> bool:
@@ -161,7 +174,7 @@ class ReplyParser:
     @property
     def at_event_border(self) -> bool:
         """The next byte begins an event."""
-        return self._state != "json" and not self._held and not self._data and not self._event_name
+        return self._state != "json" and not self._partial and not self._has_data and not self._event_name
 
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes of the body, received at `at`. Raises `RequestFailed` as soon as the reply cannot be had.
@@ -181,12 +194,10 @@ class ReplyParser:
         if self._state == "events":
             self._read(data)
         elif self._state == "json":
-            self._held.append(data)
-            self._held_bytes += len(data)
+            self._partial += data
         if over > 0 and not self.done:
             raise self._runaway()
-        if self._bytes - self._reported >= REPORT_BYTES:
-            self._report()
+        self._count()
 
     def feed_events(self, events: Sequence[bytes], stamps: Sequence[float]) -> None:
         """As `feed` of whole events, each `data: …` on one line, with the time each came.
@@ -214,9 +225,11 @@ class ReplyParser:
                 self._dispatch_odd(data)
             else:
                 self._events += 1
-                add(plain, self._at)
-        if self._bytes - self._reported >= REPORT_BYTES:
-            self._report()
+                try:
+                    add(plain, self._at)
+                except BadEvent as bad:
+                    raise self._refused(bad) from None
+        self._count()
 
     def so_far(self) -> SoFar | None:
         """What has come until now; None of a reply so long that it is hardly an answer, and is not copied again."""
@@ -230,10 +243,12 @@ class ReplyParser:
         reasoning: bool,
         n_bytes: int,
         ids: Sequence[list[int]] | None = None,
+        reply_id: str | None = None,
+        model: str | None = None,
     ) -> None:
         """Token texts that a batch reader took out of `n_bytes` of whole events, with the time each event came.
 
-        ids: of each event, where it stated them. stamps: in order.
+        ids: of each event's tokens, where it stated them. stamps: in order. reply_id, model: what all events state.
 
         The parser stands at an event's border. Raises `RequestFailed`.
         """
@@ -242,13 +257,15 @@ class ReplyParser:
         self._state = "events"
         if stamps[0] < self._at:
             stamps = [max(at, self._at) for at in stamps]
-        self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids)
+        try:
+            self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids, reply_id=reply_id, model=model)
+        except BadEvent as bad:
+            raise self._refused(bad) from None
         self._at = stamps[-1]
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
             raise self._runaway()
-        if self._bytes - self._reported >= REPORT_BYTES:
-            self._report()
+        self._count()
 
     def finish(self, at: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
@@ -266,8 +283,6 @@ class ReplyParser:
         if self._state == "events":
             completion.notes.append("no [DONE]")
         reason = completion.finish_reason
-        if completion.second_reply:
-            raise self._fail("malformed", "the stream holds a second reply, under another id")
         if reason in _NOT_FINISHED:
             raise self._fail("server", f"the server gave up on the request (finish_reason {reason!r})")
         return completion.reply(
@@ -278,13 +293,12 @@ class ReplyParser:
             request_id=self.request_id,
         )
 
-    def _report(self) -> None:
-        """Report to the memory what was read. Raises `RequestFailed` where memory is short and this reply is long."""
-        n_bytes, self._reported = self._bytes - self._reported, self._bytes
-        if self._memory is not None and not self.done and self._memory.is_too_much(self, n_bytes):
-            held = self.held_bytes // 1_000_000
+    def _count(self) -> None:
+        """Count what is held, once a read. Raises `RequestFailed` where memory is short and this reply is long."""
+        if self._share is not None and not self._share.count(self.held_bytes) and self._state != "done":
+            megabytes = self.held_bytes // 1_000_000
             raise self._fail(
-                "runaway", f"the reply takes {held} MB, and all in flight take more than there is for them"
+                "runaway", f"the reply takes {megabytes} MB, and all in flight take more than there is for them"
             )
 
     def _over(self) -> bool:
@@ -297,13 +311,13 @@ class ReplyParser:
 
     def _sniff(self, data: bytes) -> bytes:
         """Decide by the first byte that says something, whatever the content type claims; returns what to read."""
-        if self._held:
-            data = b"".join(self._held) + data
-            self._held.clear()
+        if self._partial:
+            data = bytes(self._partial) + data
+            self._partial.clear()
         head = data.lstrip(b" \t\r\n")
         if len(head) < len(_BOM) and _BOM.startswith(head):
             if head:
-                self._held.append(head)
+                self._partial += head
             return b""
         head = head.removeprefix(_BOM)
         self._state = "json" if head[:1] in (b"{", b"[") else "events"
@@ -315,27 +329,24 @@ class ReplyParser:
         end = data.rfind(b"\n") + 1
         if end:
             block = data[:end]
-            if self._held:
-                self._held.append(block)
-                block = b"".join(self._held)
-                self._held.clear()
-                self._held_bytes = 0
+            if self._partial:
+                block = bytes(self._partial) + block
+                self._partial.clear()
             self._read_lines(block)
             if self._state == "done":
                 self._after_done(data[end:])
                 return
             data = data[end:]
         if data:
-            self._held.append(data)
-            self._held_bytes += len(data)
-            if self._held_bytes > MAX_EVENT_BYTES:
+            self._partial += data
+            if len(self._partial) > MAX_EVENT_BYTES:
                 raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _read_lines(self, block: bytes) -> None:
         """Whole lines. An event of one data line, which nearly all are, needs no look at its lines."""
         parts = block.split(b"\n\n")
         last = parts.pop()
-        at_border = not self._data and not self._event_name
+        at_border = not self._has_data and not self._event_name
         for number, part in enumerate(parts):
             if at_border and part[:7] == b"data: {" and b"\n" not in part and len(part) <= MAX_EVENT_BYTES:
                 self._dispatch(part[6:])
@@ -361,29 +372,40 @@ class ReplyParser:
         if line[-1:] == b"\r":
             line = line[:-1]
         if not line:
-            if self._data:
+            if self._has_data:
                 self._dispatch_lines()
             self._event_name = b""
             return
         if len(line) > MAX_EVENT_BYTES:
             raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
         if line.startswith(b"data:"):
-            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            self._data_bytes += len(line)
-            if len(self._data) > 1 and self._data_bytes > MAX_EVENT_BYTES:
-                raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
+            self._add_data(line[6:] if line[5:6] == b" " else line[5:])
         elif line.startswith(b"event:"):
-            self._event_name = line[6:].strip()
+            self._event_name = line[6:].strip()[:_EVENT_NAME_BYTES]
         elif line.startswith(b"error:"):  # older llama.cpp servers
             self._event_name = b"error"
-            self._data.append(line[6:])
-        elif self.finished and not line.startswith((b":", b"id:", b"retry:")):
+            self._add_data(line[6:])
+        elif line.startswith((b":", b"id:", b"retry:")) or line in _FIELDS_WITHOUT_COLON:
+            pass
+        elif self.finished:
             self._completion.note(LATE_BYTES)
+        elif self._events:
+            raise self._fail("malformed", f"a line of the stream is no field of an event: {self._quoted(line)}")
+        else:
+            raise self._fail("malformed", f"not an event stream: {self._quoted(line)}")
+
+    def _add_data(self, data: bytes) -> None:
+        if self._has_data:
+            self._data += b"\n"
+        self._has_data = True
+        self._data += data
+        if len(self._data) > MAX_EVENT_BYTES:
+            raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _dispatch_lines(self) -> None:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        data = bytes(self._data)
         self._data.clear()
-        self._data_bytes = 0
+        self._has_data = False
         self._dispatch(data)
 
     def _dispatch(self, data: bytes) -> None:
@@ -397,7 +419,10 @@ class ReplyParser:
                 pass
             else:
                 self._events += 1
-                self._completion.add_plain(plain, self._at)
+                try:
+                    self._completion.add_plain(plain, self._at)
+                except BadEvent as bad:
+                    raise self._refused(bad) from None
                 return
         self._dispatch_odd(data)
 
@@ -410,14 +435,19 @@ class ReplyParser:
         self._events += 1
         if type(value) is not dict:
             if self._event_name == b"error":
-                raise self._failed(failed_event(value, self.secrets, self._partial()))
+                raise self._failed(failed_event(value, self.secrets, self._diagnosis()))
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quoted(data)}")
         self._event(value)
 
     def _event(self, value: dict[str, Any]) -> None:
         if value.get("error") or self._event_name == b"error" or (value.get("choices") is None and _is_error(value)):
-            raise self._failed(failed_event(value, self.secrets, self._partial()))
-        self._completion.add(value, self._at)
+            raise self._failed(failed_event(value, self.secrets, self._diagnosis()))
+        if (error := _error_of_a_choice(value.get("choices"))) is not None:
+            raise self._failed(failed_event(error, self.secrets, self._diagnosis()))
+        try:
+            self._completion.add(value, self._at)
+        except BadEvent as bad:
+            raise self._refused(bad) from None
 
     def _decode_slowly(self, data: bytes) -> Any:
         """What strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
@@ -439,24 +469,24 @@ class ReplyParser:
         """A last line without a line end, a last event without a blank line: taken if whole, else the cut."""
         if self._state != "events":
             return
-        rest = b"".join(self._held)
-        self._held.clear()
+        rest = bytes(self._partial)
+        self._partial.clear()
         try:
             if rest:
                 self._line(rest)
-            if self._data and not self.done:
+            if self._has_data and not self.done:
                 self._dispatch_lines()
         except RequestFailed as failure:
-            if failure.kind != "malformed":
+            no_stream = not (cut or self._events or rest.startswith(b"data"))
+            if failure.kind != "malformed" or no_stream:
                 raise
             self._state, self._failure = "events", None
             if not self.finished:
                 raise self._fail("cut", f"the stream ended inside an event ({quoted(cut) or 'cleanly'})") from None
 
     def _read_json(self, cut: str) -> None:
-        data = b"".join(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+        data = bytes(self._partial)
+        self._partial.clear()
         self._completion.may_hold_halves = True
         if codec.holds_more_than(MAX_BODY_VALUES, data):
             raise self._fail("malformed", f"the reply holds more than {MAX_BODY_VALUES} values in JSON")
@@ -465,7 +495,7 @@ class ReplyParser:
         except codec.DecodeError as error:
             kind: FailureKind = "cut" if cut else "malformed"
             raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quoted(data)}") from error
-        if type(value) is list and value and type(value[0]) is dict:
+        if type(value) is list and len(value) == 1:  # as Gemini sends its errors
             value = value[0]
         if type(value) is not dict or not (value.get("choices") or value.get("error") or _is_error(value)):
             raise self._fail("malformed", f"the reply is no completion: {self._quoted(data)}")
@@ -481,10 +511,13 @@ class ReplyParser:
 
     def failed(self, kind: FailureKind, message: str) -> RequestFailed:
         """A failure that the transport saw (a deadline), with the text so far."""
-        return RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._partial())
+        return RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._diagnosis())
 
     def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
-        return self._failed(RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._partial()))
+        return self._failed(RequestFailed(kind, shown_safely(message, self.secrets), partial_text=self._diagnosis()))
+
+    def _refused(self, bad: BadEvent) -> RequestFailed:
+        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
 
     def _runaway(self) -> RequestFailed:
         return self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes; max_tokens seems to be ignored")
@@ -496,10 +529,17 @@ class ReplyParser:
     def _quoted(self, data: bytes) -> str:
         return shown_safely(data[:8000].decode("utf-8", "replace"), self.secrets) or "nothing"
 
-    def _partial(self) -> str:
+    def _diagnosis(self) -> str:
         return tail_redacted(self._completion.diagnosis(), MAX_PARTIAL_CHARS, self.secrets)
 
 
 def _is_error(value: dict[str, Any]) -> bool:
     """SGLang's top-level error object, FastAPI's `detail`."""
     return value.get("object") == "error" or bool(value.get("detail"))
+
+
+def _error_of_a_choice(choices: object) -> object:
+    """What stands under `error` in the first choice that has one, as gateways do whose upstream broke; else None."""
+    if type(choices) is not list:
+        return None
+    return next((choice["error"] for choice in choices if type(choice) is dict and choice.get("error")), None)

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-MOST_IDS = 1_000_000
+MAX_IDS = 1_000_000
 """Ids of one reply, or of its prompt, that are kept; more are no ids of a real one."""
 
 KEPT_LOGPROBS = 16
 """Log-probabilities that are kept, of the last tokens: what is compared at a seam."""
 
-_MOST_PENDING = 256
+_MAX_PENDING = 256
 """Log-probabilities in memory: those, and of tokens whose text is still to come."""
 
-_MOST_ID = (1 << 31) - 1
-_LONGEST_EVENT = (1 << 16) - 1
+_MAX_ID = (1 << 31) - 1
+_MAX_EVENT_CHARS = (1 << 16) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class SoFar:
     """A reply under way. text, reasoning: as sent, None = nothing came.
 
     ids: of the tokens that say this, all of them; None where the server did not state them. prompt_ids: likewise.
-    lengths: characters of each event's text, in order; the last one is `_LONGEST_EVENT` where an event is longer.
+    lengths: characters of each event's text, in order; the last one is `_MAX_EVENT_CHARS` where an event is longer.
     n_events: token events. server_model, request_id: as in `Reply`. logprobs: of the last of `ids`, in order, at most
     `KEPT_LOGPROBS`; empty where the server did not state them.
     """
@@ -59,6 +59,12 @@ class Written:
         self._logprobs: list[float] = []  # of the last of `_ids`, without a gap
 
     @property
+    def held_bytes(self) -> int:
+        """Bytes that it takes, about."""
+        n_numbers = len(self._ids) + (0 if self.prompt_ids is None else len(self.prompt_ids))
+        return 4 * n_numbers + 2 * len(self.lengths) + 32 * len(self._logprobs)
+
+    @property
     def ids(self) -> array[int] | None:
         """Of the tokens whose text has come. A token without a text (a swallowed tag, half a character) belongs to the
         text after it."""
@@ -78,7 +84,7 @@ class Written:
     def events(self, texts: Sequence[str], ids: Sequence[list[int]] | None) -> None:
         """Several events at once, as `event` would take them; ids: whole numbers of them all."""
         lengths = list(map(len, texts))
-        if not all(lengths) or max(lengths) > _LONGEST_EVENT:
+        if not all(lengths) or max(lengths) > _MAX_EVENT_CHARS:
             for n, length in enumerate(lengths):
                 self.event(length, None if ids is None else ids[n])
             return
@@ -88,16 +94,16 @@ class Written:
             self._known = False
             return
         try:
-            self._ids.extend([number for one in ids for number in one])
+            self._ids.extend([number for event_ids in ids for number in event_ids])
         except OverflowError:
             self._known = False
-        self._known = self._known and len(self._ids) <= MOST_IDS
+        self._known = self._known and len(self._ids) <= MAX_IDS
         self._sure = len(self._ids)
 
     def event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
         """An event brought so many characters, and (or None) these ids, and log-probabilities."""
         if ids is not None and self._known:
-            self._known = _are_ids(ids) and len(self._ids) + len(ids) <= MOST_IDS
+            self._known = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
             if self._known:
                 self._ids.extend(ids)
                 if logprobs or self._logprobs:
@@ -105,17 +111,17 @@ class Written:
         if n_chars:
             self._known = self._known and ids is not None
             self._sure = len(self._ids)
-            self.lengths.append(min(n_chars, _LONGEST_EVENT))
+            self.lengths.append(min(n_chars, _MAX_EVENT_CHARS))
 
     def _likely(self, n_ids: int, logprobs: Sequence[object]) -> None:
-        numbers = [one for one in logprobs if isinstance(one, int | float) and math.isfinite(one)]
+        numbers = [value for value in logprobs if isinstance(value, int | float) and math.isfinite(value)]
         if len(numbers) != n_ids or len(logprobs) != n_ids:
             self._logprobs.clear()
             return
         self._logprobs.extend(numbers)
-        if len(self._logprobs) > 2 * _MOST_PENDING:
-            del self._logprobs[:-_MOST_PENDING]
+        if len(self._logprobs) > 2 * _MAX_PENDING:
+            del self._logprobs[:-_MAX_PENDING]
 
 
 def _are_ids(value: Any) -> bool:
-    return type(value) is list and len(value) <= MOST_IDS and all(type(n) is int and 0 <= n <= _MOST_ID for n in value)
+    return type(value) is list and len(value) <= MAX_IDS and all(type(n) is int and 0 <= n <= _MAX_ID for n in value)

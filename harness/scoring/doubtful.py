@@ -1,0 +1,41 @@
+"""Replies that leave a doubt, as a run's sessions counted them: what is said of them beside the score."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import msgspec
+
+from harness.core import codec
+from harness.core.inert import quoted
+from harness.core.reply_notes import DOUBTFUL
+from harness.runs import RunFolder
+from harness.runs.safe_open import open_for_reading
+
+MAX_NOTES = 20
+"""Kinds of doubt that are named: some go on with a server's own words."""
+
+_MAX_LINE_BYTES = 64 * 1024
+
+
+class _EndedSession(msgspec.Struct, frozen=True):
+    """A line of `log.jsonl`, as far as it matters here."""
+
+    event: str
+    notes: dict[str, int] = {}
+
+
+def reply_doubts(folder: RunFolder) -> list[str]:
+    """A sentence for each kind of doubt, the most frequent first. The log does not tell one benchmark of a run from
+    another. A session that was killed has left no counts."""
+    counts: Counter[str] = Counter()
+    for path in folder.logs():
+        with contextlib.suppress(OSError), open_for_reading(path) as log:
+            for line in log:
+                if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
+                    with contextlib.suppress(codec.DecodeError):
+                        session = codec.decode(line, _EndedSession)
+                        counts.update(session.notes if session.event == "session_ended" else {})
+    doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
+    return [f"{n} {'reply' if n == 1 else 'replies'} of this run: {quoted(note)}" for note, n in doubts[:MAX_NOTES]]

@@ -1,0 +1,341 @@
+"""What is believed of a reply, held to replies made by the hundred: right ones, and each bent in one way.
+
+The rule is the table in docs/transport.md.
+
+For: harness.client.protocol, harness.client.fast.batches.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness.client.fast.batches import BatchReader
+from harness.client.protocol.event_templates import Templates
+from harness.client.protocol.http1 import BadResponse
+from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.sse import ReplyParser
+from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
+from tests.client.dialects import DIALECTS, PIECES, THOUGHTS
+
+Event = dict[str, Any]
+Lines = list[Event | bytes]
+"""A stream: events, and raw lines."""
+
+FALSE = "666"
+"""Said by no right reply."""
+
+
+class Bent(NamedTuple):
+    """lines: the stream. note: one that the reply must bear; None: it must fail; empty: it is as right as before."""
+
+    lines: Lines
+    note: str | None = None
+
+
+def right(rng: random.Random) -> tuple[Lines, str, str]:
+    """(events of a sound reply, its text, its reasoning), as one of the servers writes them."""
+    dialect = DIALECTS[rng.choice(sorted(DIALECTS))]
+    pieces = tuple(rng.choices(PIECES, k=rng.randint(6, 40)))
+    thoughts = tuple(rng.choices(THOUGHTS, k=rng.choice([0, 0, 8])))
+    lines: Lines = [
+        event if event.startswith(b"data: [DONE]") else json.loads(event[6:])
+        for event in dialect.stream(pieces, thoughts, finish=rng.choice(["stop", "length"]))
+        if event
+    ]
+    return lines, "".join(pieces), "".join(thoughts)
+
+
+def wire(lines: Lines) -> list[bytes]:
+    return [
+        line if isinstance(line, bytes) else b"data: " + json.dumps(line, ensure_ascii=False).encode() + b"\n\n"
+        for line in lines
+    ]
+
+
+def says(line: Event | bytes) -> bool:
+    """The event brings a text and not the finish."""
+    return isinstance(line, dict) and any(
+        (choice["delta"].get("content") or "") + (choice["delta"].get("reasoning_content") or "")
+        and not choice.get("finish_reason")
+        for choice in line["choices"]
+    )
+
+
+def inside(lines: Lines, rng: random.Random) -> int:
+    """The place of an event that brings a text, with two such events before it and one after it."""
+    return rng.choice([n for n, line in enumerate(lines) if says(line)][2:-1])
+
+
+def finish(lines: Lines) -> int:
+    return next(
+        n for n, line in enumerate(lines)
+        if isinstance(line, dict) and any(choice.get("finish_reason") for choice in line["choices"])
+    )  # fmt: skip
+
+
+Bend = Callable[[Lines, random.Random], Bent]
+BENDS: dict[str, Bend] = {}
+
+
+def bend(name: str) -> Callable[[Bend], Bend]:
+    def add(function: Bend) -> Bend:
+        BENDS[name] = function
+        return function
+
+    return add
+
+
+def changed(name: str, change: Callable[[Event, random.Random], object], note: str | None = None) -> None:
+    """A bend of one event that brings a text."""
+
+    def function(lines: Lines, rng: random.Random) -> Bent:
+        place = inside(lines, rng)
+        event = copy.deepcopy(lines[place])
+        change(event, rng)
+        return Bent([*lines[:place], event, *lines[place + 1 :]], note)
+
+    BENDS[name] = function
+
+
+def added(name: str, line: Callable[[Event], Event | bytes], note: str | None = None) -> None:
+    """A bend that puts a line before an event that brings a text."""
+
+    def function(lines: Lines, rng: random.Random) -> Bent:
+        place = inside(lines, rng)
+        return Bent([*lines[:place], line(copy.deepcopy(lines[place])), *lines[place:]], note)
+
+    BENDS[name] = function
+
+
+def set_delta(value: object) -> Callable[[Event, random.Random], object]:
+    return lambda event, _: event["choices"][0].update(delta=value)
+
+
+def set_field(field: str, value: object) -> Callable[[Event, random.Random], object]:
+    def change(event: Event, _: random.Random) -> None:
+        event["choices"][0]["delta"] = {"content": "", field: value} if field != "content" else {field: value}
+
+    return change
+
+
+def set_choice(**fields: object) -> Callable[[Event, random.Random], object]:
+    return lambda event, _: event["choices"][0].update(fields)
+
+
+def with_text(event: Event, **fields: object) -> Event:
+    return event | fields | {"choices": [{"index": 0, "delta": {"content": FALSE}, "finish_reason": None}]}
+
+
+for kind, value in {"a number": 666, "true": True, "a list of texts": [FALSE], "an object": {"text": FALSE}}.items():
+    changed(f"content is {kind}", set_field("content", value))
+    changed(f"reasoning is {kind}", set_field("reasoning", value))
+    changed(f"reasoning_content is {kind}", set_field("reasoning_content", value))
+    changed(f"delta is {kind}", set_delta(value if kind != "an object" else [{"content": FALSE}]))
+for kind, value in {"a string": "0", "a fraction": 0.0, "false": False, "below zero": -1, "a list": [0]}.items():
+    changed(f"index is {kind}", set_choice(index=value))
+for kind, value in {"a number": 1, "a list": ["stop"], "an object": {"a": "stop"}, "true": True}.items():
+    changed(f"finish_reason is {kind}", set_choice(finish_reason=value))
+for kind, value in {"an object": {"0": {"delta": {"content": FALSE}}}, "a number": 3, "a string": FALSE}.items():
+    changed(f"choices are {kind}", lambda event, _, bad=value: event.update(choices=bad))
+for kind, bad in {"a number": 1, "a string": FALSE, "a list": [], "null": None}.items():
+    changed(f"a choice is {kind}", lambda event, _, bad=bad: event.update(choices=[bad]))
+changed("a choice that is an error", set_choice(error={"message": "upstream broke"}))
+changed("an event that is an error", lambda event, _: event.update(error={"message": "upstream broke"}))
+changed("another id", lambda event, _: event.update(id="of another reply"))
+changed("another model", lambda event, _: event.update(model="another"))
+changed("an id of five thousand characters", lambda event, _: event.update(id="x" * 5000))
+changed("two choices of index 0", lambda event, _: event["choices"].append(copy.deepcopy(event["choices"][0])))
+changed("a message beside the delta", set_choice(message={"content": FALSE}))
+changed("another text beside the delta", set_choice(text=FALSE))
+changed("the same text beside the delta", lambda event, _: event["choices"][0].update(
+    text=event["choices"][0]["delta"].get("content")
+), note="")  # fmt: skip
+changed("an unknown field that says nothing", lambda event, _: event["choices"][0]["delta"].update(x=None, y=1), "")
+changed("an unknown field of the choice", set_choice(stop_reason=None, hidden={"a": FALSE}), "")
+added("a text in a field of another name", lambda event: event | {
+    "choices": [{"index": 0, "delta": {"thinking": "hm"}, "finish_reason": None}]
+}, f"{UNREAD_TEXT}: thinking")  # fmt: skip
+added("a reasoning in its details only", lambda event: event | {
+    "choices": [{"index": 0, "delta": {"reasoning_details": [{"text": "hm"}]}, "finish_reason": None}]
+}, f"{UNREAD_TEXT}: reasoning_details")  # fmt: skip
+added("a choice of another index", lambda event: with_text(event) | {
+    "choices": [{"index": 1, "delta": {"content": FALSE}, "finish_reason": None}]
+}, MORE_CHOICES)  # fmt: skip
+added("an event of another reply", lambda event: with_text(event, id="of another reply"))
+added("an event of another model", lambda event: with_text(event, model="another"))
+added("a whole message after parts of one", lambda event: event | {
+    "choices": [{"index": 0, "message": {"content": FALSE}, "finish_reason": None}]
+})  # fmt: skip
+for kind, raw in {
+    "a byte order mark before an event": b"\xef\xbb\xbfdata: {}\n\n",
+    "a blank before an event": b" data: {}\n\n",
+    "a field in capitals": b"Data: {}\n\n",
+    "a page of HTML": b"<html><body>busy</body></html>\n",
+    "NUL bytes": b"\0\0\0\n\n",
+    "half an event": b'data: {"choices": [\n\n',
+    "a number for an event": b"data: 7\n\n",
+    "a word for an event": b'data: "The answer is 666"\n\n',
+    "[DONE] before the end": b"data: [DONE]\n\n",
+    "an error event": b'event: error\ndata: "broke"\n\n',
+    "an error line": b'error: {"message": "broke"}\n\n',
+}.items():
+    added(kind, lambda _, raw=raw: raw)
+for kind, raw in {
+    "a comment": b": waiting\n\n",
+    "fields that say nothing": b"id: 7\nretry: 3\nevent: ping\n\n",
+    "fields without a colon": b"id\nretry\nevent\ndata\n\n",
+    "an empty event": b"data:\n\n",
+    "blank lines": b"\n\n\n",
+    "an event without choices": b'data: {"type": "ping"}\n\n',
+}.items():
+    added(kind, lambda _, raw=raw: raw, note="")
+
+
+@bend("no finish")
+def _no_finish(lines: Lines, _: random.Random) -> Bent:
+    return Bent(lines[: finish(lines)])
+
+
+@bend("an error instead of the finish")
+def _error_at_the_finish(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    event = copy.deepcopy(lines[place])
+    event["choices"][0]["error"] = {"code": 502, "message": "upstream broke"}
+    return Bent([*lines[:place], event, *lines[place + 1 :]])
+
+
+@bend("the finish twice")
+def _finish_twice(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    again = copy.deepcopy(lines[place])
+    again["choices"][0]["delta"] = {}
+    return Bent([*lines[: place + 1], again, *lines[place + 1 :]], SECOND_FINISH)
+
+
+@bend("another finish after the first")
+def _two_finishes(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    again = copy.deepcopy(lines[place])
+    again["choices"][0] |= {"delta": {}, "finish_reason": "tool_calls"}
+    return Bent([*lines[: place + 1], again, *lines[place + 1 :]])
+
+
+@bend("the finish under another id")
+def _finish_of_another(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    return Bent([*lines[:place], lines[place] | {"id": "of another reply"}, *lines[place + 1 :]])
+
+
+@bend("an empty text after the finish")
+def _late_nothing(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    late = with_text(copy.deepcopy(lines[place]))
+    late["choices"][0]["delta"]["content"] = ""
+    return Bent([*lines[: place + 1], late, *lines[place + 1 :]], "")
+
+
+@bend("a text of another reply after the finish")
+def _late_text(lines: Lines, _: random.Random) -> Bent:
+    place = finish(lines)
+    return Bent([*lines[: place + 1], with_text(lines[place], id="of another reply"), *lines[place + 1 :]])
+
+
+@bend("an id of its own for each event")
+def _ids_vary(lines: Lines, _: random.Random) -> Bent:
+    bent = [line | {"id": f"id-{n}"} if isinstance(line, dict) else line for n, line in enumerate(lines)]
+    return Bent(bent, IDS_VARY)
+
+
+@bend("two ids that take turns")
+def _ids_take_turns(lines: Lines, _: random.Random) -> Bent:
+    return Bent([line | {"id": f"id-{n % 2}"} if isinstance(line, dict) else line for n, line in enumerate(lines)])
+
+
+@bend("another model beside the texts")
+def _role_of_another(lines: Lines, _: random.Random) -> Bent:
+    first = {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}
+    return Bent([first, *lines], RENAMED)
+
+
+Outcome = Reply | RequestFailed
+
+
+def parsed(stream: bytes, size: int) -> Outcome:
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+    try:
+        for at in range(0, len(stream), size):
+            parser.feed(stream[at : at + size], 1.0)
+        return parser.finish()
+    except RequestFailed as failure:
+        return failure
+
+
+def in_batches(pieces: list[bytes], templates: Templates) -> Outcome:
+    """As the fast transport reads a chunked body: a chunk an event, all in one batch."""
+    parser = ReplyParser(started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+    reader = BatchReader(parser, templates)
+    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in [*pieces] if piece]
+    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(chunks) + b"0\r\n\r\n"
+    try:
+        reader.take([raw], [1.0], all_of_it=True)
+        return parser.finish()
+    except RequestFailed as failure:
+        return failure
+    except BadResponse as error:
+        raise AssertionError(error) from error
+
+
+def outcomes(lines: Lines, templates: Templates) -> list[Outcome]:
+    pieces = wire(lines)
+    stream = b"".join(pieces)
+    return [parsed(stream, len(stream)), parsed(stream, 7), in_batches(pieces, templates)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_right_reply_is_believed_as_it_was_said(seed: int) -> None:
+    lines, text, reasoning = right(random.Random(seed))
+    for got in outcomes(lines, Templates()):
+        assert isinstance(got, Reply), got
+        assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning)
+        assert [note for note in got.notes if note.partition(":")[0] in DOUBTFUL] == []
+
+
+@pytest.mark.parametrize("name", BENDS)
+def test_a_bent_reply_fails_or_says_how_it_is_bent(name: str) -> None:
+    for seed in range(8):
+        rng = random.Random(f"{name} {seed}")
+        lines, text, reasoning = right(rng)
+        templates = Templates()
+        for piece in wire(lines):  # the fast way round is open
+            templates.learn(b"%x\r\n%b\r\n" % (len(piece), piece))
+        bent = BENDS[name](lines, rng)
+        for got in outcomes(bent.lines, templates):
+            if bent.note is None:
+                assert isinstance(got, RequestFailed), (name, got)
+                continue
+            assert isinstance(got, Reply), (name, got)
+            assert ((got.text or ""), (got.reasoning or "")) == (text, reasoning), name
+            assert not bent.note or any(note.startswith(bent.note) for note in got.notes), (name, got.notes)
+
+
+def test_a_text_after_the_finish_is_noted() -> None:
+    lines, text, _ = right(random.Random(1))
+    place = finish(lines)
+    bent = [*lines[: place + 1], with_text(copy.deepcopy(lines[place])), *lines[place + 1 :]]
+    for got in outcomes(bent, Templates()):
+        assert isinstance(got, Reply)
+        assert got.text == text + FALSE
+        assert LATE_TEXT in got.notes
+
+
+def test_the_page_names_each_note_and_each_bend_has_its_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "transport.md").read_text("utf-8")
+    assert sorted(note for note in DOUBTFUL if note not in page) == []
+    assert len(BENDS) >= 60
