@@ -9,9 +9,9 @@ import msgspec
 
 from harness.core import codec
 from harness.core.inert import quoted
+from harness.core.reading import open_untrusted
 from harness.core.reply_notes import DOUBTFUL
 from harness.runs import RunFolder
-from harness.runs.safe_open import open_for_reading
 
 MAX_NOTES = 20
 """Kinds of doubt that are named: some go on with a server's own words."""
@@ -31,7 +31,7 @@ def reply_doubts(folder: RunFolder) -> list[str]:
     another. A session that was killed has left no counts."""
     counts: Counter[str] = Counter()
     for path in folder.logs():
-        with contextlib.suppress(OSError), open_for_reading(path) as log:
+        with contextlib.suppress(OSError), open_untrusted(path) as log:
             for line in log:
                 if b'"session_ended"' in line and len(line) <= _MAX_LINE_BYTES:
                     with contextlib.suppress(codec.DecodeError):
