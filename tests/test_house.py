@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import tests_of
+from tools import tests_of, words
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = ("harness", "server_launchers")
@@ -20,6 +20,17 @@ MAX_FUNCTION_LINES = 70
 MAX_PARAMETERS = 12
 
 MAX_ATTRIBUTES = 25
+
+MAX_WORDS = {
+    "vague names": 1221,
+    "MOST_ and LEAST_": 22,
+    "docstrings without a subject": 48,
+    "classes of one name": 90,
+}
+"""Limits of `python -m tools.words`: each only goes down."""
+
+MIN_COMMENTS = 10.0
+"""Comments in 1,000 lines; it only goes up."""
 REASON = re.compile(r"^(Long|Wide): \S.{20,}", re.MULTILINE)
 """A module or class beyond the bound says in its docstring why: a line that begins with "Long: " or "Wide: "."""
 
@@ -150,6 +161,35 @@ def test_who_names_a_module_is_found_before_who_names_its_room() -> None:
         assert tests_of.tests_of(f"harness.runs.{name}")[0] == f"tests/runs/test_runs_{name}.py"
     assert tests_of.tests_of("harness.runs.a_new_one") == ["tests/runs/test_runs_journal.py"]
     assert tests_of.tests_of("elsewhere.module") == []
+
+
+def test_the_language_of_the_code_only_gets_plainer() -> None:
+    counts = words.counted([*words.sources()])
+    over = {name: counts[name].places for name, limit in MAX_WORDS.items() if len(counts[name].places) > limit}
+    assert over == {}, "python -m tools.words shows the places"
+    comments = counts["comments"]
+    assert 1000 * len(comments.places) / comments.total >= MIN_COMMENTS
+
+
+def test_the_counts_of_words_count() -> None:
+    source = '''
+MOST_BYTES = 1
+"""Of a file."""
+MAX_BYTES = 2
+"""Largest file, in bytes."""
+class A:
+    def found(self, kept: int) -> None:
+        self.told = [one for one in ()]  # why
+class A: ...
+'''
+    counts = words.counted([("f.py", source, ast.parse(source))])
+    assert {name: len(count.places) for name, count in counts.items()} == {
+        "vague names": 4,
+        "MOST_ and LEAST_": 1,
+        "docstrings without a subject": 1,
+        "classes of one name": 2,
+        "comments": 1,
+    }
 
 
 def test_the_counting_counts() -> None:

@@ -1,0 +1,108 @@
+"""The counts by which the language of the code is held, with their places: `python -m tools.words [ROOM]`.
+
+`tests/test_house.py` has a limit for each count. A low count is a floor, not the goal: the goal is a reader who opens
+any file and never stops to guess.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PACKAGES = ("harness", "server_launchers")
+
+VAGUE = frozenset(
+    {"one", "found", "said", "told", "place", "other", "asked", "wanted", "kept", "known", "at", "chosen", "made"}
+    | {"several"}
+)
+"""Names that tell how a value was come by, and not what it is."""
+
+BOUNDS = ("MOST_", "LEAST_")
+"""Beginnings of names of bounds; MAX_ and MIN_ are the words for these."""
+
+SUBJECTLESS = frozenset({"Of", "What", "They", "So", "It"})
+"""First words of a constant's docstring that show a sentence without a subject."""
+
+
+class Count(NamedTuple):
+    """places: `FILE:LINE: NAME` of each hit. total: what could have been one; 0 where that says nothing."""
+
+    places: list[str]
+    total: int
+
+
+def sources(checkout: Path = CHECKOUT) -> Iterator[tuple[str, str, ast.Module]]:
+    """(path, text, tree) of every file of the product."""
+    for package in PACKAGES:
+        for path in sorted((checkout / package).rglob("*.py")):
+            text = path.read_text("utf-8")
+            yield str(path.relative_to(checkout)), text, ast.parse(text)
+
+
+def bindings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, name) of each parameter, variable, attribute and function that the file names."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+
+
+def documented_values(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, docstring) of each constant and attribute that has one."""
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef)]
+    for body in bodies:
+        for before, statement in pairwise(body):
+            match before, statement:
+                case ast.Assign() | ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
+                    yield statement.lineno, text
+
+
+def counted(files: list[tuple[str, str, ast.Module]]) -> dict[str, Count]:
+    """Each count by its name."""
+    vague, bounds, subjectless, n_bindings = [], [], [], 0
+    classes: dict[str, list[str]] = defaultdict(list)
+    n_comments = n_lines = 0
+    for path, text, tree in files:
+        for line, name in bindings(tree):
+            n_bindings += 1
+            vague += [f"{path}:{line}: {name}"] if name in VAGUE else []
+            bounds += [f"{path}:{line}: {name}"] if name.lstrip("_").startswith(BOUNDS) else []
+        for line, words in documented_values(tree):
+            subjectless += [f"{path}:{line}: {words[:60]}"] if words.split(" ")[0] in SUBJECTLESS else []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(f"{path}:{node.lineno}: {node.name}")
+        n_lines += text.count("\n")
+        n_comments += sum(k.type == tokenize.COMMENT for k in tokenize.generate_tokens(io.StringIO(text).readline))
+    twice = [place for places in classes.values() if len(places) > 1 for place in places]
+    return {
+        "vague names": Count(vague, n_bindings),
+        "MOST_ and LEAST_": Count(bounds, n_bindings),
+        "docstrings without a subject": Count(subjectless, 0),
+        "classes of one name": Count(twice, sum(map(len, classes.values()))),
+        "comments": Count([""] * n_comments, n_lines),
+    }
+
+
+def main() -> None:
+    room = sys.argv[1] if len(sys.argv) > 1 else ""
+    counts = counted([file for file in sources() if file[0].startswith(room)])
+    for name, count in counts.items():
+        share = f" ({1000 * len(count.places) / count.total:.1f} of 1,000)" if count.total else ""
+        sys.stdout.write(f"{name}: {len(count.places)}{share}\n")
+        if name != "comments":
+            sys.stdout.writelines(f"  {place}\n" for place in count.places)
+
+
+if __name__ == "__main__":
+    main()
