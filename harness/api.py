@@ -33,6 +33,7 @@ from harness.exports import export as export_run
 from harness.generation.progress import Progress
 from harness.grading import Verdict
 from harness.grading.processes import pool
+from harness.presets.grading import DEADLINE_SECONDS
 from harness.reports import Report
 from harness.reports.plots import draw
 from harness.reports.report import report as report_of
@@ -453,7 +454,7 @@ def grade(
         absolute_tolerance=absolute_tolerance,
         round_to_reference=round_to_reference,
     )
-    limit = pool.DEADLINE_SECONDS if deadline is None else deadline
+    limit = DEADLINE_SECONDS if deadline is None else deadline
     return pool.verdict_on(reference, response, kind=kind, rules=rules, choices=tuple(choices), deadline_s=limit)
 
 

@@ -25,7 +25,8 @@ from typing import Any
 
 from harness.core.errors import UsageError
 from harness.core.records import Question
-from harness.grading.processes.pool import DEADLINE_SECONDS, Pool, check_deadline, outcomes, question_on
+from harness.grading.processes.pool import Pool, check_deadline, outcomes, question_on
+from harness.presets.grading import DEADLINE_SECONDS
 
 Completion = str | Sequence[Mapping[str, Any]]
 """A text, or the messages of a conversation, whose last one is graded."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +12,9 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
+    from harness.presets.grading import GradingOptions
     from harness.runs.layout import RunFolder
     from harness.scoring import Score
-    from harness.scoring.pipeline import Grading
 
 PAUSE_S = 5.0
 """Seconds between two looks at what has been stored, at least."""
@@ -24,7 +23,7 @@ LEISURE = 10.0
 """Times its own length that pass from one look to the next: a run has better use for the processor."""
 
 
-def follow(folder: RunFolder, grading: Grading, on_graded: Callable[[str, int], None]) -> list[Score]:
+def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str, int], None]) -> list[Score]:
     """Score again and again while the run goes on; the last time when it has ended. Returns those scores.
 
     Each time only what is new is graded. The run's own display shows what this writes. Raises `StoreError`.
@@ -44,7 +43,7 @@ def follow(folder: RunFolder, grading: Grading, on_graded: Callable[[str, int], 
             scores = []  # it has only begun
         if not going:
             return scores
-        grading = replace(grading, fresh=False)
+        grading = grading.but(fresh=False)
         line = " · ".join(_words(score) for score in scores if score.accuracy is not None)
         if line and line != said:
             click.echo(line, err=True)

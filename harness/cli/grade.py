@@ -55,6 +55,7 @@ def command(
     from harness.core.records import GradeRules
     from harness.grading.processes import pool
     from harness.grading.verifier import RAISED
+    from harness.presets.grading import DEADLINE_SECONDS
 
     if not reference.strip():
         raise UsageError("REFERENCE is empty: give the right answer")
@@ -69,7 +70,7 @@ def command(
             round_to_reference=round_to_reference,
         ),
         choices=choices,
-        deadline_s=deadline if deadline is not None else pool.DEADLINE_SECONDS,
+        deadline_s=deadline if deadline is not None else DEADLINE_SECONDS,
     )
     for step in verdict.steps:
         click.echo(step)

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from harness.core import codec
-from harness.core.errors import StoreError, UsageError
+from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
@@ -27,6 +27,7 @@ from harness.core.reading import open_untrusted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import stated
+from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
     BenchmarkRecord,
@@ -65,33 +66,6 @@ OnGraded = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """How to grade. workers: processes; deadline_s: seconds for one answer; fresh: grade all again.
-
-    answer_from_reasoning: compute also the accuracy if the reasoning were searched where the final part gives no
-    answer; the grades do not change. cut_text: also grade the replies cut at smaller budgets, and find where the right
-    answer first stands. ks: further k of pass@k, pass^k and maj@k, beside the powers of two. salvaged: score the
-    samples that were continued after an interruption too; they are graded in any case.
-    """
-
-    workers: int = 1
-    deadline_s: float = pool.DEADLINE_SECONDS
-    fresh: bool = False
-    answer_from_reasoning: bool = False
-    cut_text: bool = False
-    ks: tuple[int, ...] = ()
-    salvaged: bool = True
-
-    def __post_init__(self) -> None:
-        """Raise `UsageError` for a value out of bounds."""
-        pool.check_deadline(self.deadline_s)
-        if self.workers < 1:
-            raise UsageError("at least one worker is needed", field="workers", value=self.workers)
-        if below := [k for k in self.ks if k < 1]:
-            raise UsageError("expected at least 1", field="k", value=below[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedBenchmark:
     """One benchmark of a run between grading and scoring.
 
@@ -101,7 +75,7 @@ class GradedBenchmark:
     `Score`. from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option
     was not given. cut: by budget in tokens, the grades of the longer replies cut there; None = the option was not
     given. first_right: completion tokens up to where the right answer first stands, of the samples in which it does,
-    likewise. ks, salvaged: see `Grading`.
+    likewise. ks, salvaged: see `GradingOptions`.
     """
 
     folder: BenchmarkFolder
@@ -131,7 +105,7 @@ class GradedBenchmark:
         return grades if self.salvaged else Picked(grades, array("q", self.counts.tobytes()))
 
 
-def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
+def score_run(folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None) -> list[Score]:
     """Grade new samples, write `grades.jsonl` and `scores.json` of each benchmark, return the scores.
 
     Raises `StoreError` when a file of the run is missing or damaged.
@@ -140,7 +114,7 @@ def score_run(folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda 
 
 
 def grade_run(
-    folder: RunFolder, grading: Grading, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
+    folder: RunFolder, grading: GradingOptions, on_graded: OnGraded = lambda _name, _n: None, *, only: str | None = None
 ) -> Iterator[GradedBenchmark]:
     """The benchmarks of a run, or `only` the one of that name, with all their grades; nothing is written.
 
@@ -150,7 +124,7 @@ def grade_run(
     if not manifest.benchmarks:
         raise StoreError(f"{folder.path} holds no benchmark yet. Give `harness run` first.")
     for name, record in manifest.benchmarks.items():  # a wrong k is refused before the long work
-        check_ks(name, grading.ks, record.plan.samples)
+        check_ks(name, grading.k, record.plan.samples)
     for name, record in manifest.benchmarks.items():
         if only not in (None, name):
             continue
@@ -158,7 +132,7 @@ def grade_run(
 
 
 def _graded(
-    folder: RunFolder, name: str, record: BenchmarkRecord, grading: Grading, on_graded: OnGraded
+    folder: RunFolder, name: str, record: BenchmarkRecord, grading: GradingOptions, on_graded: OnGraded
 ) -> GradedBenchmark:
     from harness.benchmarks.catalogue import by_rules_of_card  # cards, which a file of outputs does without
 
@@ -168,7 +142,7 @@ def _graded(
     journal = grade_journal(
         files,
         by_id,
-        workers=grading.workers,
+        workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
         on_graded=partial(on_graded, name),
@@ -198,12 +172,12 @@ def _graded(
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
         first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
-        ks=grading.ks,
+        ks=grading.k,
         salvaged=grading.salvaged,
     )
 
 
-def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: Grading) -> int:
+def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Path, grading: GradingOptions) -> int:
     """Write the grades of a part of a benchmark's journal to the file `out`; return their number.
 
     span: as in `read_samples`. The order is that of grading the whole journal. Raises as `score_run` does.
@@ -215,7 +189,7 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
     journal = grade_journal(
         files,
         ById(planned),
-        workers=grading.workers,
+        workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         fresh=grading.fresh,
         on_graded=lambda _: None,
@@ -309,14 +283,14 @@ def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
 
 
 def _from_reasoning(
-    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: Grading
+    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> Sequence[Grade]:
     """`every_grade`, with the samples that gave no answer graded by the end of their reasoning."""
     silent = KeySet(grade.key for grade in every_grade if grade.verdict == "no_answer")
     regraded = pool.grade_all(
         by_id,
         read_samples(folder, keys=silent),
-        workers=grading.workers,
+        workers=grading.n_workers,
         deadline_s=grading.deadline_s,
         answer_from_reasoning=True,
     )
@@ -325,7 +299,7 @@ def _from_reasoning(
 
 
 def _cut(
-    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: Grading
+    folder: BenchmarkFolder, by_id: ById, every_grade: Sequence[Grade], grading: GradingOptions
 ) -> dict[int, dict[Key, Grade]]:
     """By budget, the grades of the longer replies cut at the budget."""
     graded = {}
@@ -336,14 +310,14 @@ def _cut(
         regraded = pool.grade_all(
             by_id,
             (sample for sample in shortened if sample is not None),
-            workers=grading.workers,
+            workers=grading.n_workers,
             deadline_s=grading.deadline_s,
         )
         graded[budget] = {grade.key: grade for grade in regraded}
     return graded
 
 
-def _first_right(folder: BenchmarkFolder, by_id: ById, grading: Grading) -> dict[Key, int]:
+def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) -> dict[Key, int]:
     """By sample, completion tokens up to where a right answer first stands; samples without one are left out."""
     tokens_of: dict[Key, list[int]] = {}  # up to each answer stated in a reply, until the pool has judged it
 
@@ -355,7 +329,7 @@ def _first_right(folder: BenchmarkFolder, by_id: ById, grading: Grading) -> dict
                 tokens_of[sample.key] = [tokens_until(sample, statement.end) or 0 for statement in statements]
                 yield sample.key, question, [statement.answer for statement in statements]
 
-    judged = pool.first_right(stated_answers(), workers=grading.workers, deadline_s=grading.deadline_s)
+    judged = pool.first_right(stated_answers(), workers=grading.n_workers, deadline_s=grading.deadline_s)
     return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
 
 
@@ -383,7 +357,7 @@ class _FailedRequest(msgspec.Struct, frozen=True):
 def grade_outputs(
     pairs: Iterable[tuple[Question, Sample]],
     folder: RunFolder,
-    grading: Grading,
+    grading: GradingOptions,
     on_graded: OnGraded = lambda _name, _n: None,
 ) -> list[GradedBenchmark]:
     """The benchmarks of another tool's outputs, sorted by name, with grades in the order of `pairs`, which is read
@@ -403,7 +377,7 @@ def grade_outputs(
 
     graded: dict[str, list[Grade]] = {}
     bases: dict[str, str] = {}
-    for grade in pool.grade_all(by_id, samples(), workers=grading.workers, deadline_s=grading.deadline_s):
+    for grade in pool.grade_all(by_id, samples(), workers=grading.n_workers, deadline_s=grading.deadline_s):
         if grade.question_id not in bases:
             bases[grade.question_id] = basis(by_id[grade.question_id])
         same_benchmark = graded.setdefault(grade.benchmark, [])
@@ -416,7 +390,7 @@ def grade_outputs(
             samples=None,
             grades=graded[name],
             warnings=(),
-            ks=grading.ks,
+            ks=grading.k,
         )
         for name, questions in sorted(by_benchmark.items())
     ]

@@ -18,8 +18,8 @@ from harness.core.errors import UsageError
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
     from harness.asking.watching import Watcher
+    from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
-    from harness.scoring.pipeline import Grading
     from harness.verbs.run import Ran
     from server_launchers.spec import ServerSpec
 
@@ -68,7 +68,7 @@ class Cluster(Protocol):
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
         """The run, asked by `n_shards` nodes; None: as before, else one a node."""
 
-    def grade(self, on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> Grading:
+    def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """Grade the run's samples there. Returns the settings of what is left to grade here."""
 
     def resources_of(self, spec: ServerSpec, gpus: float | None) -> Mapping[str, float]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from harness.core.errors import StoreError
 from harness.core.records import Grade, Key
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
-from harness.scoring.pipeline import Grading, grade_run, publish
+from harness.scoring.pipeline import grade_run, publish
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
@@ -44,7 +45,7 @@ class GradedRounds:
         if not place.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
             return ()
         judged = _judged(self._folder, benchmark)
-        for graded in grade_run(self._folder, Grading(), only=benchmark):
+        for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
             if not judged:
                 publish(graded)
             return graded.grades

@@ -44,11 +44,12 @@ from harness.grading.second.judge import (
 )
 from harness.grading.second.judge_prompts import JudgePrompt, verdict
 from harness.grading.second.second_opinion import Agreement, agreement
+from harness.presets.grading import GradingOptions
 from harness.presets.sampling import Sampling
 from harness.runs import RunFolder, opinions, read_samples
 from harness.runs.safe_open import make_folder
 from harness.scoring import Score
-from harness.scoring.pipeline import GradedBenchmark, Grading, OnGraded, grade_run, publish
+from harness.scoring.pipeline import GradedBenchmark, OnGraded, grade_run, publish
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
@@ -184,7 +185,7 @@ class Judged:
 
 def score_with_judge(
     run: RunFolder,
-    grading: Grading,
+    grading: GradingOptions,
     judge: JudgeSettings,
     serve: Serve,
     *,

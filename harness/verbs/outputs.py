@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.asking.options import OutputsOptions
+from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
@@ -23,7 +23,7 @@ from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.layout import OutputsFolder
 from harness.runs.manifest import OUTPUTS, UNKNOWN_MODEL
 from harness.scoring import Score
-from harness.scoring.pipeline import GradedBenchmark, Grading, grade_outputs, publish, score_of
+from harness.scoring.pipeline import GradedBenchmark, grade_outputs, publish, score_of
 
 _READ = (*("tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats"),)
 """Options that a record of the scored file keeps, in the order of the record."""
@@ -53,7 +53,7 @@ def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
         write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
 
 
-def score_file(path: Path, grading: Grading, options: OutputsOptions, watcher: Watcher) -> ScoredFile:
+def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFile:
     """The grades and, by benchmark, the scores of the outputs in `path`, kept in the `OutputsFolder` beside it; a place
     that cannot be written is a warning. Raises `UsageError` with file and line.
     """
@@ -67,7 +67,7 @@ def score_file(path: Path, grading: Grading, options: OutputsOptions, watcher: W
         pairs = Recognised(path, pairs, asked, benchmark)
     digest = outputs.digest_of(path)  # before the replies are read: what is written later makes another digest
     folder = OutputsFolder(path)
-    graded = grade_outputs(pairs, folder, grading, watcher.graded)
+    graded = grade_outputs(pairs, folder, options, watcher.graded)
     scores = [score_of(one) for one in graded]
     read = {name: getattr(options, name) for name in _READ if name in options.changed}
     try:

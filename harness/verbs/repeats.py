@@ -6,7 +6,6 @@ with seeds of its own, and the same call again asks only for what is missing.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +21,11 @@ from harness.core.checksums import digest
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import safe_name, visible
 from harness.core.wording import option
+from harness.presets.grading import GradingOptions
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder
 from harness.scoring import QuestionTally
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.scoring.resampling import (
     Counts,
     Repeats,
@@ -131,7 +131,7 @@ def sample_repeats(
         )
     for found in folders.values():
         for folder in found:
-            score_run(folder, Grading(workers=os.cpu_count() or 1), (watcher or Watcher()).graded)
+            score_run(folder, GradingOptions(), (watcher or Watcher()).graded)
     return Sampled(out=out, folders=folders)
 
 

@@ -6,25 +6,24 @@ then `harness.verbs.second_opinions` and `tell` for what may follow a score.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.asking.options import GradingOptions, JudgeOptions, OutputsOptions, ScoreOptions
+from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
 from harness.asking.watching import Watcher
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.wording import option
 from harness.exports.trackers import Tracker, track, tracker_named
 from harness.runs import RunFolder
 from harness.scoring import Score
-from harness.scoring.pipeline import Grading, OnGraded, score_run
+from harness.scoring.pipeline import OnGraded, score_run
 from harness.verbs.elsewhere import cluster
 from harness.verbs.judge import Judged, JudgeSettings, judge_of, score_with_judge
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, is_outputs, score_file
 
-ByRules = Callable[[RunFolder, Grading, OnGraded], list[Score]]
+ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 """Grades a run folder by the rules, once or for as long as the run goes on."""
 
 
@@ -62,20 +61,6 @@ class Scored:
         return EXIT_UNJUDGED if self.verifier_errors else EXIT_COMPLETE
 
 
-def grading_of(options: GradingOptions) -> Grading:
-    """The options with the defaults of this machine filled in: a worker for each core."""
-    defaults = Grading()
-    return Grading(
-        workers=options.workers or os.cpu_count() or defaults.workers,
-        deadline_s=defaults.deadline_s if options.deadline is None else options.deadline,
-        fresh=options.fresh,
-        answer_from_reasoning=options.answer_from_reasoning,
-        cut_text=options.cut_text,
-        ks=options.k,
-        salvaged=options.salvaged,
-    )
-
-
 def are_outputs(source: Path, options: ScoreOptions) -> bool:
     """Whether `source` is scored as another tool's outputs, not as a run."""
     if options.tool is None and RunFolder(source).manifest.is_file():
@@ -109,9 +94,9 @@ def score(
 
     Raises `UsageError`, `StoreError`, and with a judge what a run raises.
     """
-    grading = grading_of(options)
+    grading: GradingOptions = options
     if are_outputs(source, options):
-        return _score_file(source, grading, options, judge, watcher)
+        return _score_file(source, options, judge, watcher)
     folder = RunFolder.open(source)
     if options.on is not None:
         grading = cluster(options.on).grade(options.on, folder, grading, watcher)
@@ -125,16 +110,14 @@ def score(
     return Scored(source=folder, folder=folder, scores=judged.scores, judged=judged, judge=settings)
 
 
-def _score_file(
-    source: Path, grading: Grading, outputs: OutputsOptions, judge: JudgeOptions | None, watcher: Watcher
-) -> Scored:
-    scored = score_file(source, grading, outputs, watcher)
+def _score_file(source: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> Scored:
+    scored = score_file(source, options, watcher)
     if judge is None:
         return Scored(source=scored, folder=scored.folder, scores=scored.scores)
     settings, serving = judge_of(judge, watcher)
     judged = judge_file(
         scored, settings, serving, on_progress=watcher.progressed, resume_command=watcher.resume_command,
-        out=outputs.out,
+        out=options.out,
     )  # fmt: skip
     return Scored(source=scored, folder=scored.folder, scores=judged.scores, judged=judged, judge=settings)
 

@@ -21,9 +21,10 @@ from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, InUse, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import grading, sampling
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import RunLock
-from harness.scoring.pipeline import Grading, grade_run, score_run
+from harness.scoring.pipeline import grade_run, score_run
 from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.faults.server import FaultServer
@@ -178,14 +179,14 @@ def test_stretches_are_graded_as_the_whole_is(
 ) -> None:
     folder = write(tmp_path_factory.mktemp("run") / "run", journal(order), n_questions=N, planned=M)
     place = folder.benchmark(NAME)
-    score_run(folder, Grading())
+    score_run(folder, GradingOptions(workers=1))
     whole = [place.grades.read_bytes(), place.scores.read_bytes()]
     if fresh:
         place.grades.unlink()
     patch = pytest.MonkeyPatch()
     patch.setattr(grading, "PART_BYTES", part_bytes)
     patch.setattr(grading, "PARTS_PER_CPU", 100)
-    left = grading.grade_on("ray", folder, Grading(fresh=fresh), Watcher())
+    left = grading.grade_on("ray", folder, GradingOptions(workers=1, fresh=fresh), Watcher())
     patch.undo()
     assert not left.fresh
     told: list[int] = []

@@ -11,8 +11,9 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.generation.settings import RunSettings
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.faults.server import FaultServer, completion
 from tests.generation.small_runs import question_set, run, run_settings
 from tests.system.command import harness
@@ -30,7 +31,7 @@ def settings(tmp_path: Path) -> RunSettings:
 def test_a_whole_file_is_scored_in_any_order_of_its_lines(settings: RunSettings, tmp_path: Path) -> None:
     path = RunFolder(settings.out).benchmark("sums").questions
     path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
-    (score,) = score_run(RunFolder(settings.out), Grading())
+    (score,) = score_run(RunFolder(settings.out), GradingOptions(workers=1))
     assert (score.n_questions, score.n_samples) == (20, 20)
     assert harness(tmp_path, "doctor", "run").code == 0
 
@@ -43,12 +44,12 @@ def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(
     path = folder.benchmark("sums").questions
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
     with pytest.raises(StoreError, match=rf"its {lines} questions are not those of the manifest\. Remove the file"):
-        score_run(folder, Grading())
+        score_run(folder, GradingOptions(workers=1))
     done = harness(tmp_path, "doctor", "run")
     assert (done.code, "changed after the run wrote it" in done.out) == (3, True)
     path.unlink()
     assert run(settings, question_set(tmp_path, 20)).complete
-    assert score_run(folder, Grading())[0].n_questions == 20
+    assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_an_edited_reference_or_rule_is_refused(settings: RunSettings, edit: dic
     question |= edit
     path.write_bytes(json.dumps(question).encode() + b"\n" + b"".join(rest))
     with pytest.raises(StoreError, match="changed after the run wrote it"):
-        score_run(RunFolder(settings.out), Grading())
+        score_run(RunFolder(settings.out), GradingOptions(workers=1))
 
 
 def test_a_digest_of_an_older_version_is_compared(settings: RunSettings) -> None:
@@ -80,7 +81,7 @@ def test_a_digest_of_an_older_version_is_compared(settings: RunSettings) -> None
     older.pop(questions.MADE, None)
     changed = msgspec.structs.replace(record, settings=older)
     msgspec.structs.replace(manifest, benchmarks={"sums": changed}).save(folder)
-    assert score_run(folder, Grading())[0].n_questions == 20
+    assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20
     test_an_edited_reference_or_rule_is_refused(settings, {"references": ["2"]})
 
 
@@ -92,7 +93,7 @@ def test_a_run_of_an_older_version_says_no_digest_and_is_scored(settings: RunSet
     assert told != record.settings
     old = msgspec.structs.replace(record, settings=told)
     msgspec.structs.replace(manifest, benchmarks={"sums": old}).save(folder)
-    assert score_run(folder, Grading())[0].n_questions == 20
+    assert score_run(folder, GradingOptions(workers=1))[0].n_questions == 20
 
 
 def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Pat
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
         for limit in (3, 5, 2):
             assert run(settings, question_set(tmp_path, 9, limit=limit)).complete
-            assert score_run(RunFolder(settings.out), Grading())[0].n_questions == limit
+            assert score_run(RunFolder(settings.out), GradingOptions(workers=1))[0].n_questions == limit
     assert len(questions.read(RunFolder(settings.out).benchmark("sums"))) == 5
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring import Score
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
 
 CARD = """
@@ -36,7 +37,7 @@ def told(score: Score, words: str) -> bool:
 
 def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Path) -> None:
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
-    (before,) = score_run(run, Grading())
+    (before,) = score_run(run, GradingOptions(workers=1))
     first = grades.read(run.benchmark("made up"))
     assert (before.accuracy, told(before, "the card")) == (0.5, False)
     card = cards / "made up.yaml"
@@ -46,7 +47,7 @@ def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Pa
         ("", 0.5, False),
     ):
         card.write_text(CARD + rules)
-        (score,) = score_run(run, Grading())
+        (score,) = score_run(run, GradingOptions(workers=1))
         assert (score.accuracy, told(score, "rules of the card as they are now")) == (accuracy, changed)
     assert grades.read(run.benchmark("made up")) == first
 
@@ -54,6 +55,6 @@ def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Pa
 def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards: Path) -> None:
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy == 0.5
     assert told(score, "the rules are those that the run began with")

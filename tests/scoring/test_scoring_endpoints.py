@@ -11,6 +11,7 @@ import pytest
 
 from harness.core import codec
 from harness.core.records import Grade, Question, Sample, Timing, Usage
+from harness.presets.grading import GradingOptions
 from harness.reports import endpoint_table
 from harness.reports.report import report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
@@ -18,7 +19,7 @@ from harness.runs.log import RunLog
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.by_endpoint import scores as of_rows
 from harness.scoring.observed import Observed
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.graded import grade, question
 
 A, B, C = (f"http://node{letter}:8000/v1" for letter in "abc")
@@ -130,7 +131,7 @@ def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) 
         for endpoint in (A, C, C):
             log.write("request_failed", task=["demo", "q1", 0], endpoint=endpoint, kind="cut")
         log.write("request_failed", task=["other", "q1", 0], endpoint=C, kind="cut")
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert [(e.endpoint, e.outlier, e.n_failures) for e in score.endpoints] == [
         (A, False, 1), (B, False, 0), (C, True, 2)
     ]  # fmt: skip
@@ -153,7 +154,7 @@ def test_an_endpoint_that_truncates_more_stands_out(tmp_path: Path) -> None:
         sample(f"q{q}", index, B if index % 2 else A, cut=bool(index % 2)) for q in range(10) for index in range(8)
     ]
     run = stored(tmp_path / "run", [question(f"q{q}") for q in range(10)], samples, 8)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert all(e.outlier for e in score.endpoints)
     assert any("100.0% truncated instead of 50.0%" in w for w in score.warnings)
 
@@ -187,9 +188,9 @@ def test_sound_endpoints_are_seldom_named() -> None:
 def test_one_endpoint_or_one_sample_a_question_tests_nothing(tmp_path: Path) -> None:
     asked = [question("q0"), question("q1")]
     alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
-    (score,) = score_run(alone, Grading())
+    (score,) = score_run(alone, GradingOptions(workers=1))
     assert score.endpoints == ()
     assert endpoint_table([("run", score)]) is None
     two = stored(tmp_path / "two", asked, [sample("q0", 0, A), sample("q1", 0, B, right=False)], 1)
-    (score,) = score_run(two, Grading())
+    (score,) = score_run(two, GradingOptions(workers=1))
     assert [(e.z_accuracy, e.outlier) for e in score.endpoints] == [(None, False)] * 2

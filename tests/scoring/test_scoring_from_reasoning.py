@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from harness.core.records import GradeRules, Question, Sample, Timing
+from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 
 
 def sample(index: int, text: str | None, reasoning: str) -> Sample:
@@ -52,9 +53,9 @@ def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_p
             sample(3, None, "no idea yet"),
         ],
     )
-    (plain,) = score_run(run, Grading())
+    (plain,) = score_run(run, GradingOptions(workers=1))
     assert (plain.accuracy, plain.accuracy_from_reasoning) == (0.25, None)
-    (score,) = score_run(run, Grading(answer_from_reasoning=True))
+    (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
     assert (score.accuracy, score.accuracy_from_reasoning) == (0.25, 0.5)
     stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
     assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.core.records import Key
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
 from harness.runs.merging import merge
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.budget import examples
 from tests.runs.parts import NAME, sampled, write
 
@@ -32,7 +33,7 @@ def whole() -> Iterator[RunFolder]:
     """A run that was never divided, scored."""
     path = Path(tempfile.mkdtemp(prefix="harness-whole-"))
     folder = write(path / "run", [sampled(q, i) for q, i in KEYS], n_questions=N, planned=M, failed=FAILED)
-    score_run(folder, Grading(workers=1))
+    score_run(folder, GradingOptions(workers=1))
     yield folder
     shutil.rmtree(path)
 
@@ -71,6 +72,6 @@ def test_any_partition_in_any_order_scores_as_the_whole_to_the_last_bit(
         merged = merge([folders[k] for k in parts], RunFolder(Path(place) / "merged")).folder
         # Verdicts depend on a sample and its question alone; grading them anew each time would take seconds.
         shutil.copy(whole.benchmark(NAME).grades, merged.benchmark(NAME).grades)
-        score_run(merged, Grading(workers=1))
+        score_run(merged, GradingOptions(workers=1))
         assert merged.benchmark(NAME).scores.read_bytes() == whole.benchmark(NAME).scores.read_bytes()
         assert merged.benchmark(NAME).grades.read_bytes() == whole.benchmark(NAME).grades.read_bytes()

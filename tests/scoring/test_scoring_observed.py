@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from harness.core.packed import Packed
 from harness.core.records import Grade, Sample, Timing, Usage
+from harness.presets.grading import GradingOptions
 from harness.runs import grades
 from harness.scoring.estimators import quantile
 from harness.scoring.observed import Column, Observed
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.scoring.graded import grade, question
 from tests.scoring.test_scoring_endpoints import A, B, sample, stored
@@ -60,21 +61,21 @@ def test_grades_of_a_file_in_any_order_hold_still_and_the_last_of_a_key_counts(t
     asked = [question(f"q{i}") for i in range(4)]
     samples = [sample(f"q{i}", n, (A, B)[n % 2], right=(i + n) % 3 > 0) for n in range(3) for i in (2, 0, 3, 1)]
     run = stored(tmp_path / "run", asked, samples, 3)
-    (first,) = score_run(run, Grading())
+    (first,) = score_run(run, GradingOptions(workers=1))
     place = run.benchmark("demo")
     ordered = [*grades.read(place)]
     assert [one.key for one in ordered] == sorted(one.key for one in ordered)
     turned = msgspec.structs.replace(ordered[0], verdict="undecided")
     grades.write(place, [turned, *reversed(ordered)])
-    assert score_run(run, Grading()) == [first]
+    assert score_run(run, GradingOptions(workers=1)) == [first]
     assert [*grades.read(place)] == ordered
     grades.write(place, [*ordered, turned])
-    (other,) = score_run(run, Grading())
+    (other,) = score_run(run, GradingOptions(workers=1))
     assert other.n_undecided == 1
-    assert score_run(run, Grading(fresh=True)) == [first]
+    assert score_run(run, GradingOptions(workers=1, fresh=True)) == [first]
 
 
 def test_a_sample_of_an_index_below_zero_is_none_of_the_plan(tmp_path: Path) -> None:
     samples = [sample("q0", -1, A), sample("q0", 0, A), sample("q0", 1 << 40, A)]
-    (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), Grading())
+    (score,) = score_run(stored(tmp_path / "run", [question("q0")], samples, 1), GradingOptions(workers=1))
     assert (score.n_samples, score.accuracy) == (1, 1.0)

@@ -10,8 +10,9 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import verdict
 from harness.grading.processes import pool
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.test_scoring_from_reasoning import run_with, sample
 
 NAME = "made up"
@@ -39,18 +40,18 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     )  # fmt: skip
     graded: list[int] = []
     own.write_text("def judge(answer, question):\n    return answer == '7'\n")
-    (score,) = score_run(run, Grading(), lambda _name, n: graded.append(n))
+    (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     first = graders(run)
     assert (score.accuracy, graded) == (0.5, [1, 2])
     assert [said for said, _ in first] == ["correct", "wrong"]
     assert all(grader.startswith("own_verifier:judge@") for _, grader in first)
 
     graded.clear()
-    (score,) = score_run(run, Grading(), lambda _name, n: graded.append(n))
+    (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy, graded, graders(run)) == (0.5, [], first)
 
     own.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
-    (score,) = score_run(run, Grading(), lambda _name, n: graded.append(n))
+    (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy, graded) == (1.0, [1, 2])
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
 
@@ -59,24 +60,24 @@ def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, ow
     rules = GradeRules(grader="own_verifier:judge")
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=rules)
     own.write_text("def judge(answer, question):\n    return True\n")
-    score_run(run, Grading())
+    score_run(run, GradingOptions(workers=1))
     before = graders(run)
     own.write_text("import nothing_of_this_name\n")
     with pytest.raises(UsageError, match=r"ModuleNotFoundError: .*nothing_of_this_name.* \(own_verifier.py:1\)"):
-        score_run(run, Grading())
+        score_run(run, GradingOptions(workers=1))
     assert graders(run) == before
 
 
 def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
-    score_run(run, Grading())
+    score_run(run, GradingOptions(workers=1))
     current = graders(run)
     assert {grader for _, grader in current} == {verdict.GRADER}
     graded: list[int] = []
     with monkeypatch.context() as older:
         older.setattr(pool, "GRADER", "rules/of another day")
-        score_run(run, Grading(), lambda _name, n: graded.append(n))
+        score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
         assert {grader for _, grader in graders(run)} == {"rules/of another day"}
     assert graded == [1, 2]
-    score_run(run, Grading())
+    score_run(run, GradingOptions(workers=1))
     assert graders(run) == current

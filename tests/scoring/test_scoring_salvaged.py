@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from harness.core.records import Sample, Seam, Timing
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -33,21 +34,21 @@ def folder(place: Path, *, exact: bool) -> RunFolder:
 @pytest.mark.parametrize("exact", [True, False])
 def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path: Path, exact: bool) -> None:
     run = folder(tmp_path, exact=exact)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy == 0.75
     named = [one for one in score.warnings if "went on after an interruption" in one]
     assert bool(named) == (not exact)
-    (without,) = score_run(run, Grading(salvaged=False))
+    (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
     assert without.accuracy == 1.0
     assert any("2 of 8 samples went on" in one and "left out" in one for one in without.warnings)
     assert len(grades.read(run.benchmark("demo"))) == 8
-    (again,) = score_run(run, Grading())
+    (again,) = score_run(run, GradingOptions(workers=1))
     assert again.accuracy == 0.75
 
 
 def test_without_any_nothing_is_said_and_nothing_left_out(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [sample("q0", i, A) for i in range(4)], 4)
-    (score,) = score_run(run, Grading(salvaged=False))
+    (score,) = score_run(run, GradingOptions(workers=1, salvaged=False))
     assert score.accuracy == 1.0
     assert not any("interruption" in one for one in score.warnings)
 
@@ -56,6 +57,6 @@ def test_their_time_is_that_of_a_part_and_does_not_count_as_speed(tmp_path: Path
     whole = Timing(started=0.0, first_token=0.1, last_token=2.1, total=2.1, events=101)
     samples = [msgspec.structs.replace(sample("q0", i, A), timing=whole) for i in range(3)]
     run = stored(tmp_path, [question("q0")], [*samples, went_on(sample("q0", 3, A), exact=True)], 4)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert score.speed is not None
     assert score.speed.n_samples == 3

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from harness.core.records import Sample, Timing, Usage
+from harness.presets.grading import GradingOptions
 from harness.reports import speed_table, to_csv
 from harness.reports.report import report
 from harness.scoring import Score, Speed
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -23,7 +24,7 @@ def timed(index: int, timing: Timing, tokens: int | None = 101) -> Sample:
 
 
 def scored(folder: Path, *samples: Sample) -> Score:
-    (score,) = score_run(stored(folder, [question("q0")], list(samples), len(samples)), Grading())
+    (score,) = score_run(stored(folder, [question("q0")], list(samples), len(samples)), GradingOptions(workers=1))
     return score
 
 
@@ -84,14 +85,14 @@ def test_thinking_that_was_not_sent_does_not_count_as_speed(tmp_path: Path) -> N
 
 def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1)) for i in range(5)], 2)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert score.speed is not None
     assert score.speed.n_samples == 2
 
 
 def test_every_format_holds_it(tmp_path: Path) -> None:
     run = stored(tmp_path, [question("q0")], [timed(0, streamed(0.1))], 1)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     assert "Speed of one stream" in report([run]).markdown()
     assert "Speed of one stream" in report([run]).html()
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from harness.core.records import Sample, Usage
 from harness.grading.find.stated import statements
+from harness.presets.grading import GradingOptions
 from harness.reports import to_csv
 from harness.reports.report import report
 from harness.runs import RunFolder
 from harness.scoring import Score, score_benchmark
 from harness.scoring.columns import numbers
 from harness.scoring.cut_text import cut, tokens_until
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.scoring.graded import grade, graded, question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 from tests.system.command import harness
@@ -57,7 +58,7 @@ def test_reasoning_tokens_come_from_the_samples(tmp_path: Path) -> None:
         )
         for i, (right, thought) in enumerate([(True, 30), (False, 44), (True, None)])
     ]
-    (score,) = score_run(stored(tmp_path, [question("q0")], samples, 3), Grading())
+    (score,) = score_run(stored(tmp_path, [question("q0")], samples, 3), GradingOptions(workers=1))
     assert score.tokens is not None
     assert score.tokens.reasoning is not None
     assert score.tokens.reasoning_right is not None
@@ -125,7 +126,7 @@ def test_every_format_holds_budgets_and_tokens(tmp_path: Path) -> None:
         msgspec.structs.replace(sample("q0", i, A), usage=Usage(completion_tokens=200 * (i + 1))) for i in range(3)
     ]
     run = stored(tmp_path, [question("q0")], samples, 3)
-    (score,) = score_run(run, Grading())
+    (score,) = score_run(run, GradingOptions(workers=1))
     made = report([run])
     for document in (made.markdown(), made.html(), made.latex()):
         assert "Accuracy within a budget" in document
@@ -148,10 +149,12 @@ def test_a_reply_whose_answer_stands_early_is_right_also_when_it_is_cut(tmp_path
         long_reply(1, "." * 90 + answer, None),  # at the end
         long_reply(2, answer, "." * 900),  # behind its reasoning
     ]
-    (plain,) = score_run(stored(tmp_path / "plain", [question("q0")], samples, 3), Grading())
+    (plain,) = score_run(stored(tmp_path / "plain", [question("q0")], samples, 3), GradingOptions(workers=1))
     assert [one.accuracy_of_cut_text for one in plain.budgets] == [None]
     samples.append(long_reply(3, answer, None, tokens=200))
-    (score,) = score_run(stored(tmp_path / "cut", [question("q0")], samples, 4), Grading(cut_text=True))
+    (score,) = score_run(
+        stored(tmp_path / "cut", [question("q0")], samples, 4), GradingOptions(workers=1, cut_text=True)
+    )
     found = {one.budget: (one.accuracy, one.accuracy_of_cut_text) for one in score.budgets}
     assert found == {256: (0.25, 0.5), 512: (0.25, 0.5), 1024: (1.0, 1.0)}
     assert "cut text graded" in report([RunFolder(tmp_path / "cut")]).markdown()
@@ -230,9 +233,9 @@ def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_pat
         long_reply(3, r"\boxed{4}", None),
     ]
     run = stored(tmp_path / "run", [question("q0")], samples, 4)
-    (plain,) = score_run(run, Grading())
+    (plain,) = score_run(run, GradingOptions(workers=1))
     assert plain.first_right is None
-    (score,) = score_run(run, Grading(cut_text=True))
+    (score,) = score_run(run, GradingOptions(workers=1, cut_text=True))
     found = score.first_right
     assert found is not None
     assert (found.tokens.n, found.tokens.p10) == (2, pytest.approx(1000 * 86 / 400, abs=3))
@@ -262,7 +265,7 @@ def test_a_score_says_after_how_many_tokens_the_right_answer_first_stood(tmp_pat
 def test_within_smaller_budgets_a_right_answer_stood_no_later_than_its_reply_ended(tmp_path: Path) -> None:
     samples = [long_reply(i, r"x = 2. " + "c" * 90 * i + r"\boxed{2}", None, tokens=120 * (i + 1)) for i in range(6)]
     run = stored(tmp_path / "run", [question("q0")], samples, 6)
-    (score,) = score_run(run, Grading(cut_text=True))
+    (score,) = score_run(run, GradingOptions(workers=1, cut_text=True))
     by_budget = [(one.accuracy, one.accuracy_of_first_right) for one in score.budgets]
     assert by_budget[0] == (pytest.approx(2 / 6), 1.0)
     (plot,) = (plot for plot in report([run]).plots() if plot.name.endswith("budgets"))

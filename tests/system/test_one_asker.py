@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 import harness
-from harness.asking.options import JudgeOptions, OutputsOptions, RunOptions, WhichServer
+from harness.asking.options import JudgeOptions, RunOptions, ScoreOptions, WhichServer
 from harness.asking.prepare import prepare
 from harness.asking.watching import Watcher
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.core.errors import StoppedByRule
 from harness.generation import fingerprint
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.verbs import judge as judging
 from harness.verbs.judge import score_with_judge
 from harness.verbs.judged_outputs import judge_file
@@ -171,7 +172,9 @@ def run(folder: Path, who: Mapping[str, Any], **more: Any) -> None:
 def scored_file(folder: Path) -> ScoredFile:
     """Another tool's outputs, scored by the rules."""
     return score_file(
-        folder / "gen.jsonl", Grading(), OutputsOptions(response_key="gen", answer_key="answer"), Watcher()
+        folder / "gen.jsonl",
+        ScoreOptions(workers=1, response_key="gen", answer_key="answer"),
+        Watcher(),
     )
 
 
@@ -179,7 +182,7 @@ def scored_file(folder: Path) -> ScoredFile:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run and a file of outputs with an answer each that the rules leave undecided; both are graded once, for all."""
     folder = tmp_path_factory.mktemp("graded")
-    score_run(write_run(folder / "judged", {"q": (PROSE, [r"\boxed{\text{sugar}}"])}), Grading())
+    score_run(write_run(folder / "judged", {"q": (PROSE, [r"\boxed{\text{sugar}}"])}), GradingOptions(workers=1))
     (folder / "gen.jsonl").write_text(json.dumps({"question": "Why?", "answer": PROSE, "gen": [r"\boxed{\text{sun}}"]}))
     scored_file(folder)
     return folder
@@ -200,7 +203,7 @@ def ask_all(kind: Kind, server: FaultServer, folder: Path) -> dict[str, list[Spe
     *found["fingerprint"], last = asked(server)
     found["run"] = [last]
     judge, serve = judging.judge_of(JudgeOptions.of(**who))
-    score_with_judge(RunFolder(folder / "judged"), Grading(), judge, serve)
+    score_with_judge(RunFolder(folder / "judged"), GradingOptions(workers=1), judge, serve)
     found["judge"] = asked(server)
     judge_file(scored_file(folder), judge, serve)
     found["second opinion"] = asked(server)

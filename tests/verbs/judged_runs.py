@@ -13,8 +13,8 @@ from harness.client.asker import Asker
 from harness.core.checksums import digest
 from harness.core.records import Grade, Message, Question, Sample, Timing, Usage
 from harness.grading.second.judge_prompts import VERDICT
+from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, grades, questions
-from harness.scoring.pipeline import Grading
 from harness.verbs.judge import Judged, JudgeSettings, Serve, Server, score_with_judge
 from tests.faults.server import Answer, FaultServer, Request, Step, completion, models
 
@@ -112,7 +112,7 @@ def nobody() -> AbstractContextManager[Server]:
 
 def judge_run(folder: RunFolder, served: Serve, **settings: Any) -> Judged:
     judge = JudgeSettings(model="judge", prompt=settings.pop("prompt", VERDICT), **settings)
-    return score_with_judge(folder, Grading(), judge, served)
+    return score_with_judge(folder, GradingOptions(workers=1), judge, served)
 
 
 def graded(folder: RunFolder, benchmark: str = "prose") -> dict[tuple[str, int], Grade]:

@@ -22,8 +22,9 @@ from harness.client.asker import Asker
 from harness.core.errors import ServerError
 from harness.grading import GRADER
 from harness.grading.second.judge_prompts import LIMO, VERDICT
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, read_samples
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer, Pause, Request, Step, completion, delta, event_stream, http
@@ -65,7 +66,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: RunFolder) -> None:
-    before = score_run(run, Grading())[0]
+    before = score_run(run, GradingOptions(workers=1))[0]
     with FaultServer(ruling_by(RULING)) as server:
         judged = judge_run(run, serve(server))
         assert sorted(asked_of(server)) == [
@@ -89,7 +90,7 @@ def test_the_judge_decides_what_the_rules_left_undecided_and_nothing_else(run: R
 
 
 def test_speed_and_the_table_by_endpoint_stand_beside_the_judges_verdicts(run: RunFolder) -> None:
-    before = score_run(run, Grading())[0]
+    before = score_run(run, GradingOptions(workers=1))[0]
     with FaultServer(ruling_by(RULING)) as server:
         after = judge_run(run, serve(server)).scores[0]
     assert before.speed == after.speed is not None
@@ -106,7 +107,7 @@ def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back
     assert again.outcome is None
     assert again.scores == first.scores
     assert run.benchmark("prose").grades.read_bytes() == stored
-    plain = score_run(run, Grading())[0]
+    plain = score_run(run, GradingOptions(workers=1))[0]
     assert plain.n_undecided == 4
     assert {g.grader for g in graded(run).values()} == {GRADER}
     assert judge_run(run, nobody).scores == first.scores

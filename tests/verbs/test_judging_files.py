@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import harness
-from harness.asking.options import OutputsOptions
+from harness.asking.options import ScoreOptions
 from harness.asking.watching import Watcher
 from harness.cli.main import cli
 from harness.client.address.endpoint import Endpoint
@@ -19,7 +19,6 @@ from harness.core import codec
 from harness.core.records import Grade
 from harness.grading.second.judge_prompts import VERDICT
 from harness.scoring import Score
-from harness.scoring.pipeline import Grading
 from harness.verbs.judge import JudgeSettings, Serve, Server
 from harness.verbs.judged_outputs import judge_file
 from harness.verbs.outputs import ScoredFile, score_file
@@ -43,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def scored(file: Path) -> ScoredFile:
-    return score_file(file, Grading(), OutputsOptions(response_key="gen", answer_key="answer"), Watcher())
+    return score_file(file, ScoreOptions(workers=1, response_key="gen", answer_key="answer"), Watcher())
 
 
 def test_a_judge_decides_what_the_rules_left_undecided_of_a_file(file: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from harness.asking.prepare import prepare, questions_of
 from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.records import Key
+from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.verbs.run import sample
 from tests.faults.server import FaultServer, completion, models
 
@@ -71,7 +72,7 @@ def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -
         after.settings[one] for one in noted
     ]
     assert [one.key for one in read_samples(run.benchmark("sums"))][-1].sample_index == 1
-    assert score_run(run, Grading())[0].n_samples == 12
+    assert score_run(run, GradingOptions(workers=1))[0].n_samples == 12
 
 
 def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, 
     assert asked_by(tmp_path, limit=3) == 0
     assert questions_of(options(tmp_path, limit=3)).sets[0].made is None
     assert len(questions.read(run.benchmark("sums"))) == 6
-    assert score_run(run, Grading())[0].n_questions == 3
+    assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
 
 
 def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Path) -> None:

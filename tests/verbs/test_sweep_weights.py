@@ -14,8 +14,9 @@ import pytest
 from harness.asking import servers
 from harness.asking.options import RunOptions
 from harness.asking.watching import Watcher
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from harness.verbs.sweep import cells, file
 from harness.verbs.sweep.results import results
 from harness.verbs.sweep.running import Hold, Scored, run_group, swept
@@ -126,7 +127,7 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
     starts: list[str] = []
 
     def score(folder: Path, *_: object) -> Scored:
-        score_run(RunFolder(folder), Grading())
+        score_run(RunFolder(folder), GradingOptions(workers=1))
         return Scored(0)
 
     with FaultServer(SGLang("", refusing=("ck/step_300",))) as server:

@@ -9,10 +9,11 @@ from typing import Any
 
 from harness.core.checksums import digest
 from harness.core.records import AnswerKind, Message, Question, Sample, Timing, Usage
+from harness.presets.grading import GradingOptions
 from harness.runs import Journal, RunFolder
 from harness.runs import questions as question_file
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 
 IDENTITY = {
     "model": "org/model-7b",
@@ -122,7 +123,7 @@ def write_run(
         harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model-7b", benchmarks=records
     ).save(folder)
     if scored:
-        score_run(folder, Grading())
+        score_run(folder, GradingOptions(workers=1))
     return folder
 
 

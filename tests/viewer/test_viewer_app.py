@@ -17,9 +17,10 @@ import pytest
 
 from harness.core.records import Key
 from harness.grading.verdict import NEAR_MISSES
+from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, overrides, read_samples
 from harness.scoring import score_file
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.system.command import harness
 from tests.viewer.running import Viewer, viewing
 from tests.viewer.small_run import SMALL, Asked, Said, append, sample, write_run
@@ -243,7 +244,7 @@ def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> 
     second = client.get("/api/question", params=asked, headers={"If-None-Match": first.headers["etag"]})
     assert [row["verdict"] for row in second.json()["samples"]] == ["wrong", "correct", None]
     assert client.get("/api/sample", params={**asked, "sample": "2"}).json()["text"]["text"] == r"\boxed{41}"
-    score_run(run, Grading())
+    score_run(run, GradingOptions(workers=1))
     third = client.get("/api/question", params=asked, headers={"If-None-Match": second.headers["etag"]})
     assert third.json()["samples"][2]["verdict"] == "wrong"
 

@@ -13,8 +13,9 @@ from urllib.parse import quote
 import pytest
 
 from harness.core.records import Key
+from harness.presets.grading import GradingOptions
 from harness.runs import opinions, overrides
-from harness.scoring.pipeline import Grading, score_run
+from harness.scoring.pipeline import score_run
 from tests.fault_tools.installed import NotInstalled, axe
 from tests.reports.payloads import PAYLOADS
 from tests.viewer.browser import Browser, Keys, browsing
@@ -358,7 +359,7 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     browser.script("document.querySelector('[data-key=s1]').focus()")
     append(run, "demo", [sample("demo", "q", 2, Said(r"\boxed{42}"))])
     browser.wait(lambda: len(browser.all(".samples a")) == 3)
-    score_run(run, Grading())
+    score_run(run, GradingOptions(workers=1))
     browser.wait(lambda: [one.text for one in browser.all(".samples a")] == ["✗", "✗", "✓"])
     assert browser.script("return document.activeElement.dataset.key") == "s1"
     assert browser.one("details[data-key=reasoning]").get_attribute("open")

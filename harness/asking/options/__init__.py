@@ -9,8 +9,9 @@ from __future__ import annotations
 from harness.asking.options.deciding import PlanOptions, RaceRules
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
-from harness.asking.options.score import AnyK, GradingOptions, OutputsOptions, ScoreOptions
+from harness.asking.options.score import OutputsOptions, ScoreOptions
 from harness.asking.options.whom import WhichServer
+from harness.presets.grading import AnyK, GradingOptions
 
 __all__ = [
     "AnyK",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from harness.presets import grading, sampling
+
 ASKED = "What is asked"
 WHOM = "Of whom"
-SAMPLING = "Sampling"
+SAMPLING = sampling.HEADING
 REQUEST = "The request"
 BATCH = "By the batch"
 LIMITS = "Limits"
 MONEY = "Money"
 RESUMING = "Resuming"
 OUTPUTS = "A file of outputs"
-GRADING = "Grading"
+GRADING = grading.HEADING
 JUDGE = "A judge"
 OUTPUT = "Output"
 

@@ -6,68 +6,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from harness.asking.options.headings import GRADING, OUTPUT, OUTPUTS
-from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options, options_of
-from harness.core.wording import option
+from harness.presets.grading import GradingOptions
 
 TOOL = Kind("OutputsFormat", lambda value: value)
 """A tool's name; who reads the file refuses an unknown one, and names the near ones."""
-
-
-class AnyK(Options):
-    """The k of pass@k and its like."""
-
-    k: Annotated[
-        tuple[int, ...],
-        Option(
-            "Also pass@K, pass^K and maj@K, for any K up to the samples of a question; may be repeated.",
-            under=GRADING,
-            metavar="K",
-            least=1,
-        ),
-    ] = ()
-    """Beside the powers of two."""
-
-
-class GradingOptions(AnyK):
-    """How samples are graded; see `scoring.pipeline.Grading`."""
-
-    workers: Annotated[
-        int | None, Option("Processes that grade. Default: the cores.", under=GRADING, least=1, most=256)
-    ] = None
-    deadline: Annotated[
-        float | None,
-        Option("Seconds for one answer, after which it is undecided. Default: 2.", under=GRADING, above=0),
-    ] = None
-    fresh: Annotated[bool, Option("Grade all samples again, also those graded by this version.", under=GRADING)] = False
-    answer_from_reasoning: Annotated[
-        bool,
-        Option("Also say what the accuracy would be if reasoning without a final answer were searched.", under=GRADING),
-    ] = False
-    cut_text: Annotated[
-        bool,
-        Option(
-            "Also grade what longer replies had come to at smaller budgets, and when the right answer first stood.",
-            under=GRADING,
-        ),
-    ] = False
-    salvaged: Annotated[
-        bool,
-        Option(f"Leave samples out that went on after an interruption (see {option('salvage')}).", under=GRADING),
-    ] = True
-    also: Annotated[
-        Literal["math-verify", "sympy"] | None,
-        Option("Grade a second time by this grader, and compare.", under=GRADING),
-    ] = None
-    also_python: Annotated[
-        Path | None, Option("Interpreter that has it. Default: this one.", under=GRADING, metavar="FILE")
-    ] = None
-
-    def _check(self) -> None:
-        """Raise `UsageError` for an interpreter without a grader."""
-        super()._check()
-        if self.also_python is not None and self.also is None:
-            raise UsageError(f"{option('also_python')} goes with {option('also', 'GRADER')}")
 
 
 class OutputsOptions(Options):

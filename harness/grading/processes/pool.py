@@ -41,13 +41,8 @@ from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
 from harness.grading.verdict import GRADER, NO_ANSWER, AnswerVerdict, Search, Verdict, conclude, find, plain, search
+from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
-
-DEADLINE_SECONDS = 2.0
-"""Default deadline of one answer, in seconds of wall time."""
-
-MAX_DEADLINE_SECONDS = 3600.0
-"""The deadline of one answer must be below this many seconds."""
 
 _NO_RULES = GradeRules()
 

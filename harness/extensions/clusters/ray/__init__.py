@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from harness.asking.options import RunOptions
     from harness.asking.watching import Watcher
     from harness.extensions.clusters.ray.serving import Served
+    from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
-    from harness.scoring.pipeline import Grading
     from harness.verbs.elsewhere import Replicas
     from harness.verbs.run import Ran
     from server_launchers.spec import ServerSpec
@@ -34,7 +34,7 @@ class Ray:
 
         return run_on(on, options, n_shards, watcher)
 
-    def grade(self, on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> Grading:
+    def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
         """See `Cluster`."""
         from harness.extensions.clusters.ray.grading import grade_on
 

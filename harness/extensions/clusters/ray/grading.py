@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from harness.asking.watching import Watcher
 from harness.core.records import Grade
 from harness.core.wording import Sentence
 from harness.extensions.clusters.ray.cluster import Cluster
+from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest
-from harness.scoring.pipeline import Grading, grade_span
+from harness.scoring.pipeline import grade_span
 
 PART_BYTES = 64 * 1024 * 1024
 """Of a journal, for a task at least: less is graded in the time that a task needs to begin."""
@@ -27,7 +27,7 @@ PARTS_PER_CPU = 4
 """Tasks for each processor of the cluster at most, so that a slow one is waited for briefly."""
 
 
-def grade_on(on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> Grading:
+def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
     """Has every sample of the run graded, and their grades written. Returns what is left to be asked of a scoring here.
 
     Grades that hold still are kept, unless `grading` is fresh. Raises `StoreError`, and what a task raises.
@@ -47,12 +47,13 @@ def grade_on(on: str, folder: RunFolder, grading: Grading, watcher: Watcher) -> 
             watcher.standing(Sentence(f"{name}: {sum(done):,} samples graded in {len(parts)} parts"))
             grades.write(place, _together(parts))
             _remove(place)
-    return replace(grading, fresh=False)
+    return grading.but(fresh=False)
 
 
 def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadline_s: float, fresh: bool) -> int:
     """On a node: the grades of a stretch of the journal into the file `out`. Returns how many there are."""
-    return grade_span(RunFolder(run), benchmark, span, Path(out), Grading(deadline_s=deadline_s, fresh=fresh))
+    grading = GradingOptions(workers=1, deadline=deadline_s, fresh=fresh)
+    return grade_span(RunFolder(run), benchmark, span, Path(out), grading)
 
 
 def _spans(place: BenchmarkFolder, most: int) -> list[tuple[int, int]]:

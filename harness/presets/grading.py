@@ -1,0 +1,92 @@
+"""How samples are graded: each option declared once, as a score, a report and the file of a sweep share it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from harness.core.errors import UsageError
+from harness.core.options import Option, Options
+from harness.core.wording import option
+
+HEADING = "Grading"
+
+DEADLINE_SECONDS = 2.0
+"""Time for one answer, unless the caller gives another."""
+
+MAX_DEADLINE_SECONDS = 3600.0
+"""A deadline of one answer lies below this."""
+
+
+class AnyK(Options):
+    """The k of pass@k and its like."""
+
+    k: Annotated[
+        tuple[int, ...],
+        Option(
+            "Also pass@K, pass^K and maj@K, for any K up to the samples of a question; may be repeated.",
+            under=HEADING,
+            metavar="K",
+            least=1,
+        ),
+    ] = ()
+    """Beside the powers of two."""
+
+
+class GradingOptions(AnyK):
+    """How samples are graded."""
+
+    workers: Annotated[
+        int | None, Option("Processes that grade. Default: the cores.", under=HEADING, least=1, most=256)
+    ] = None
+    deadline: Annotated[
+        float | None,
+        Option(
+            "Seconds for one answer, after which it is undecided. Default: 2.",
+            under=HEADING,
+            above=0,
+            below=MAX_DEADLINE_SECONDS,
+        ),
+    ] = None
+    fresh: Annotated[bool, Option("Grade all samples again, also those graded by this version.", under=HEADING)] = False
+    answer_from_reasoning: Annotated[
+        bool,
+        Option("Also say what the accuracy would be if reasoning without a final answer were searched.", under=HEADING),
+    ] = False
+    """The grades stay as they are."""
+    cut_text: Annotated[
+        bool,
+        Option(
+            "Also grade what longer replies had come to at smaller budgets, and when the right answer first stood.",
+            under=HEADING,
+        ),
+    ] = False
+    salvaged: Annotated[
+        bool,
+        Option(f"Leave samples out that went on after an interruption (see {option('salvage')}).", under=HEADING),
+    ] = True
+    """Such samples are graded in any case; this says whether they count."""
+    also: Annotated[
+        Literal["math-verify", "sympy"] | None,
+        Option("Grade a second time by this grader, and compare.", under=HEADING),
+    ] = None
+    also_python: Annotated[
+        Path | None, Option("Interpreter that has it. Default: this one.", under=HEADING, metavar="FILE")
+    ] = None
+
+    def _check(self) -> None:
+        """Raise `UsageError` for an interpreter without a grader."""
+        super()._check()
+        if self.also_python is not None and self.also is None:
+            raise UsageError(f"{option('also_python')} goes with {option('also', 'GRADER')}")
+
+    @property
+    def n_workers(self) -> int:
+        """Processes that grade: a core each, unless the caller gives a number."""
+        return self.workers or os.cpu_count() or 1
+
+    @property
+    def deadline_s(self) -> float:
+        """Seconds for one answer."""
+        return DEADLINE_SECONDS if self.deadline is None else self.deadline
