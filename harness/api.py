@@ -17,31 +17,50 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.asking import servers
-from harness.asking.keywords import FilePath, PlanKeywords, RunKeywords, ScoreKeywords
-from harness.asking.options import GradingOptions, PlanOptions, RaceRules, RunOptions, ScoreOptions, verbs
+from harness.asking.keywords import (
+    CompareKeywords,
+    ExportKeywords,
+    FilePath,
+    GradeKeywords,
+    MergeKeywords,
+    PlanKeywords,
+    ReportKeywords,
+    RunKeywords,
+    ScoreKeywords,
+    VerifyKeywords,
+)
+from harness.asking.options import (
+    CompareOptions,
+    ExportOptions,
+    GradeOptions,
+    MergeOptions,
+    PlanOptions,
+    RaceRules,
+    RepeatsRules,
+    ReportOptions,
+    RunOptions,
+    ScoreOptions,
+    SizesRules,
+    VerifyOptions,
+    verbs,
+)
 from harness.asking.options import JudgeOptions as Judge
+from harness.asking.options.verbs import OnRay
 from harness.asking.watching import Watcher
-from harness.core.errors import EXIT_UNJUDGED, HarnessError, Interrupted, ServerError, UsageError
+from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.options import Options, options_of
-from harness.core.records import AnswerKind, GradeRules
-from harness.core.wording import option
-from harness.exports import Take, Written
+from harness.exports import Written
 from harness.exports import export as export_run
 from harness.generation.progress import Progress
 from harness.grading import Verdict
-from harness.grading.processes import pool
-from harness.presets.grading import DEADLINE_SECONDS
 from harness.reports import Report
 from harness.reports.plots import draw
-from harness.reports.report import report as report_of
 from harness.results import Experiment, Pilot, Run, Scores, Swept
-from harness.runs import Manifest, RunFolder
+from harness.runs import RunFolder
 from harness.runs.merging import Merged
-from harness.runs.merging import merge as merge_folders
-from harness.scoring import load_published
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
@@ -49,17 +68,16 @@ from harness.verbs import run as verb
 from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
-from harness.verbs.compare import compare as compare_folders
-from harness.verbs.compare import verify as verify_folder
-from harness.verbs.elsewhere import cluster
-from harness.verbs.outputs import open_scored
+from harness.verbs.compare import compare as compare_runs
+from harness.verbs.compare import verify as verify_run
+from harness.verbs.elsewhere import run_at
+from harness.verbs.grade import grade as grade_response
+from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from
+from harness.verbs.report import report as report_of
 from harness.verbs.second_opinions import second_opinions
-from harness.verbs.sweep import cells
-from harness.verbs.sweep import file as sweep_files
-from harness.verbs.sweep.running import Scored
-from harness.verbs.sweep.whole import carry_out
+from harness.verbs.sweep import whole
 
 if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer
@@ -82,13 +100,8 @@ def run(
     in a notebook below the cell. on_progress: called now and then.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    chosen = _run_options(benchmarks, options)
-    if on is None:
-        if shards is not None:
-            raise UsageError(f"it goes with {option('on')}", field="shards", value=shards)
-        return _run(chosen, Collecting(on_progress, shown=progress))
-    watcher = Collecting()
-    return _ended(cluster(on).run(on, chosen, shards, watcher), watcher)
+    chosen, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
+    return _run(chosen, Collecting(on_progress, shown=progress and on is None), where)
 
 
 def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
@@ -96,9 +109,9 @@ def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
     return RunOptions.of(benchmarks=benchmarks, **options)
 
 
-def _run(options: RunOptions, watcher: Collecting) -> Run:
+def _run(options: RunOptions, watcher: Collecting, where: OnRay) -> Run:
     with contextlib.closing(watcher):
-        return _ended(verb.run(options, watcher), watcher)
+        return _ended(run_at(where, options, watcher), watcher)
 
 
 def _ended(ran: verb.Ran, watcher: Collecting) -> Run:
@@ -134,7 +147,7 @@ async def run_async(
             loop.call_soon_threadsafe(on_progress, now)
 
     chosen = _run_options(benchmarks, options)
-    working = asyncio.ensure_future(asyncio.to_thread(_run, chosen, Collecting(progressed, shown=progress)))
+    working = asyncio.ensure_future(asyncio.to_thread(_run, chosen, Collecting(progressed, shown=progress), OnRay()))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
@@ -176,7 +189,7 @@ def score(
     verbs.check("score", options)
     chosen = ScoreOptions.of(**options)
     trackers = scoring.trackers_named(chosen.track)
-    path = _path(source)
+    path = Path(source)
     scoring.check([path], chosen)
     scored = scoring.score(path, chosen, judge, Watcher())
     for tracker in trackers.values():
@@ -186,105 +199,69 @@ def score(
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
 
 
-def merge(
-    sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, accept_server_change: bool = False
-) -> Merged:
+def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
     """Join run folders of one run (shards, or what was begun in several places) into the folder `out`.
 
     Each sample is kept once; the same call again adds what has come since. `harness.score` takes what it returns.
-    accept_server_change: join also where the servers told of different models. Raises `UsageError`, `StoreError` with
-    what differs.
+    Raises `UsageError`, `StoreError` with what differs.
     """
-    folders = [_folder(source) for source in sources]
-    return merge_folders(folders, RunFolder(Path(out)), accept_server_change=accept_server_change)
+    verbs.check("merge", options)
+    return merge_runs([Path(source) for source in sources], MergeOptions.of(out=out, **options))
 
 
 def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
-    *,
-    out: FilePath | None = None,
-    k: int | Sequence[int] = (),
-    plots: FilePath | None = None,
-    show_withheld: bool = False,
+    **options: Unpack[ReportKeywords],
 ) -> Report:
     """One report of scored runs, the first one the baseline, beside published scores of their models. Scored outputs of
     other tools are runs here.
 
-    out: a folder for report.html, .md, .csv and .tex. k: as in `score`. plots: a folder for each plot as SVG, PNG and
-    CSV (extra `report`). show_withheld: show also the questions that
-    their card asks to keep out of what is published. Raises `StoreError`.
+    out: a folder for report.html, .md, .csv and .tex. plots: a folder for each plot as SVG, PNG and CSV (extra
+    `report`). show_withheld: show also the questions that their card asks to keep out of what is published. Without a
+    folder nothing is written. Raises `UsageError`, `StoreError`.
     """
-    listed = [runs] if isinstance(runs, (Run, RunFolder, str, os.PathLike)) else list(runs)
-    if not listed:
+    verbs.check("report", options)
+    chosen = ReportOptions.of(**options)
+    sources = [Path(one) for one in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
+    if not sources:
         raise UsageError("name at least one run", field="runs")
-    folders = [open_scored(_path(one)) for one in listed]
-    made = report_of(
-        folders,
-        load_published(models=[Manifest.load(folder).model for folder in folders]),
-        repeat=lambda manifest: [python_call(options) for options in options_again(manifest)],
-        show_withheld=show_withheld,
-        ks=_several(k),
-    )
-    if plots is not None:
-        draw.write_plots(made.plots(), Path(plots))
-    if out is not None:
-        made.write(Path(out))
+    made = report_of(sources, chosen, lambda manifest: [python_call(one) for one in options_again(manifest)])
+    if chosen.plots is not None:
+        draw.write_plots(made.plots(), chosen.plots)
+    if chosen.out is not None:
+        made.write(chosen.out)
     return made
 
 
-def export(
-    source: Run | RunFolder | FilePath,
-    to: str,
-    *,
-    out: FilePath | None = None,
-    take: Take | None = None,
-    shortest: int | None = None,
-    finish_reasons: Sequence[str] | None = None,
-    distinct: bool | None = None,
-    reasoning: bool = True,
-    i_know: bool = False,
-) -> Written:
+def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
     """Write a run in another tool's format: sharegpt, alpaca, trl, parquet, llmeval … (docs/exports.md).
 
-    out: a folder; none: `exports/` in the run's. take: "correct" samples or "all". shortest: of each question so many
-    at most. finish_reasons: how replies must have ended; () = in any way. distinct: equal replies once. None leaves
-    each as the format has it. reasoning: with the model's thinking. i_know: also training data of benchmarks, and
-    questions that may not be published. Raises `UsageError`, `StoreError`.
+    out: a folder; none: `exports/` in the run's. finish_reasons: how replies must have ended; () = in any way. The
+    options are those of `harness export`, by the same names; None leaves each as the format has it. Raises
+    `UsageError`, `StoreError`.
     """
-    return export_run(
-        _folder(source),
-        to,
-        None if out is None else Path(out),
-        take=take,
-        shortest=shortest,
-        finish_reasons=finish_reasons,
-        distinct=distinct,
-        reasoning=reasoning,
-        i_know=i_know,
-    )
+    verbs.check("export", options)
+    return export_run(RunFolder.open(Path(source)), **dict(ExportOptions.of(to=to, **options)))
 
 
-def compare(
-    runs: Sequence[Run | RunFolder | FilePath], *, baseline: Run | RunFolder | FilePath | None = None
-) -> list[Beside]:
+def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> list[Beside]:
     """Every other scored run minus the baseline (none: the first) on each benchmark that both were asked.
 
     Scored outputs of other tools are runs here. A value holds `decision` (verdicts, intervals, p after Holm over all
     values), `moved` and `settings`. Raises `UsageError`, `StoreError`.
     """
-    opened = [open_scored(_path(one)) for one in runs]
-    return compare_folders(opened, None if baseline is None else open_scored(_path(baseline)))
+    verbs.check("compare", options)
+    return compare_runs([Path(one) for one in runs], CompareOptions.of(**options))
 
 
-def verify(
-    source: Run | RunFolder | FilePath, *, model: str | None = None, published: FilePath | None = None
-) -> list[Verified]:
+def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
     """A scored run, or another tool's outputs, beside what is published of its model, a value a benchmark.
 
     model: its published name, where the run's is another; no outputs say theirs. published: a file or folder of scores
     of one's own. Raises `UsageError` where nothing is published of it, `StoreError`.
     """
-    return verify_folder(open_scored(_path(source)), model, None if published is None else Path(published))
+    verbs.check("verify", options)
+    return verify_run(Path(source), VerifyOptions.of(**options))
 
 
 def plan(
@@ -299,7 +276,7 @@ def plan(
     as many. price_in, price_out: USD per million tokens. Raises `UsageError`, `StoreError`.
     """
     verbs.check("plan", options)
-    return plan_from(_path(source), PlanOptions.of(detect=detect, **options))
+    return plan_from(Path(source), PlanOptions.of(detect=detect, **options))
 
 
 def race(
@@ -340,30 +317,10 @@ def sweep(
     the file has. Raises `UsageError`, `StoreError`, `Interrupted`.
     """
     verbs.check("sweep", options)
-    given = {name: value for name, value in options.items() if value is not None}
-    serve: Any = given.pop("serve", None)
-    told = {} if judge is None else judge.given
-    planned = cells.plan(
-        sweep_files.read(sweep_files.find(os.fspath(file))),
-        given,
-        {"engine": serve} if isinstance(serve, str) else serve,
-        told,
-    )
-    watcher = Collecting(on_progress, shown=progress)
-    with contextlib.closing(watcher):
-        ended = carry_out(planned, _score_cell, watcher)
+    planned = whole.planned(os.fspath(file), options, {} if judge is None else judge.given)
+    with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
+        ended = whole.carry_out(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
-
-
-def _score_cell(folder: Path, options: GradingOptions, judge: Judge | None) -> Scored:
-    try:
-        found = score(folder, judge=judge, **options.given)
-    except Interrupted:
-        raise
-    except HarnessError as error:
-        return Scored(error.exit_code, error.sentence)
-    said = [*found.owed, *(error for one in found for error in one.verifier_errors)]
-    return Scored(EXIT_UNJUDGED, said[0]) if said else Scored(0)
 
 
 def repeats(
@@ -383,12 +340,9 @@ def repeats(
     are owed in the end.
     """
     verbs.check("experiment repeats", options)
-    if real:
-        return _real(source, runs, (), Collecting(on_progress, shown=progress), options)
-    given = _of_drawing(options, "samples", "seed")
-    return Experiment(
-        tuple(experiments.repeats_of(_folder(source), runs, given.get("samples"), given.get("seed") or 0))
-    )
+    rules = RepeatsRules.of(runs=runs, real=real)
+    with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
+        return _experiment(experiments.repeats(source, rules, options, watcher), real)
 
 
 def sample_sizes(
@@ -407,55 +361,25 @@ def sample_sizes(
     `repeats`.
     """
     verbs.check("experiment samples", options)
-    if real:
-        return _real(source, runs or 1, n, Collecting(on_progress, shown=progress), options)
-    seed = _of_drawing(options, "seed").get("seed") or 0
-    return Experiment(tuple(experiments.sizes_of(_folder(source), n, runs or experiments.DRAWS, seed)))
+    rules = SizesRules.of(n=n, runs=runs, real=real)
+    with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
+        return _experiment(experiments.sizes(source, rules, options, watcher), real)
 
 
-def _real(source: Any, runs: int, n: Sequence[int], watcher: Collecting, options: Mapping[str, Any]) -> Experiment:
-    with contextlib.closing(watcher):
-        sampled = experiments.sample_repeats(RunOptions.of(benchmarks=source, **options), runs, n, watcher)
-    if sampled.owed:
-        raise ServerError(sampled.owed)
-    cells = list(sampled.folders.values())
-    found = tuple(experiments.sizes_between(cells)) if n else tuple(experiments.repeats_between(cells[0]))
-    return Experiment(found, sampled.out)
+def _experiment(found: experiments.Experimented[Any], real: bool) -> Experiment:
+    if found.owed:
+        raise ServerError(found.owed)
+    return Experiment(tuple(found.results), found.out if real else None)
 
 
-def _folder(source: Any) -> RunFolder:
-    return RunFolder.open(_path(source))
-
-
-def _of_drawing(options: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The options, of which only `names` mean something where nothing is sampled. Raises `UsageError`."""
-    if others := [name for name in options if name not in names]:
-        raise UsageError("it goes with real repeats; a run that is there is not sampled again", field=others[0])
-    return options
-
-
-def grade(
-    reference: str,
-    response: str,
-    *,
-    kind: AnswerKind | Literal["auto"] = "auto",
-    choices: Sequence[str] = (),
-    relative_tolerance: float = 0.0,
-    absolute_tolerance: float = 0.0,
-    round_to_reference: bool = False,
-    deadline: float | None = None,
-) -> Verdict:
+def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
     """The verdict on one response, with the steps that led to it; true where the answer is right.
 
-    The comparison runs in a process of its own, bounded in time (deadline: seconds) and memory.
+    The comparison runs in a process of its own, bounded in time (deadline: seconds) and memory. The options are those
+    of `harness grade`, by the same names. Raises `UsageError`.
     """
-    rules = GradeRules(
-        relative_tolerance=relative_tolerance,
-        absolute_tolerance=absolute_tolerance,
-        round_to_reference=round_to_reference,
-    )
-    limit = DEADLINE_SECONDS if deadline is None else deadline
-    return pool.verdict_on(reference, response, kind=kind, rules=rules, choices=tuple(choices), deadline_s=limit)
+    verbs.check("grade", options)
+    return grade_response(reference, response, GradeOptions.of(**options))
 
 
 def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) -> RunningServer:
@@ -466,14 +390,6 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
     """
     watcher = Watcher()
     return servers.launched(servers.spec(engine, model, watcher, **fields), watcher, detach=detach)
-
-
-def _several(k: int | Sequence[int]) -> tuple[int, ...]:
-    return (k,) if isinstance(k, int) else tuple(k)
-
-
-def _path(source: Run | RunFolder | Merged | FilePath) -> Path:
-    return source.path if isinstance(source, (Run, RunFolder, Merged)) else Path(source)
 
 
 def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
@@ -491,7 +407,16 @@ def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> No
 for _function in (run, run_async, pilot, race, repeats, sample_sizes, sweep):
     _named_keywords(_function, RunOptions)
 _named_keywords(score, ScoreOptions)
-_named_keywords(plan, PlanOptions)
+for _verb, _declared in (
+    (plan, PlanOptions),
+    (merge, MergeOptions),
+    (report, ReportOptions),
+    (export, ExportOptions),
+    (compare, CompareOptions),
+    (verify, VerifyOptions),
+    (grade, GradeOptions),
+):
+    _named_keywords(_verb, _declared)
 
 __all__ = [
     "Experiment",

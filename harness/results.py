@@ -56,6 +56,10 @@ class Run:
     missed: str = ""
     warnings: tuple[str, ...] = ()
 
+    def __fspath__(self) -> str:
+        """The folder's path: it may stand wherever a path may."""
+        return str(self.path)
+
     @property
     def complete(self) -> bool:
         """Nothing is owed: every planned sample is stored, and the target is reached where there is one."""

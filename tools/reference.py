@@ -17,7 +17,17 @@ import msgspec
 import yaml
 
 import harness
-from harness.asking.options import PlanOptions, RunOptions, ScoreOptions
+from harness.asking.options import (
+    CompareOptions,
+    ExportOptions,
+    GradeOptions,
+    MergeOptions,
+    PlanOptions,
+    ReportOptions,
+    RunOptions,
+    ScoreOptions,
+    VerifyOptions,
+)
 from harness.benchmarks import catalogue
 from harness.cli.help import heading_of, without_range
 from harness.cli.json_output import printing, schemas
@@ -375,7 +385,9 @@ def keywords() -> str:
         text += (
             f'\n\nclass {name}(TypedDict, total=False):\n    """The fields of `{declared.__name__}`; None leaves an '
         )
-        text += 'option as it is by default (seed: sends none).\n\n    Wide: a field for each option.\n    """\n\n'
+        text += "option as it is by default (seed: sends none)."
+        wide = len(options_of(declared)) > WIDE
+        text += '\n\n    Wide: a field for each option.\n    """\n\n' if wide else '"""\n\n'
         text += "".join(
             f"    {one.name}: {one.accepts}\n"
             for one in options_of(declared).values()
@@ -388,8 +400,17 @@ KEYWORDS: dict[str, type[Options]] = {
     "RunKeywords": RunOptions,
     "ScoreKeywords": ScoreOptions,
     "PlanKeywords": PlanOptions,
+    "CompareKeywords": CompareOptions,
+    "VerifyKeywords": VerifyOptions,
+    "MergeKeywords": MergeOptions,
+    "ReportKeywords": ReportOptions,
+    "ExportKeywords": ExportOptions,
+    "GradeKeywords": GradeOptions,
 }
 """Class of keywords → the options that it is made from."""
+
+WIDE = 25
+"""Fields beyond which a class says why it has so many."""
 
 MODULES = {"harness/asking/keywords.py": keywords}
 """File of the checkout → what it holds, where it is written from declarations."""

@@ -98,10 +98,7 @@ class RunKeywords(TypedDict, total=False):
 
 
 class ScoreKeywords(TypedDict, total=False):
-    """The fields of `ScoreOptions`; None leaves an option as it is by default (seed: sends none).
-
-    Wide: a field for each option.
-    """
+    """The fields of `ScoreOptions`; None leaves an option as it is by default (seed: sends none)."""
 
     k: int | Sequence[int]
     workers: int | None
@@ -126,11 +123,60 @@ class ScoreKeywords(TypedDict, total=False):
 
 
 class PlanKeywords(TypedDict, total=False):
-    """The fields of `PlanOptions`; None leaves an option as it is by default (seed: sends none).
-
-    Wide: a field for each option.
-    """
+    """The fields of `PlanOptions`; None leaves an option as it is by default (seed: sends none)."""
 
     other_samples: int | None
     price_in: float | None
     price_out: float | None
+
+
+class CompareKeywords(TypedDict, total=False):
+    """The fields of `CompareOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    baseline: FilePath | None
+
+
+class VerifyKeywords(TypedDict, total=False):
+    """The fields of `VerifyOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    model: str | None
+    published: FilePath | None
+
+
+class MergeKeywords(TypedDict, total=False):
+    """The fields of `MergeOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    accept_server_change: bool
+
+
+class ReportKeywords(TypedDict, total=False):
+    """The fields of `ReportOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    k: int | Sequence[int]
+    out: FilePath | None
+    plots: FilePath | None
+    show_withheld: bool
+
+
+class ExportKeywords(TypedDict, total=False):
+    """The fields of `ExportOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    out: FilePath | None
+    take: Literal["correct", "all"] | None
+    shortest: int | None
+    finish_reasons: Texts | None
+    distinct: bool | None
+    reasoning: bool
+    i_know: bool
+
+
+class GradeKeywords(TypedDict, total=False):
+    """The fields of `GradeOptions`; None leaves an option as it is by default (seed: sends none)."""
+
+    kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text"]
+    relative_tolerance: float
+    absolute_tolerance: float
+    round_to_reference: bool
+    choices: Texts
+    grader: str
+    deadline: float | None

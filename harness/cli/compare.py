@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.asking.options import CompareOptions
 from harness.cli import terminal
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
@@ -29,9 +31,9 @@ def _prints() -> Any:
     return list[Decision]
 
 
-@click.command("compare", cls=Command)
+@click.command("compare", cls=Command, verb="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--baseline", type=click.Path(path_type=Path), help="The run that the others are compared with.")
+@takes(CompareOptions)
 @click.option(
     "--fail-if-worse",
     type=click.FloatRange(0, 100),
@@ -42,7 +44,7 @@ def _prints() -> Any:
 @click.option("--pass-unseen", is_flag=True, help="With --fail-if-worse: exit with 0 instead of 1. Default: off.")
 @json_option(_prints, "a list of the decisions")
 def command(
-    runs: tuple[Path, ...], baseline: Path | None, fail_if_worse: float | None, pass_unseen: bool, as_json: bool
+    runs: tuple[Path, ...], fail_if_worse: float | None, pass_unseen: bool, as_json: bool, **given: Any
 ) -> None:
     """Compare scored RUNS question by question with the first of them, or with --baseline.
 
@@ -57,9 +59,8 @@ def command(
     harness compare results/checkpoint-* --baseline results/base --fail-if-worse 1.0
     """
     from harness.verbs.compare import compare
-    from harness.verbs.outputs import open_scored
 
-    found = compare([open_scored(path) for path in runs], open_scored(baseline) if baseline else None)
+    found = compare(runs, CompareOptions.of(**given))
     if as_json:
         say([one.decision for one in found])
     else:

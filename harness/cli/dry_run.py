@@ -11,12 +11,32 @@ from harness.core.hidden import without_secrets
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
+    from harness.asking.options import RunOptions
+    from harness.asking.options.verbs import OnRay
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.settings import RunSettings
 
 
-def show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
-    """`--dry-run`: everything that shapes the score, and the first prompt of each benchmark."""
+def show(options: RunOptions, where: OnRay) -> None:
+    """Print what the run would ask; of a server that would be started its command lines. Nothing is sent but a look at
+    the server."""
+    from harness.asking.prepare import prepare, questions_of, server_of
+    from harness.cli.watching import Terminal
+    from server_launchers.keeping.supervisor import dry_run as command_lines
+
+    if options.serve is not None:
+        for line in command_lines(server_of(questions_of(options, Terminal()))):
+            click.echo(line)
+        return
+    if where.on is not None:
+        from harness.verbs.elsewhere import cluster
+
+        options = cluster(where.on).checked(options)
+    with Terminal() as watcher, prepare(options, watcher, must_answer=True) as prepared:
+        _show(prepared.settings, prepared.sets, prepared.contexts)
+
+
+def _show(settings: RunSettings, sets: list[QuestionSet], contexts: list[int]) -> None:
     rows = [
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),

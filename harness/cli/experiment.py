@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
-from harness.asking.options import verbs
-from harness.asking.options.verbs import RepeatsOptions
+from harness.asking.options import RepeatsRules, SizesRules
+from harness.asking.options.verbs import RepeatsOptions, SizesOptions
 from harness.cli import completing, terminal
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import run_options
-from harness.cli.server_options import with_server
+from harness.cli.run_options import run_given, run_options
 from harness.cli.spelling import Command
 from harness.core.about import install_line
-from harness.core.errors import EXIT_OWED, UsageError
+from harness.core.errors import EXIT_OWED
 from harness.core.inert import safe_name, visible
-from harness.core.wording import option
-from server_launchers.command_line import server_options
+from harness.core.options import Options, options_of
 
 if TYPE_CHECKING:
     from harness.reports.plots.plot import Plot
     from harness.runs import RunFolder
     from harness.scoring.resampling import Repeats, SampleSizes
-    from harness.verbs.repeats import Sampled
+    from harness.verbs.repeats import Experimented
 
-_OURS = ("source", "runs", "n", "real", "as_json", "out", "seed", "samples", "progress", "quiet")
-"""Parameters that also mean something without `--real`."""
-
-
-def _numbers(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[int, ...]:
-    """The numbers of `8,16,…,256`."""
-    from harness.verbs.repeats import numbers_of
-
-    try:
-        return numbers_of(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: expected whole numbers such as 8,16,32 or 8,16,…,256") from error
+ExperimentResult = TypeVar("ExperimentResult", "Repeats", "SampleSizes")
 
 
 @click.group("experiment")
@@ -56,9 +42,6 @@ def command() -> None:
 
 _SOURCE = click.argument(
     "source", metavar="RUN|BENCHMARK", required=False, shell_complete=completing.names(completing.benchmarks)
-)
-_REAL = click.option(
-    "--real", is_flag=True, help="Sample every repeat, with seeds of its own; takes the flags of `harness run`."
 )
 _WHAT = "a list, one result of each benchmark,"
 
@@ -77,12 +60,9 @@ def _prints_sizes() -> Any:
 
 @command.command("repeats", cls=Command, verb="experiment repeats", first=("runs", "samples", "real", "out", "as_json"))
 @_SOURCE
-@click.option("--runs", type=click.IntRange(2, 10_000), default=30, show_default=True, help="Repeats.")
-@_REAL
 @json_option(_prints_repeats, _WHAT)
 @run_options(RepeatsOptions)
-@server_options(shown=())
-def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: Any) -> None:
+def repeats(source: str | None, as_json: bool, **given: Any) -> None:
     """Say how far the accuracies of --runs runs lie apart, and how far their sampling error says they should.
 
     From the samples of a scored RUN: repeats of --samples each, drawn without replacement; by default so many that no
@@ -93,45 +73,21 @@ def repeats(source: str | None, runs: int, real: bool, as_json: bool, **given: A
     harness experiment repeats results/my-run --runs 30
     harness experiment repeats demo:4 --real --runs 30 --serve llama_cpp --model smollm2-135m
     """
+    from harness.cli.watching import Terminal
     from harness.reports.plots.repeats import repeats_plot
     from harness.verbs import repeats as experiments
 
-    if real:
-        sampled = _sampled(source, runs, (), given)
-        out = sampled.out
-        found = experiments.repeats_between(sampled.folders[None])
-    else:
-        folder, out = _run_folder(source, given)
-        found = experiments.repeats_of(folder, runs, given["samples"], given["seed"] or 0)
-    if as_json:
-        say(found)
-    else:
-        for one in found:
-            _say_repeats(one)
-    _warn(found)
-    _write([repeats_plot(one) for one in found], out, quiet=as_json)
+    rules = RepeatsRules.of(**_own(RepeatsRules, given))
+    with Terminal() as watcher:
+        found = experiments.repeats(source, rules, run_given(given), watcher, _on_repeat)
+    _say(found, _say_repeats, repeats_plot, as_json=as_json)
 
 
 @command.command("samples", cls=Command, verb="experiment samples", first=("n", "runs", "real", "out", "as_json"))
 @_SOURCE
-@click.option(
-    "--n", metavar="N,N,…", callback=_numbers, required=True, help="Numbers of samples, such as 8,16,32 or 8,16,…,256."
-)
-@click.option(
-    "--runs", type=click.IntRange(1, 10_000), help="Repeats of each number. Default: 200 draws; with --real one."
-)
-@_REAL
 @json_option(_prints_sizes, _WHAT)
-@run_options(RepeatsOptions)
-@server_options(shown=())
-def samples(
-    source: str | None,
-    n: tuple[int, ...],
-    runs: int | None,
-    real: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+@run_options(SizesOptions)
+def samples(source: str | None, as_json: bool, **given: Any) -> None:
     """Say how the sampling error falls with the number of samples, beside the curve that it should follow.
 
     From the samples of a scored RUN: each number is drawn --runs times without replacement. With --real, BENCHMARK is
@@ -142,68 +98,44 @@ def samples(
     harness experiment samples results/my-run --n 8,16,…,64
     harness experiment samples aime24 --real --n 8,16,…,256 --base-url http://127.0.0.1:8000
     """
+    from harness.cli.watching import Terminal
     from harness.reports.plots.repeats import sizes_plot
     from harness.verbs import repeats as experiments
 
-    if real:
-        sampled = _sampled(source, runs or 1, n, given)
-        out = sampled.out
-        found = experiments.sizes_between(list(sampled.folders.values()))
-    else:
-        if given["samples"] is not None:
-            raise UsageError(f"{option('n')} says how many samples are drawn: leave it out", field="samples")
-        folder, out = _run_folder(source, given)
-        found = experiments.sizes_of(folder, n, runs or experiments.DRAWS, given["seed"] or 0)
-    if as_json:
-        say(found)
-    else:
-        for one in found:
-            _say_sizes(one)
-    _warn(found)
-    _write([sizes_plot(one) for one in found], out, quiet=as_json)
+    rules = SizesRules.of(**_own(SizesRules, given))
+    with Terminal() as watcher:
+        found = experiments.sizes(source, rules, run_given(given), watcher, _on_repeat)
+    _say(found, _say_sizes, sizes_plot, as_json=as_json)
 
 
-def _run_folder(source: str | None, given: dict[str, Any]) -> tuple[RunFolder, Path]:
-    """The run, and where the pictures go. Raises `UsageError` where flags are given that go with real repeats."""
-    from harness.runs import RunFolder
-
-    ctx = click.get_current_context()
-    for name in given:
-        if name not in _OURS and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"it goes with {option('real')}; a run that is there is not sampled again", field=name)
-    if source is None:
-        raise UsageError(f"name a run folder; or a benchmark, with {option('real')}")
-    if not Path(source).is_dir():
-        raise UsageError(
-            f"{visible(source, 120)} is no run folder: sample one with `harness run` and score it; or give "
-            f"{option('real')}, and repeats of a benchmark are sampled"
-        )
-    folder = RunFolder.open(source)
-    return folder, Path(given["out"] or folder.path)
+def _own(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in options_of(declared)}
 
 
-def _sampled(source: str | None, runs: int, n: Sequence[int], given: dict[str, Any]) -> Sampled:
-    """The repeats, sampled and scored. Ends the command where samples are owed."""
-    from harness.asking.options import RunOptions
-    from harness.cli.watching import Terminal
-    from harness.verbs.repeats import sample_repeats
+def _on_repeat(number: int, of: int, folder: RunFolder) -> None:
+    terminal.note(f"{number} of {of}: {visible(str(folder.path))}")
 
-    quiet, progress = given.pop("quiet"), given.pop("progress")
-    for name in ("dry_run", "pilot"):
-        if given.pop(name):
-            verbs.check("experiment repeats", [name])
-    options = RunOptions.of(benchmarks=source, **with_server(given, given.pop("serve")))
 
-    def on_repeat(number: int, of: int, folder: RunFolder) -> None:
-        if not quiet:
-            terminal.note(f"{number} of {of}: {visible(str(folder.path))}")
-
-    with Terminal(progress=progress and not quiet) as watcher:
-        sampled = sample_repeats(options, runs, n, watcher, on_repeat)
-    if sampled.owed:
-        click.echo(f"harness: {visible(sampled.owed)}", err=True)
+def _say(
+    found: Experimented[ExperimentResult],
+    lines: Callable[[ExperimentResult], None],
+    plot: Callable[[ExperimentResult], Plot],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the results, and write their pictures. Ends the command where samples are owed."""
+    if found.owed:
+        click.echo(f"harness: {visible(found.owed)}", err=True)
         sys.exit(EXIT_OWED)
-    return sampled
+    if as_json:
+        say(found.results)
+    else:
+        for one in found.results:
+            lines(one)
+    for one in found.results:
+        for warning in one.warnings:
+            terminal.warn(f"{visible(one.benchmark)}: {warning}")
+    _write([plot(one) for one in found.results], found.out, quiet=as_json)
 
 
 def _say_repeats(found: Repeats) -> None:
@@ -255,12 +187,6 @@ def _say_sizes(found: SampleSizes) -> None:
         for one in found.sizes
     ]
     terminal.table(header, rows)
-
-
-def _warn(found: Sequence[Repeats] | Sequence[SampleSizes]) -> None:
-    for one in found:
-        for warning in one.warnings:
-            terminal.warn(f"{visible(one.benchmark)}: {warning}")
 
 
 def _percent(fraction: float) -> str:

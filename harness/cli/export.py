@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from harness.cli import completing
-from harness.cli.completing import names
+from harness.asking.options import ExportOptions
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.inert import visible
@@ -35,54 +35,11 @@ class _Format(click.Option):
         return super().get_help_record(ctx)
 
 
-@click.command("export", cls=Command)
+@click.command("export", cls=Command, verb="export")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--to",
-    cls=_Format,
-    required=True,
-    metavar="FORMAT",
-    shell_complete=names(completing.exporters),
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the files. Default: exports/FORMAT in the run folder.",
-)
-@click.option(
-    "--take",
-    type=click.Choice(["correct", "all"]),
-    help="Which samples. Default: correct for training data, else all.",
-)
-@click.option("--shortest", type=int, metavar="N", help="Of each question at most N samples, the shortest ones.")
-@click.option(
-    "--finish-reason",
-    "finish_reasons",
-    multiple=True,
-    metavar="REASON",
-    help="Only replies that ended so (stop, length …; `any` for all); may be repeated. Default: stop for training "
-    "data, else any.",
-)
-@click.option(
-    "--distinct/--no-distinct",
-    default=None,
-    help="Equal replies to one question once. Default: once for training data, else all.",
-)
-@click.option(
-    "--no-reasoning",
-    "reasoning",
-    is_flag=True,
-    flag_value=False,
-    default=True,
-    help="Training data without the model's thinking: what it said after it.",
-)
-@click.option(
-    "--i-know",
-    is_flag=True,
-    help="Also training data of a benchmark that tests, and questions whose authors ask not to publish them.",
-)
+@takes(ExportOptions, classes={"to": _Format})
 @json_option(_prints, "what was written")
-def command(run: Path, to: str, as_json: bool, finish_reasons: tuple[str, ...], **given: Any) -> None:
+def command(run: Path, as_json: bool, **given: Any) -> None:
     """Write RUN in the format of another tool: a folder with a file a benchmark.
 
     \b
@@ -93,8 +50,7 @@ def command(run: Path, to: str, as_json: bool, finish_reasons: tuple[str, ...], 
     from harness.exports import export
     from harness.runs import RunFolder
 
-    wanted = None if not finish_reasons else () if "any" in finish_reasons else finish_reasons
-    written = export(RunFolder.open(run), to, given.pop("out"), finish_reasons=wanted, **given)
+    written = export(RunFolder.open(run), **dict(ExportOptions.of(**given)))
     if as_json:
         from harness.cli.printed.ends import Exported, ExportedFile
 

@@ -1,7 +1,7 @@
 """The flags of a command, made from the declarations of its options (`harness.core.options`).
 
-A flag sets the parameter that has the option's name. One that is not typed sets None (a flag that may be repeated: no
-value), and the option keeps its default; only a seed has its default here, since None is a seed that is not sent.
+A flag sets the parameter that has the option's name. One that is not typed sets None, and the option keeps its default;
+only a seed has its default here, since None is a seed that is not sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import under
 from harness.cli.spelling import LineEnds, Seed
-from harness.core.options import COMMAS, LINES, POINTS, SEED, Option, Options, options_of
+from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
 from harness.core.secret import Secret
 from harness.core.wording import UNSET, worded
 
@@ -29,20 +29,33 @@ _REPEATED = (tuple[str, ...], tuple[int, ...], tuple[tuple[str, Secret], ...])
 """Types whose flag may be repeated, unless commas divide its value."""
 
 
+NO_CLASSES: Mapping[str, type[click.Option]] = {}
+
+
 def flags_of(
-    *declared: type[Options], scope: str = "", heading: str = "", without: Iterable[str] = ()
+    *declared: type[Options],
+    scope: str = "",
+    heading: str = "",
+    without: Iterable[str] = (),
+    classes: Mapping[str, type[click.Option]] = NO_CLASSES,
 ) -> tuple[Callable[[F], F], ...]:
     """The decorators that give a command the flags of these options, by heading.
 
     scope: begins the flags and the parameters of options that are about another server than the run's: `judge` makes
     `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that get no flag.
+    classes: kinds of flag of their own, by option.
     """
     table = {name: option for one in declared for name, option in options_of(one).items()}
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     words = {option.name: flag_of(option, scope) for option in shown}
     headed = sorted((replace(option, under=heading or option.under) for option in shown), key=_place)
-    return tuple(_flag(option, scope, words) for option in headed)
+    return tuple(_flag(option, scope, words, classes.get(option.name)) for option in headed)
+
+
+def takes(*declared: type[Options], **how: Any) -> Callable[[F], F]:
+    """Give a command the flags of these options. how: as `flags_of` has it."""
+    return lambda function: give(function, *flags_of(*declared, **how))
 
 
 def give(function: F, *decorators: Callable[[F], F]) -> F:
@@ -71,7 +84,7 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
     return f"{said}  [default: {option.default}]" if stated else said
 
 
-def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F], F]:
+def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None) -> Callable[[F], F]:
     word = words[option.name]
     attributes: dict[str, Any] = {
         "help": _help(option, words),
@@ -85,11 +98,15 @@ def _flag(option: Option, scope: str, words: Mapping[str, str]) -> Callable[[F],
     else:
         attributes["type"] = _type(option)
         attributes["required"] = option.default is ...
-        attributes["multiple"] = option.type in _REPEATED and option.kind is not COMMAS
+        # click would hand on an empty tuple, which says more than an option that is left as it is.
+        attributes["callback"] = lambda _context, _parameter, value: None if value == () else value
+        attributes["multiple"] = option.type in _REPEATED and option.kind not in (COMMAS, SERIES)
     if option.kind is SEED:
         attributes["default"] = option.default
     if option.complete is not None:
         attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
+    if kind is not None:
+        attributes["cls"] = kind
     made: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
     return under(option.under, made)[0] if option.under else made
 
@@ -100,6 +117,8 @@ def _type(option: Option) -> Any:
         return click.Choice(option.choices)
     if option.kind in (SEED, LINES):
         return Seed() if option.kind is SEED else LineEnds()
+    if option.kind is SERIES:
+        return click.STRING
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}
     # As text: an empty path is refused by the option, and would be the current folder here.
     return click.Path() if option.type is Path else plain.get(option.type, click.STRING)

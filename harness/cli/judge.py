@@ -54,9 +54,14 @@ def judge_options_of(given: Mapping[str, Any]) -> JudgeOptions | None:
                 flag = option(name.removeprefix("judge_").replace("server_", "server.", 1))
                 raise UsageError(f"{flag} is about a judge: it goes with {option('model', 'MODEL')}")
         return None
-    own = {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
+    own = judge_given(given)
     described = {name: value for name, value in given.items() if name.startswith("server_")}
     return JudgeOptions.of(**with_server({**described, **own}, own.pop("serve")))
+
+
+def judge_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a judge among a command's parameters."""
+    return {name.removeprefix("judge_"): value for name, value in given.items() if name.startswith("judge_")}
 
 
 def show(judged: Judged, judge: JudgeSettings, *, stderr: bool) -> None:

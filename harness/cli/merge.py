@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from harness.asking.options import MergeOptions
 from harness.cli import terminal
+from harness.cli.flags import takes
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import visible
 
 
-@click.command("merge", cls=Command)
+@click.command("merge", cls=Command, verb="merge")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Folder of the joined run. One that holds an earlier part of it gets the rest.",
-)
-@click.option(
-    "--accept-server-change",
-    is_flag=True,
-    help="Join also where the servers told of another model, template or quantisation.",
-)
-def command(runs: tuple[Path, ...], out: Path, accept_server_change: bool) -> None:
+@takes(MergeOptions)
+def command(runs: tuple[Path, ...], **given: Any) -> None:
     """Join the folders RUNS (shards of one run, or one run that was begun in several places) into one run folder.
 
     Each sample is kept once. What is no part of the same run is refused, with what differs. The same command again
@@ -37,19 +31,18 @@ def command(runs: tuple[Path, ...], out: Path, accept_server_change: bool) -> No
     \b
     harness merge results/qwq-32b-shard-*-of-8 --out results/qwq-32b
     """
-    joined = join(runs, out, accept_server_change=accept_server_change)
-    if joined:
-        terminal.note(f"score them with: harness score {shlex.quote(str(out))}")
-    sys.exit(0 if joined else EXIT_OWED)
+    options = MergeOptions.of(**given)
+    complete = join(runs, options)
+    if complete:
+        terminal.note(f"score them with: harness score {shlex.quote(str(options.out))}")
+    sys.exit(0 if complete else EXIT_OWED)
 
 
-def join(runs: tuple[Path, ...], out: Path, *, accept_server_change: bool = False) -> bool:
-    """Join, and say what came of it. Whether nothing is owed."""
-    from harness.runs import RunFolder
-    from harness.runs.merging import merge
+def join(runs: Sequence[Path], options: MergeOptions) -> bool:
+    """Join the run folders, and print what came of it. Whether nothing is owed."""
+    from harness.verbs.merge import merge
 
-    folders = [RunFolder.open(path) for path in runs]
-    merged = merge(folders, RunFolder(out), accept_server_change=accept_server_change)
+    merged = merge(runs, options)
     for note in merged.notes:
         terminal.warn(note)
     for one in merged.benchmarks:

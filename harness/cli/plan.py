@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from harness.asking.options import PlanOptions
-from harness.cli.flags import flags_of, give
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.inert import visible
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _prints() -> Any:
@@ -23,14 +20,10 @@ def _prints() -> Any:
     return list[Needed]
 
 
-def _plan_options(function: F) -> F:
-    return give(function, *flags_of(PlanOptions))
-
-
 @click.command("plan", cls=Command, verb="plan")
 @click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one plan of each benchmark,")
-@_plan_options
+@takes(PlanOptions)
 def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say how many samples a question it takes to find a true difference of --detect points four times in five, and the
     tokens, time and money. RUN is scored: a pilot of two samples a question, or a former run of such a model.

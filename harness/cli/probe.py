@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli import completing, terminal
+from harness.asking.options import WhichServer
+from harness.cli import terminal
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command, spelt
 from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
+from harness.core.options import options_of
 
 if TYPE_CHECKING:
-    from harness.asking.options import WhichServer
     from harness.verbs.probe.findings import Report
 
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
@@ -32,7 +35,6 @@ def _prints() -> Any:
 
 @click.command("probe", cls=Command)
 @click.argument("base_url", metavar="[URL]...", nargs=-1)
-@click.option("--model", help="As the server lists it. Default: the only one that it lists.")
 @click.option(
     "--reference",
     metavar="URL|PATH",
@@ -47,28 +49,15 @@ def _prints() -> Any:
 @click.option("--matrix", is_flag=True, help="Several servers of one model: a column each.")
 @click.option("--checks", metavar="NAME[,NAME...]", help="Only these checks, or groups of them. Default: all.")
 @click.option("--quick", is_flag=True, help="Only the checks that take a few short requests.")
-@click.option("--seed", type=int, help="Of the probe's own draws, to repeat one. Default: a new one each time.")
+@click.option("--seed", type=int, help="Seed of the probe's own draws; give it to repeat a probe. Default: a new one.")
 @json_option(_prints, "a list, one report of each server,")
 @click.option(
     "--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as a page, too."
 )
-@click.option("--provider", shell_complete=completing.names(completing.providers), help="A hosted provider by name.")
-@click.option("--server", metavar="NAME", help="A server by its name in `harness serve status`.")
-@click.option("--api-key-env", metavar="VARIABLE", help="Variable with the key. Default: the provider's.")
-@click.option("--ca-file", type=click.Path(path_type=Path), help="PEM file of authorities to trust for https.")
+@takes(WhichServer, without=("base_url", "serve", "concurrency", "hash_weights"))
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def command(
-    base_url: tuple[str, ...],
-    reference: str | None,
-    save_reference: Path | None,
-    checks: str | None,
-    matrix: bool,
-    quick: bool,
-    seed: int | None,
-    as_json: bool,
-    page: Path | None,
-    quiet: bool,
-    **who: Any,
+    base_url: tuple[str, ...], matrix: bool, checks: str | None, as_json: bool, page: Path | None, **given: Any
 ) -> None:
     """Examine the server at URL: protocol, sampling, context, template, load; beside a reference also its weights.
     Each check says what was sent, what came, why it matters for a score and how to mend it.
@@ -83,31 +72,15 @@ def command(
     harness probe https://api.example.com/v1 --reference http://127.0.0.1:8000
     harness probe --matrix http://a:8000 http://b:8000 --model org/model --quick
     """
-    from harness.asking.options import WhichServer
-    from harness.core.files import write_atomically
-    from harness.verbs.probe.page import html
-
-    del quiet  # the terminal reads it
-    if matrix and save_reference is not None:
-        raise UsageError("it keeps one server; a matrix is of several", field="save_reference")
+    if matrix and given["save_reference"] is not None:
+        raise UsageError("it takes one server, and --matrix several", field="save_reference")
     if len(base_url) > 1 and not matrix:
         raise UsageError("several servers are compared in one table: give it for that", field="matrix")
-    names = [name.strip() for name in (checks or "").split(",") if name.strip()]
-    servers = [WhichServer.of(base_url=url, **who) for url in base_url] or [WhichServer.of(**who)]
-    reports: list[Report] = []
-    for server in servers:
-        try:
-            reports.append(
-                _examined(
-                    server, reference=reference, save_reference=save_reference, checks=names, quick=quick, seed=seed
-                )
-            )
-        except HarnessError as error:
-            if len(servers) == 1 or isinstance(error, UsageError):
-                raise
-            terminal.warn(error.sentence)
-    if not reports:
-        raise HarnessError("none of the servers can be asked")
+    how = {name: given[name] for name in ("reference", "save_reference", "quick", "seed")}
+    how["checks"] = [name.strip() for name in (checks or "").split(",") if name.strip()]
+    who = {name: value for name, value in given.items() if name in options_of(WhichServer)}
+    servers = [WhichServer.of(base_url=url, **who) for url in base_url or [None]]
+    reports = _reports(servers, how)
     if as_json:
         say(reports)
     elif matrix:
@@ -115,19 +88,37 @@ def command(
     else:
         _table(reports[0])
     if page is not None:
-        write_atomically(page.absolute(), html(reports).encode())
-        terminal.note(f"page: {visible(str(page))}")
+        _write(page, reports)
     if len(reports) < len(servers):
         sys.exit(HarnessError.exit_code)
     sys.exit(0 if all(report.sound for report in reports) else StoppedByRule.exit_code)
 
 
-def _examined(who: WhichServer, **asked: Any) -> Report:
+def _reports(servers: Sequence[WhichServer], how: Mapping[str, Any]) -> list[Report]:
+    """A report of each server that can be asked. Of several, one that cannot is a warning."""
     from harness.cli.watching import Terminal
     from harness.verbs.probe.probe import probe
 
-    with Terminal(progress=False) as watcher:
-        return probe(who, watcher=watcher, **asked)
+    reports = []
+    for server in servers:
+        try:
+            with Terminal(progress=False) as watcher:
+                reports.append(probe(server, watcher=watcher, **how))
+        except HarnessError as error:
+            if len(servers) == 1 or isinstance(error, UsageError):
+                raise
+            terminal.warn(error.sentence)
+    if not reports:
+        raise HarnessError("none of the servers can be asked")
+    return reports
+
+
+def _write(page: Path, reports: Sequence[Report]) -> None:
+    from harness.core.files import write_atomically
+    from harness.verbs.probe.page import html
+
+    write_atomically(page.absolute(), html(reports).encode())
+    terminal.note(f"page: {visible(str(page))}")
 
 
 def _table(report: Report) -> None:

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import RaceRules, verbs
+from harness.asking.options import RaceRules
 from harness.asking.options.verbs import RaceOptions
 from harness.cli import completing
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_options
-from harness.cli.server_options import with_server
+from harness.cli.run_options import FIRST, run_given, run_options
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
-from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.cli.printed.ends import RaceEnd
@@ -45,18 +43,7 @@ def _prints() -> Any:
 )
 @json_option(_prints, "how it ended")
 @run_options(RaceOptions)
-@server_options(shown=())
-def command(
-    candidates: tuple[str, ...],
-    margin: float | None,
-    step: int | None,
-    as_json: bool,
-    dry_run: bool,
-    pilot: bool,
-    progress: bool,
-    quiet: bool,
-    **given: Any,
-) -> None:
+def command(candidates: tuple[str, ...], margin: float | None, step: int | None, as_json: bool, **given: Any) -> None:
     """Sample BENCHMARK with each candidate, round by round, until it is decided how they stand to the first.
 
     What the options say holds for all of them; --samples is the most that a candidate may use. After each look the
@@ -73,12 +60,10 @@ def command(
     from harness.verbs.race import candidates as candidates_of
     from harness.verbs.race import race
 
-    if dry_run or pilot:
-        which = "dry_run" if dry_run else "pilot"
-        verbs.check("race", [which])
-    entrants = candidates_of([_own(text) for text in candidates], with_server(given, given.pop("serve")))
-    with Terminal(progress=progress and not quiet) as watcher:
-        raced = race(entrants, RaceRules.of(margin=margin, step=step), watcher, _look)
+    rules = RaceRules.of(margin=margin, step=step)
+    entrants = candidates_of([_own(text) for text in candidates], run_given(given))
+    with Terminal() as watcher:
+        raced = race(entrants, rules, watcher, _look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if as_json:
         say(_told(raced, code))
@@ -142,8 +127,3 @@ def _closing(raced: Raced) -> None:
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():
         click.echo(f"  {visible(name)}: {visible(str(path))}")
-
-
-for _parameter in command.params:
-    if isinstance(_parameter, click.Option):
-        _parameter.hidden |= _parameter.name in ("dry_run", "pilot")

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from harness.asking.options import RunOptions
+from harness.asking.options.headings import OUTPUT
 from harness.asking.options.verbs import OnRay, SpreadRunOptions
 from harness.cli import completing, from_environment, terminal
+from harness.cli.flags import give
 from harness.cli.help import under
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_options
-from harness.cli.server_options import with_server
+from harness.cli.run_options import FIRST, run_given, run_options
 from harness.cli.spelling import Command, spelt
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
-from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
-    from harness.asking.options import RunOptions
     from harness.cli.printed.ends import SessionEnd
-    from harness.cli.watching import Terminal
     from harness.generation.outcome import Outcome
     from harness.generation.spending import Prices
     from harness.verbs.run import Ran
 
 SHOWN_CAUSES = 5
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _prints() -> Any:
@@ -36,28 +38,24 @@ def _prints() -> Any:
     return SessionEnd
 
 
-(as_json_option,) = under(
-    "Output",
+_ENDS = under(
+    OUTPUT,
     json_option(_prints, "how the session ended"),
+    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
+    click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
 )
+
+
+def _ends(function: F) -> F:
+    return give(function, *_ENDS)
 
 
 @click.command("run", cls=Command, verb="run", first=FIRST, context_settings=from_environment.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
-@as_json_option
+@_ends
 @run_options(SpreadRunOptions)
-@server_options(shown=())
 @from_environment.env_file_option
-def command(
-    dry_run: bool,
-    pilot: bool,
-    as_json: bool,
-    progress: bool,
-    quiet: bool,
-    on: str | None,
-    shards: int | None,
-    **given: Any,
-) -> None:
+def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: int | None, **given: Any) -> None:
     """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
     hf://datasets/OWNER/NAME with an eval.yaml, or the file of a sweep of one cell) into a run folder.
 
@@ -70,45 +68,30 @@ def command(
     harness run --data questions.jsonl --question-key Problem --answer-key Answer
     harness run one-cell.yaml
     """
-    from harness.asking.options import RunOptions
-    from harness.asking.prepare import prepare, questions_of, server_of
-    from harness.cli.watching import Terminal
-    from harness.verbs.run import run
+    from harness.cli.dry_run import show
 
-    shards = OnRay.of(on=on, shards=shards).shards
     if as_json and (dry_run or pilot):
         raise UsageError(f"--json says how a session ended: it goes without {'--dry-run' if dry_run else '--pilot'}")
+    if on is not None and pilot:
+        raise UsageError("--on goes without --pilot: take the pilot from here")
+    where = OnRay.of(on=on, shards=shards)
     for default in from_environment.taken(click.get_current_context()):
         terminal.note(f"from the environment: {default}")
-    options = _of_file(given) or RunOptions.of(**with_server(given, given.pop("serve")))
-    if dry_run and options.serve is not None:
-        from server_launchers.keeping.supervisor import dry_run as command_lines
-
-        for line in command_lines(server_of(questions_of(options, Terminal()))):
-            click.echo(line)
-        return
-    if on is not None:
-        if pilot:
-            raise UsageError("--on goes without --pilot: take the pilot from here")
-        from harness.verbs.elsewhere import cluster
-
-        if not dry_run:
-            _end(cluster(on).run(on, options, shards, Terminal()), as_json=as_json)
-        options = cluster(on).checked(options)
-    if shards is not None and on is None:
-        raise UsageError("--shards goes with --on ray; --shard I/N asks one part from here")
-    watcher = Terminal(progress=progress and not quiet)
+    options = _of_file(given) or RunOptions.of(**run_given(given))
     if dry_run:
-        from harness.cli import dry_run as settings_table
+        show(options, where)
+    elif pilot:
+        sys.exit(_pilot(options))
+    else:
+        _end(_run(options, where), as_json=as_json)
 
-        with watcher, prepare(options, watcher, must_answer=True) as prepared:
-            settings_table.show(prepared.settings, prepared.sets, prepared.contexts)
-        return
-    if pilot:
-        sys.exit(_pilot(options, watcher))
-    with watcher:
-        ran = run(options, watcher)
-    _end(ran, as_json=as_json)
+
+def _run(options: RunOptions, where: OnRay) -> Ran:
+    from harness.cli.watching import Terminal
+    from harness.verbs.elsewhere import run_at
+
+    with Terminal() as watcher:
+        return run_at(where, options, watcher)
 
 
 def _end(ran: Ran, *, as_json: bool) -> NoReturn:
@@ -119,12 +102,13 @@ def _end(ran: Ran, *, as_json: bool) -> NoReturn:
     sys.exit(code)
 
 
-def _pilot(options: RunOptions, watcher: Terminal) -> int:
+def _pilot(options: RunOptions) -> int:
     """A pilot and its forecast. Returns the exit code."""
     from harness.cli.pilot import lines
+    from harness.cli.watching import Terminal
     from harness.verbs.pilot import pilot
 
-    with watcher:
+    with Terminal() as watcher:
         piloted = pilot(options, watcher)
     code = _ending(piloted.outcome, piloted.folder, piloted.prices)
     for line in lines(piloted):
@@ -138,12 +122,12 @@ def _of_file(given: dict[str, Any]) -> RunOptions | None:
     path = Path(given["benchmarks"] or "")
     if path.suffix not in (".yaml", ".yml"):
         return None
-    from harness.cli.sweep import planned_from
-    from harness.verbs.sweep import cells, file
+    from harness.cli.run_options import typed
+    from harness.verbs.sweep import cells, file, whole
 
     if not file.is_sweep(path):
         return None
-    return cells.only_run(planned_from(click.get_current_context(), str(path), given))
+    return cells.only_run(whole.planned(str(path), run_given(typed(given)), {}))
 
 
 def _closing(ran: Ran) -> int:

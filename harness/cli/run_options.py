@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from harness.asking.options import RunOptions
 from harness.asking.options.headings import OUTPUT, WHOM
 from harness.cli.flags import flags_of, give
 from harness.cli.help import under
+from harness.cli.server_options import SERVER_SCOPE, with_server
+from harness.core.options import options_of
+from server_launchers.command_line import server_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,8 +26,6 @@ _STARTED = under(
 )
 _SHOWN = under(
     OUTPUT,
-    click.option("--dry-run", is_flag=True, help="Show every setting and the first prompt; send nothing."),
-    click.option("--pilot", is_flag=True, help="Two samples a question, then a forecast of time, cost and error."),
     click.option(
         "--no-progress",
         "progress",
@@ -42,6 +44,21 @@ FIRST = (
 """What most people use: the help of a run shows these first."""
 
 
-def run_options(declared: type[RunOptions] = RunOptions, *, without: Iterable[str] = ()) -> Callable[[F], F]:
-    """Give a command the flags of a run, with the help that its own class of options declares."""
-    return lambda function: give(function, *flags_of(declared, without=without), *_STARTED, *_SHOWN)
+def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:
+    """Give a command the flags of a run, with the help that its own class of options declares, and of its server."""
+    decorators = (*flags_of(declared), *_STARTED, *_SHOWN, server_options(shown=()))
+    return lambda function: give(function, *decorators)
+
+
+def typed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that were typed: what a sweep's file says goes before defaults of the environment."""
+    context = click.get_current_context()
+    unsaid = (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
+    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in unsaid}
+
+
+def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run among a command's parameters, with those that describe a server gathered into `serve`."""
+    names = set(options_of(RunOptions)) - {"serve"}
+    known = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
+    return with_server(known, given.get("serve"))

@@ -5,27 +5,27 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.asking.options import ScoreOptions
+from harness.asking.options import MergeOptions, ScoreOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
-from harness.cli.flags import flags_of, give
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
-from harness.core.errors import EXIT_OWED, EXIT_UNJUDGED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
 from harness.core.options import options_of
 
 if TYPE_CHECKING:
+    from harness.asking.options import JudgeOptions
     from harness.cli.printed.scores import RunScore
+    from harness.exports.trackers import Tracker
     from harness.verbs.score import Scored
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _FIRST = ("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "judge_model", "judge_base_url")
 _RULES_COUNT = "the rules' verdict counts"
@@ -37,22 +37,13 @@ def _prints() -> Any:
     return list[RunScore]
 
 
-def _options(function: F) -> F:
-    return give(function, *flags_of(ScoreOptions))
-
-
 @click.command("score", cls=Command, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
-@_options
+@takes(ScoreOptions)
 @click.option("--follow", is_flag=True, help="Go on while the run does, grading what is stored meanwhile.")
 @judges.judge_options
-def command(
-    sources: tuple[Path, ...],
-    as_json: bool,
-    follow: bool,
-    **flags: Any,
-) -> None:
+def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any) -> None:
     """Grade and score each SOURCE: a run folder, or a file of another tool's outputs; shards of one run are joined
     in --out first. What came of FILE stands in FILE.scored, for `harness report`, `compare` and `verify`.
 
@@ -69,45 +60,68 @@ def command(
     harness score results/qwq-32b --judge Qwen/Qwen2.5-32B-Instruct --serve vllm --tp 8
     """
     _load_numpy()
-    from harness.cli import following
-    from harness.cli.watching import Terminal
     from harness.runs.layout import labels
-    from harness.scoring.pipeline import score_run
     from harness.verbs import score as scoring
 
     options = ScoreOptions.of(**{name: flags.pop(name) for name in options_of(ScoreOptions)})
     trackers = scoring.trackers_named(options.track)
     judge = judges.judge_options_of(flags)
-    if follow and options.on is not None:
-        raise UsageError("--follow goes on while a run does; --on grades one that has ended")
-    if follow and judge is not None:
-        raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
-    if follow and len(sources) > 1:
-        raise UsageError("--follow goes on with one run at a time")
+    if follow:
+        _check_follow(sources, options, judge)
     sources, options = _one_by_one(sources, options)
     scoring.check(sources, options, follow=follow)
-    by_rules = following.follow if follow else score_run
-    scored = []
-    for source in sources:
-        with Terminal() as watcher:
-            scored.append(scoring.score(source, options, judge, watcher, by_rules=by_rules))
+    scored = _scored(sources, options, judge, follow=follow)
     named = list(zip(labels([one.folder for one in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
     else:
         _print_tables(named, options.k)
     for label, one in named:
-        if options.also:
-            _show_opinions(label if len(named) > 1 else "", one, options, stderr=as_json)
-        for name, tracker in trackers.items():
-            seen = scoring.tell(one, tracker)
-            click.echo(f"told {visible(name, 100)}{': ' + visible(seen, 400) if seen else ''}", err=True)
-        if one.judged is not None and one.judge is not None:
-            judges.show(one.judged, one.judge, stderr=as_json)
+        _print_more(label if len(named) > 1 else "", one, options, trackers, stderr=as_json)
     codes = {one.exit_code for one in scored}
-    for code in (EXIT_OWED, EXIT_UNJUDGED):
-        if code in codes:
-            sys.exit(code)
+    sys.exit(next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE))
+
+
+def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
+    """Raise `UsageError` for what does not go with a run that is still going."""
+    if options.on is not None:
+        raise UsageError("--follow goes on while a run does; --on grades one that has ended")
+    if judge is not None:
+        raise UsageError("--follow grades by the rules; --judge goes with a run that has ended")
+    if len(sources) > 1:
+        raise UsageError("--follow goes on with one run at a time")
+
+
+def _scored(
+    sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, *, follow: bool
+) -> list[Scored]:
+    """The scores of each source, one after the other."""
+    from harness.cli import following
+    from harness.cli.watching import Terminal
+    from harness.scoring.pipeline import score_run
+    from harness.verbs.score import score
+
+    by_rules = following.follow if follow else score_run
+    scored = []
+    for source in sources:
+        with Terminal() as watcher:
+            scored.append(score(source, options, judge, watcher, by_rules=by_rules))
+    return scored
+
+
+def _print_more(
+    label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
+) -> None:
+    """Print what a second grader, the trackers and the judge made of the scores. label: empty for the only run."""
+    from harness.verbs.score import tell
+
+    if options.also:
+        _show_opinions(label, scored, options, stderr=stderr)
+    for name, tracker in trackers.items():
+        address = tell(scored, tracker)
+        click.echo(f"told {visible(name, 100)}{': ' + visible(address, 400) if address else ''}", err=True)
+    if scored.judged is not None and scored.judge is not None:
+        judges.show(scored.judged, scored.judge, stderr=stderr)
 
 
 def _load_numpy() -> None:
@@ -140,7 +154,7 @@ def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple
     elif options.out is not None:
         from harness.cli.merge import join
 
-        join(sources, options.out)
+        join(sources, MergeOptions(out=options.out))
         return (options.out,), options.but(out=None)
     if parts := [source for source in sources if source not in files and _is_shard(source)]:
         raise UsageError(

@@ -8,12 +8,13 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.wording import option
 
-_SCOPE = "server_"
+SERVER_SCOPE = "server_"
+"""Begins the parameters of flags that describe a server to start."""
 
 
 def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
     """`given` with the flags that describe a server gathered into `serve`. Raises `UsageError` without an engine."""
-    rest = {name: value for name, value in given.items() if not name.startswith(_SCOPE)}
+    rest = {name: value for name, value in given.items() if not name.startswith(SERVER_SCOPE)}
     described = server_fields(given)
     if engine is None:
         if described:
@@ -26,9 +27,9 @@ def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
 def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a server's spec that the flags set."""
     found = {
-        name.removeprefix(_SCOPE): value
+        name.removeprefix(SERVER_SCOPE): value
         for name, value in given.items()
-        if name.startswith(_SCOPE) and value not in (None, ())
+        if name.startswith(SERVER_SCOPE) and value not in (None, ())
     }
     if "environment" in found:
         found["environment"] = dict(_variable(text) for text in found["environment"])

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from harness.asking.options import verbs
 from harness.asking.options.verbs import SweepOptions
 from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.json_output import json_option, say
-from harness.cli.run_options import FIRST, run_options
-from harness.cli.server_options import with_server
+from harness.cli.run_options import FIRST, run_given, run_options, typed
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
-from server_launchers.command_line import server_options
 
 if TYPE_CHECKING:
     from harness.verbs.sweep.cells import Sweep
@@ -43,27 +37,23 @@ def _prints() -> Any:
 @click.option(
     "--verify", is_flag=True, help="Exit with 4 where a score does not agree with what is published of its model."
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Show the servers, the cells, and what they will take; start and send nothing."
+)
 @json_option(_prints, "the cells instead of the tables")
 @click.option("--lane", hidden=True, help="Of a sweep's own processes: the server whose cells are run.")
-@click.option("--lane-devices", hidden=True, help="Of a sweep's own processes: its accelerators.")
+@click.option("--lane-devices", default="", hidden=True, help="Of a sweep's own processes: its accelerators.")
 @run_options(SweepOptions)
 @judges.plain_judge_options
-@server_options(shown=())
-@click.pass_context
 def command(
-    context: click.Context,
-    /,
     file: str | None,
     schema: bool,
     list_suites: bool,
     verify: bool,
+    dry_run: bool,
     as_json: bool,
     lane: str | None,
-    lane_devices: str | None,
-    dry_run: bool,
-    pilot: bool,
-    progress: bool,
-    quiet: bool,
+    lane_devices: str,
     **given: Any,
 ) -> None:
     """Run and score every combination that FILE names: models × servers × prompts × sampling × benchmarks.
@@ -78,45 +68,36 @@ def command(
     harness sweep budgets.yaml
     harness sweep limo10 --model GAIR/LIMO --serve vllm --tp 8 --judge org/judge --judge-base-url URL
     """
-    from harness.verbs.sweep import file as files
-    from harness.verbs.sweep.schema import json_schema
+    from harness.cli import sweep_plan
+    from harness.verbs.sweep import whole
 
     without_cells = {"--schema": schema, "--list": list_suites, "--dry-run": dry_run}
-    if as_json and (not_run := [name for name, given in without_cells.items() if given]):
-        raise UsageError(f"--json says how a sweep ended: it goes without {not_run[0]}")
-    if schema:
-        from harness.core import codec
-
-        click.echo(codec.pretty(json_schema()).decode(), nl=False)
-        return
-    if list_suites:
-        _list(files.suites())
+    if as_json and (flags := [flag for flag, given in without_cells.items() if given]):
+        raise UsageError(f"--json says how a sweep ended: it goes without {flags[0]}")
+    if schema or list_suites:
+        _schema() if schema else _list()
         return
     if file is None:
         raise UsageError("name the sweep's file, or a suite: harness sweep --list")
-    if pilot:
-        verbs.check("sweep", ["pilot"])
-    planned = planned_from(context, file, given)
+    said = typed(given)
+    planned = whole.planned(file, run_given(said), judges.judge_given(said))
     if dry_run:
-        from harness.cli.sweep_plan import show
-
-        show(planned)
-        return
-    if lane is not None:
-        _run_lane(planned, lane, [one for one in (lane_devices or "").split(",") if one])
+        sweep_plan.show(planned)
+    elif lane is not None:
+        _run_lane(planned, lane, [device for device in lane_devices.split(",") if device])
     else:
-        sys.exit(_run(planned, progress=progress and not quiet, verify=verify, as_json=as_json))
+        sys.exit(_run(planned, verify=verify, as_json=as_json))
 
 
-def _run(planned: Sweep, *, progress: bool, verify: bool, as_json: bool) -> int:
+def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     """Carry the sweep out. Returns the exit code."""
-    from harness.cli.sweep_processes import Lanes, score
+    from harness.cli.sweep_processes import Lanes
     from harness.cli.watching import Terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import carry_out
 
-    with Terminal(progress=progress) as watcher:
-        found = carry_out(planned, score, watcher, _ended, Lanes(planned).run)
+    with Terminal() as watcher:
+        found = carry_out(planned, watcher, _ended, Lanes(planned).run)
     code = _code(found, verify=verify)
     if as_json:
         from harness.cli.printed.ends import SweepEnd
@@ -137,14 +118,15 @@ def _run(planned: Sweep, *, progress: bool, verify: bool, as_json: bool) -> int:
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     """One group of a sweep, for the sweep that started us."""
-    from harness.cli.sweep_processes import end_with_parent, score
+    from harness.cli.sweep_processes import end_with_parent
     from harness.cli.watching import Terminal
     from harness.verbs.sweep import running
+    from harness.verbs.sweep.scorer import score_cell
 
     end_with_parent()
     (group,) = (one for one in planned.groups if one.name == lane)
     with Terminal(progress=False) as watcher, running.Hold(watcher) as hold:
-        running.run_group(planned, group, score, hold, watcher, _ended, devices)
+        running.run_group(planned, group, score_cell, hold, watcher, _ended, devices)
 
 
 def _ended(record: CellRecord) -> None:
@@ -182,39 +164,19 @@ def _say(found: Ended, *, verify: bool, as_json: bool) -> None:
         terminal.note(f"complete: {n} cells")
 
 
-def planned_from(context: click.Context, name: str, given: Mapping[str, Any]) -> Sweep:
-    """The plan of the file, under the options that were typed. Raises `UsageError`."""
-    from harness.asking.options import RunOptions
-    from harness.core.options import options_of
-    from harness.verbs.sweep import cells
-    from harness.verbs.sweep import file as files
+def _schema() -> None:
+    from harness.core import codec
+    from harness.verbs.sweep.schema import json_schema
 
-    typed = {
-        key: value
-        for key, value in given.items()
-        # What a file says goes before defaults of the environment.
-        if context.get_parameter_source(key) not in (ParameterSource.DEFAULT, ParameterSource.ENVIRONMENT)
-    }
-    judge = {key.removeprefix("judge_"): value for key, value in typed.items() if key.startswith("judge_")}
-    over = with_server({key: value for key, value in typed.items() if not key.startswith("judge_")}, typed.get("serve"))
-    serve = over.pop("serve", None)
-    known = {key: value for key, value in over.items() if key in options_of(RunOptions) and key != "benchmarks"}
-    return cells.plan(files.read(files.find(name)), known, serve, judge)
+    click.echo(codec.pretty(json_schema()).decode(), nl=False)
 
 
-def _list(paths: list[Path]) -> None:
+def _list() -> None:
     from harness.verbs.sweep import file as files
 
     rows = []
-    for path in paths:
+    for path in files.suites():
         content = files.read(path).content
         names = [one if isinstance(one, str) else one.get("benchmark", "") for one in content["benchmarks"]]
         rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(names)))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)
-
-
-for _parameter in command.params:
-    if isinstance(_parameter, click.Option):
-        if _parameter.name == "dry_run":
-            _parameter.help = "Show the servers, the cells, and what they will take; start and send nothing."
-        _parameter.hidden |= _parameter.name == "pilot"

@@ -1,4 +1,4 @@
-"""The processes of a sweep: a scorer for each run, and a sweep of its own for each of several servers at once."""
+"""The processes of a sweep with several servers at once: a sweep of its own for each server."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import click
-
-from harness.cli.score import command as score_command
-from harness.core.inert import quoted
-from harness.verbs.sweep.running import Scored
 from server_launchers import isolated
 
 if TYPE_CHECKING:
-    from harness.asking.options import GradingOptions, JudgeOptions
     from harness.verbs.sweep.cells import Group, Sweep
 
 LOOK_SECONDS = 0.1
@@ -28,39 +21,6 @@ LOOK_SECONDS = 0.1
 
 END_SECONDS = 60.0
 """Seconds that a sweep that was told to end may take until it is killed: it stops its server."""
-
-
-def score(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> Scored:
-    """`harness score` in a process of its own; what it prints is left out, for the sweep's table says it."""
-    given = options.given
-    if judge is not None:
-        given |= {f"judge_{name}": value for name, value in judge.given.items()}
-    done = subprocess.run(
-        isolated.command("harness", "score", *words(score_command, given), "--", str(folder)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return Scored(done.returncode, quoted(lines[-1].removeprefix("harness: ")) if done.returncode and lines else "")
-
-
-def words(command: click.Command, given: Mapping[str, Any]) -> list[str]:
-    """Options as words of the command's line. None leaves one out."""
-    found = []
-    for one in command.params:
-        value = given.get(one.name or "")
-        if not isinstance(one, click.Option) or value is None:
-            continue
-        if one.is_flag:
-            found += [one.opts[0]] if value is (one.flag_value is not False) else []
-        else:
-            for each in value if isinstance(value, list | tuple) else (value,):
-                found += [one.opts[0], str(each)]
-    return found
 
 
 def end_with_parent() -> None:

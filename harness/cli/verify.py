@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.asking.options import VerifyOptions
+from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import Command
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
@@ -25,17 +27,11 @@ def _prints() -> Any:
     return list[Verified]
 
 
-@click.command("verify", cls=Command)
+@click.command("verify", cls=Command, verb="verify")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--model", help="The model's published name, where the run's own is another, or unknown.")
-@click.option(
-    "--published",
-    type=click.Path(path_type=Path),
-    help="Compare with the scores of this file (YAML, or JSON of Every Eval Ever), or of those in this folder, and not "
-    "with those that are shipped.",
-)
+@takes(VerifyOptions)
 @json_option(_prints, "a list, one of each benchmark,")
-def command(run: Path, model: str | None, published: Path | None, as_json: bool) -> None:
+def command(run: Path, as_json: bool, **given: Any) -> None:
     """Say whether the scores of RUN agree with those published of its model, and which settings differ. RUN is a run
     folder, or another tool's outputs that `harness score` has graded.
 
@@ -49,9 +45,8 @@ def command(run: Path, model: str | None, published: Path | None, as_json: bool)
     harness verify aime24.jsonl --model org/name
     """
     from harness.verbs.compare import verify
-    from harness.verbs.outputs import open_scored
 
-    found = verify(open_scored(run), model, published)
+    found = verify(run, VerifyOptions.of(**given))
     if as_json:
         say(found)
     else:

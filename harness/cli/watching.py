@@ -10,6 +10,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import click
+
 from harness.asking.watching import ByteProgress, Watcher
 from harness.cli import terminal
 from harness.core.hidden import command_words
@@ -33,10 +35,14 @@ GRADED_SECONDS = 5.0
 class Terminal(Watcher):
     """A context manager: the display of progress ends with its block.
 
-    progress: whether it is shown.
+    progress: whether it is shown; None: unless the flags of the command that runs say no.
     """
 
-    def __init__(self, *, progress: bool = True) -> None:
+    def __init__(self, *, progress: bool | None = None) -> None:
+        if progress is None:
+            context = click.get_current_context(silent=True)
+            flags = {} if context is None else context.params
+            progress = flags.get("progress", True) and not flags.get("quiet", False)
         self._shows_progress = progress
         self._display: ProgressDisplay | None = None
         self._graded_due = time.monotonic() + GRADED_SECONDS

@@ -74,6 +74,17 @@ def _number_once(value: Any) -> Any:
     return (value,) if isinstance(value, int) else value
 
 
+def _series(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    from harness.core.series import numbers_of
+
+    try:
+        return numbers_of(value)
+    except ValueError as error:
+        raise ValueError("expected whole numbers such as 8,16,32 or 8,16,…,256") from error
+
+
 def _decoded(value: Any) -> Any:
     if not isinstance(value, str):
         return value or {}
@@ -88,7 +99,7 @@ def _decoded(value: Any) -> Any:
 def _not_empty(value: Any) -> Any:
     if isinstance(value, str) and not value:
         raise ValueError("the path is empty")  # an unset variable of a shell must not mean the current folder
-    return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _present(path: Path) -> Path:
@@ -105,6 +116,9 @@ COMMAS = Kind("Texts", _split, str | tuple[str, ...])
 
 NUMBERS = Kind("int | Sequence[int]", _number_once, int | tuple[int, ...])
 """Several whole numbers; one number stands for a list of one. Its flag may be repeated."""
+
+SERIES = Kind("str | Sequence[int]", _series, str | tuple[int, ...])
+"""Several whole numbers; a text with commas stands for a list, and dots for the numbers between."""
 
 JSON = Kind("str | Mapping[str, Any]", _decoded, str | dict[str, Any])
 """A mapping, or a text with a JSON object."""
@@ -275,8 +289,13 @@ class Options:
     @classmethod
     def of(cls, **given: Any) -> Self:
         """The options that are given; None leaves one as it is by default, but for a seed. Raises `UsageError`."""
+        return cls(**cls.stated(given))
+
+    @classmethod
+    def stated(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of `given` that say something: None leaves one as it is by default, but for a seed."""
         seeds = {name for name, option in options_of(cls).items() if option.kind is SEED}
-        return cls(**{name: value for name, value in given.items() if value is not None or name in seeds})
+        return {name: value for name, value in given.items() if value is not None or name in seeds}
 
     def _check(self) -> None:
         """Raise `UsageError` where options do not go together."""

@@ -87,6 +87,10 @@ class RunFolder:
         self.path = Path(path).absolute()
         """Resolved once, so that a later change of directory means nothing."""
 
+    def __fspath__(self) -> str:
+        """The folder's path: it may stand wherever a path may."""
+        return str(self.path)
+
     @classmethod
     def default(cls, model: str, results: Path = Path("results"), shard: str | None = None) -> RunFolder:
         """The folder that a run of `model` gets without a name of its own. shard: "2/8" where it is a part of a run."""

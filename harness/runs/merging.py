@@ -103,6 +103,9 @@ class Merged:
         """The joined run's folder."""
         return self.folder.path
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     @property
     def complete(self) -> bool:
         """Nothing is owed."""

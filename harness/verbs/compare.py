@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from harness.asking.options import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.settings import settings_beside
-from harness.runs import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord, Difference, differences
 from harness.scoring import (
     PairedComparison,
@@ -28,6 +28,7 @@ from harness.scoring.deciding import Decision, RunPair, decide, standing
 from harness.scoring.moves import Move, moves, pairs
 from harness.scoring.published import matching
 from harness.scoring.uncertainty import unequal_clusters
+from harness.verbs.outputs import open_scored
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""
@@ -42,16 +43,17 @@ class Beside:
     settings: Sequence[Difference]
 
 
-def compare(folders: Sequence[RunFolder], baseline: RunFolder | None = None) -> list[Beside]:
+def compare(sources: Sequence[Path], options: CompareOptions) -> list[Beside]:
     """Every other run minus the baseline (default: the first), on each benchmark that both were asked.
 
-    Raises `UsageError` where there is nothing to compare, `StoreError` where a run is damaged or not scored.
+    sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where there is nothing to
+    compare, `StoreError` where a run is damaged or not scored.
     """
-    chosen = baseline or folders[0]
-    others = [folder for folder in folders if folder.path.resolve() != chosen.path.resolve()]
+    folders = [open_scored(source) for source in (options.baseline, *sources) if source is not None]
+    others = [folder for folder in folders[1:] if folder.path.resolve() != folders[0].path.resolve()]
     if not others:
         raise UsageError("name two runs at least: one is compared with the other")
-    base, *runs = read_runs([chosen, *others])
+    base, *runs = read_runs([folders[0], *others])
     compared_to = [
         (run, benchmark, base.benchmarks[name])
         for run in runs
@@ -96,14 +98,14 @@ class Verified:
     comparisons: Sequence[PublishedComparison]
 
 
-def verify(folder: RunFolder, model: str | None = None, published: Path | None = None) -> list[Verified]:
-    """The run beside what is published of its model, by benchmark.
+def verify(source: Path, options: VerifyOptions) -> list[Verified]:
+    """A scored run, or another tool's scored outputs, beside what is published of its model, by benchmark.
 
-    model: its published name, where the run's own is another. published: file or folder of scores; None = those
-    shipped. Raises `UsageError` where nothing is published of it.
+    Raises `UsageError` where nothing is published of it, `StoreError` where the run is damaged or not scored.
     """
-    (run,) = read_runs([folder])
-    name = model or run.manifest.model
+    (run,) = read_runs([open_scored(source)])
+    published = options.published
+    name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
         raise UsageError(f"nothing says which model wrote {visible(run.label, 200)}: name it", field="model")
     scores = load_published(published, models=[name])

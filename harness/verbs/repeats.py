@@ -6,14 +6,18 @@ with seeds of its own, and the same call again asks only for what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
-from harness.asking.options import RunOptions
+from harness.asking.options import RepeatsRules, RunOptions, SizesRules
+from harness.asking.options.verbs import RepeatedOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
@@ -40,6 +44,14 @@ from harness.verbs.compare import scored
 DRAWS = 200
 """Repeats of each size that `samples` draws from one run, unless said otherwise."""
 
+DRAWN = ("samples", "seed", "out")
+"""Options of a run that also say something of repeats which are drawn from one."""
+
+Source = str | PathLike[str] | Sequence[str] | None
+"""A run folder, or benchmarks as a run takes them."""
+
+Result = TypeVar("Result", Repeats, SampleSizes)
+
 OnRepeat = Callable[[int, int, RunFolder], None]
 """Told before each real repeat: its number, of how many, and its run folder."""
 
@@ -56,14 +68,88 @@ class Sampled:
     owed: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Experimented(Generic[Result]):
+    """What an experiment came to. results: one a benchmark. out: the folder of its pictures, and of real runs.
+
+    owed: which samples are missing, in a sentence; then there are no results yet.
+    """
+
+    results: Sequence[Result]
+    out: Path
+    owed: str = ""
+
+
+def repeats(
+    source: Source,
+    rules: RepeatsRules,
+    given: Mapping[str, Any],
+    watcher: Watcher,
+    on_repeat: OnRepeat = lambda _number, _of, _folder: None,
+) -> Experimented[Repeats]:
+    """How far the accuracies of repeated runs lie apart, beside what their sampling error predicts.
+
+    source: a scored run folder, from whose samples the repeats are drawn; with `rules.real` benchmarks, as a run takes
+    them. given: options of a run, by name; of a drawing only `DRAWN` say something.
+    Raises `UsageError`, `StoreError`, and with `rules.real` what a run raises.
+    """
+    if rules.real:
+        sampled = sample_repeats(_to_sample(source, given), rules.runs, (), watcher, on_repeat)
+        found = [] if sampled.owed else repeats_between(sampled.folders[None])
+        return Experimented(results=found, out=sampled.out, owed=sampled.owed)
+    folder, options = _to_draw(source, given)
+    return Experimented(
+        results=repeats_of(folder, rules.runs, options.samples, options.seed or 0), out=options.out or folder.path
+    )
+
+
+def sizes(
+    source: Source,
+    rules: SizesRules,
+    given: Mapping[str, Any],
+    watcher: Watcher,
+    on_repeat: OnRepeat = lambda _number, _of, _folder: None,
+) -> Experimented[SampleSizes]:
+    """How the sampling error falls with the samples of a question; the rest as `repeats` has it."""
+    if rules.real:
+        sampled = sample_repeats(_to_sample(source, given), rules.runs or 1, rules.n, watcher, on_repeat)
+        found = [] if sampled.owed else sizes_between(list(sampled.folders.values()))
+        return Experimented(results=found, out=sampled.out, owed=sampled.owed)
+    folder, options = _to_draw(source, given)
+    if options.samples is not None:
+        raise UsageError(f"{option('n')} says how many samples are drawn: leave it out", field="samples")
+    found = sizes_of(folder, rules.n, rules.runs or DRAWS, options.seed or 0)
+    return Experimented(results=found, out=options.out or folder.path)
+
+
+def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
+    benchmarks = os.fspath(source) if isinstance(source, PathLike) else source
+    return RepeatedOptions.of(benchmarks=benchmarks, **given)
+
+
+def _to_draw(source: Source, given: Mapping[str, Any]) -> tuple[RunFolder, RepeatedOptions]:
+    """The run to draw from, and how. Raises `UsageError` for options that mean nothing where nothing is sampled."""
+    stated = RepeatedOptions.stated(given)
+    if others := [name for name in stated if name not in DRAWN]:
+        raise UsageError(
+            f"it goes with {option('real', True)}; a run that is there is not sampled again", field=others[0]
+        )
+    if not source or not isinstance(source, str | PathLike):
+        raise UsageError(f"name a run folder; or a benchmark, with {option('real')}")
+    if not Path(source).is_dir():
+        raise UsageError(
+            f"{visible(str(source), 120)} is no run folder: sample one with `harness run` and score it; or give "
+            f"{option('real')}, and repeats of a benchmark are sampled"
+        )
+    return RunFolder.open(Path(source)), RepeatedOptions.of(**stated)
+
+
 def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0) -> list[Repeats]:
     """`runs` repeats of n samples of each question, by benchmark, from the samples of one scored run.
 
     n: None = as many as `runs` blocks of them hold without sharing one; where that is none, half of what is stored.
     seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
     """
-    if runs < 2:
-        raise UsageError("expected 2 at least: one accuracy does not deviate", field="runs", value=runs)
     found = []
     for name, correct, counts, warnings in _stored(folder):
         stored = int(counts.min())
@@ -83,7 +169,6 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
     """The error of each number of samples, by benchmark, from those of one scored run. Raises as `repeats_of` does."""
-    _check_sizes(ns)
     found = []
     for name, correct, counts, warnings in _stored(folder):
         for n in ns:
@@ -106,10 +191,9 @@ def sample_repeats(
     Raises what `sample` raises. What is stored counts: the same call again goes on.
     """
     out = options.out or default_folder(options)
-    if ns:
-        _check_sizes(ns)
-        if options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks):
-            raise UsageError(f"{option('n')} says how many samples each run has: leave out any other number")
+    numbered = options.samples is not None or any(name.rpartition(":")[2].isdigit() for name in options.benchmarks)
+    if ns and numbered:
+        raise UsageError(f"{option('n')} says how many samples each run has: leave out any other number")
     for name in ("target_error", "budget_tokens", "budget_usd"):
         if getattr(options, name) is not None:
             raise UsageError("repeats are of one size: leave it out", field=name)
@@ -136,9 +220,7 @@ def sample_repeats(
 
 
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
-    """What runs of one kind came to, by benchmark. Raises `UsageError` for fewer than two, `StoreError` unscored."""
-    if len(folders) < 2:
-        raise UsageError("expected 2 at least: one accuracy does not deviate", field="runs", value=len(folders))
+    """What two runs or more of one kind came to, by benchmark. Raises `StoreError` where one is not scored."""
     names = tuple(folder.path.name for folder in folders)
     return [real_repeats(name, names, correct, counts) for name, correct, counts in _several(folders)]
 
@@ -221,48 +303,7 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
         )
 
 
-def _check_sizes(ns: Sequence[int]) -> None:
-    if len(set(ns)) < 2 or min(ns) < 2:
-        raise UsageError(
-            "expected at least two numbers of samples, each 2 or more (one sample shows no spread)",
-            field="n",
-            value=",".join(map(str, ns)),
-        )
-
-
 def default_folder(options: RunOptions) -> Path:
     """Where real repeats go if nothing is said: below `experiments/`, by the benchmarks' names."""
     names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
     return Path("experiments") / safe_name(",".join(names) or "data")
-
-
-def numbers_of(text: str) -> tuple[int, ...]:
-    """`8,16,32`, or `8,16,…,256` (also with three dots): by the ratio of the two before the dots where it leads to the
-    number behind them, else by their difference. Raises `ValueError`."""
-    words = text.replace("...", "…").split(",")
-    found: list[int] = []
-    for place, word in enumerate(words):
-        if word.strip() != "…":
-            found.append(int(word))
-            continue
-        if place < 2 or place + 2 != len(words):
-            raise ValueError(text)
-        first, second, last = found[-2], found[-1], int(words[-1])
-        found += _going_on(first, second, last)
-    return tuple(found)
-
-
-def _going_on(first: int, second: int, last: int) -> list[int]:
-    """What lies between `second` and `last`, without both."""
-    if not 0 < first < second < last:
-        raise ValueError(f"{first}, {second} … {last}")
-    by_ratio = second % first == 0
-    between = []
-    number = second
-    while by_ratio and (number := number * (second // first)) < last:
-        between.append(number)
-    if by_ratio and number == last:
-        return between
-    if (last - second) % (second - first):
-        raise ValueError(f"{first}, {second} … {last}")
-    return list(range(second, last, second - first))[1:]

@@ -7,23 +7,42 @@ from typing import Any
 import click
 import pytest
 
-from harness.asking.options import PlanOptions, RunOptions, ScoreOptions
-from harness.cli.plan import command as plan
+from harness.asking.options import RunOptions
+from harness.asking.options.verbs import VERBS
 from harness.cli.run import command as run
-from harness.cli.score import command as score
-from harness.core.options import SEED, Options, options_of
+from harness.core.options import SEED, options_of
+from tests.cli.test_verbs_options import command_of
 
-COMMANDS: list[tuple[click.Command, type[Options], list[str]]] = [
-    (run, RunOptions, []),
-    (score, ScoreOptions, ["run"]),
-    (plan, PlanOptions, ["run", "--detect", "2"]),
-]
+WORDS = {
+    "run": [],
+    "race": [],
+    "experiment repeats": [],
+    "experiment samples": ["--n", "2,4"],
+    "sweep": [],
+    "score": ["run"],
+    "plan": ["run", "--detect", "2"],
+    "compare": ["run"],
+    "verify": ["run"],
+    "merge": ["run", "--out", "joined"],
+    "report": ["run"],
+    "export": ["run", "--to", "trl"],
+    "grade": ["1", "1"],
+}
+"""Verb → the least that its command must be given."""
+
+COMMANDS = [(command_of(verb), VERBS[verb].options, words) for verb, words in WORDS.items()]
+OF_RUN = set(options_of(RunOptions))
 CASES = [
     (command, name, words)
     for command, declared, words in COMMANDS
     for name, option in options_of(declared).items()
-    if not option.argument
+    if not option.argument and (declared in (RunOptions, VERBS["run"].options) or name not in OF_RUN)
 ]
+"""The flags of a run are the same for every verb that makes runs: they are tried once."""
+
+
+def test_every_verb_with_declared_options_is_tried() -> None:
+    assert list(WORDS) == list(VERBS)
 
 
 def parsed(command: click.Command, words: list[str]) -> dict[str, Any]:

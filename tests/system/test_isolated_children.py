@@ -33,12 +33,13 @@ ABLE = str(CHECKOUT / "tests" / "verbs" / "able_server.py")
 SITES = {
     "harness/cli/demo.py": 1,
     "harness/cli/serve_elsewhere.py": 1,
-    "harness/cli/sweep_processes.py": 2,
+    "harness/cli/sweep_processes.py": 1,
     "harness/extensions/clusters/ray/serving.py": 1,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "harness/verbs/probe/counterparts.py": 1,
     "harness/verbs/probe/template.py": 1,
+    "harness/verbs/sweep/scorer.py": 1,
     "server_launchers/embedded/weights.py": 1,
     "server_launchers/engines/llama_cpp.py": 1,
     "server_launchers/keeping/supervisor.py": 1,
@@ -51,7 +52,7 @@ READ_WHAT_A_MODEL_WROTE = {
 }  # fmt: skip
 """Children that need no key, so none is in their environment."""
 
-PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.keeping.guard", "pip"}
+PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "harness.verbs.sweep.scorer", "server_launchers.keeping.guard", "pip"}
 """Children that `play` starts. The embedded server is started by the test of the demo."""
 
 SPEAK_OF_PYTHON = {

@@ -164,22 +164,6 @@ def test_every_option_of_the_commands_can_stand_in_a_file() -> None:
     assert judge - set(parts["Judge"]["properties"]) == set(schema.JUDGE_OWN) - {"serve"}
 
 
-def test_a_scoring_is_spelt_as_the_command_takes_it() -> None:
-    from harness.cli.sweep_processes import words
-
-    given = {
-        "workers": 2,
-        "fresh": True,
-        "cut_text": False,
-        "salvaged": False,
-        "judge_model": "j",
-        "judge_base_url": ("a", "b"),
-    }
-    assert words(score_command, given) == [
-        "--workers", "2", "--fresh", "--no-salvaged", "--judge", "j", "--judge-base-url", "a", "--judge-base-url", "b",
-    ]  # fmt: skip
-
-
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     axes = {"prompts": "x", "sampling": "y", "servers": "z"}
     text = D + "".join(f"{axis}: [{{name: {letter * 75}}}]\n" for axis, letter in axes.items())

@@ -27,6 +27,7 @@ from harness.scoring import intervals
 from tests.conftest import CHECKOUT
 from tests.faults.server import FaultServer, Request, Step, completion, models
 from tests.system.command import Result, harness, start
+from tests.verbs import judged_runs
 
 SERVER = CHECKOUT / "tests" / "verbs" / "able_server.py"
 PATIENCE_S = 60.0
@@ -93,7 +94,7 @@ def no_server_is_left(folder: Path) -> None:
 
 def processes() -> list[str]:
     """The command lines of all processes."""
-    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def stages(out: Path) -> Counter[str]:
@@ -247,6 +248,38 @@ def test_a_judge_with_a_server_of_its_own_is_started_once_at_the_end(tmp_path: P
     assert judge_log.exists()
     again = harness(tmp_path, "sweep", name, "--no-progress")
     assert (again.code, again.err.count("answers at")) == (0, 0)
+
+
+@pytest.mark.parametrize("door", ["command", "Python"])
+def test_a_judge_s_header_reaches_the_judge_and_no_command_line(
+    door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[str] = []
+
+    def ruling(request: Request) -> Iterator[Step]:
+        seen.extend(processes())
+        return judged_runs.ruling_by({"3": True})(request)
+
+    with FaultServer(answering("able")) as server, FaultServer(ruling) as judge:
+        content = {"models": ["able"], "benchmarks": [{"data": "a.jsonl", "samples": 2}]}
+        name = write(tmp_path, "s.yaml", content)
+        if door == "Python":
+            options = reasoning_harness.Judge(
+                model="judge", base_url=(judge.base_url,), scope="all", header={"X-Team": "word of ours"}
+            )
+            assert reasoning_harness.sweep(name, base_url=server.base_url, judge=options).lost == {}
+        else:
+            words = ["--judge", "judge", "--judge-base-url", judge.base_url, "--judge-scope", "all"]
+            header = ["--judge-header", "X-Team: word of ours"]
+            done = harness(tmp_path, "sweep", name, "--base-url", server.base_url, *words, *header, "--no-progress")
+            assert done.code == 0, done.err
+        assert judged_runs.asked_of(judge)
+        assert {request.headers.get("x-team") for request in judge.requests} == {"word of ours"}
+        assert {request.headers.get("x-team") for request in server.requests} == {None}
+    assert stages(tmp_path / "results" / "s") == {"judged": 1}
+    assert any("harness.verbs.sweep.scorer" in line for line in seen)
+    assert not any("word of ours" in line for line in seen)
 
 
 def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.verbs.sweep import cells, file
 from harness.verbs.sweep.results import results
-from harness.verbs.sweep.running import Hold, Scored, run_group, swept
+from harness.verbs.sweep.running import Hold, run_group, swept
+from harness.verbs.sweep.scorer import CellScore
 from harness.verbs.sweep.table import tables, write
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import swapping
@@ -126,9 +127,9 @@ def test_a_series_is_served_by_one_start_and_one_more_where_a_swap_fails(
     sweep = cells.plan(file.read(path))
     starts: list[str] = []
 
-    def score(folder: Path, *_: object) -> Scored:
+    def score(folder: Path, *_: object) -> CellScore:
         score_run(RunFolder(folder), GradingOptions(workers=1))
-        return Scored(0)
+        return CellScore(code=0)
 
     with FaultServer(SGLang("", refusing=("ck/step_300",))) as server:
 

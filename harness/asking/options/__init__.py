@@ -6,7 +6,15 @@ declaration becomes a flag, a keyword, a key of a file and a check: `harness.cor
 
 from __future__ import annotations
 
-from harness.asking.options.deciding import PlanOptions, RaceRules
+from harness.asking.options.deciding import (
+    CompareOptions,
+    PlanOptions,
+    RaceRules,
+    RepeatsRules,
+    SizesRules,
+    VerifyOptions,
+)
+from harness.asking.options.finished import ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.judge import JudgeOptions
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import OutputsOptions, ScoreOptions
@@ -15,12 +23,20 @@ from harness.presets.grading import AnyK, GradingOptions
 
 __all__ = [
     "AnyK",
+    "CompareOptions",
+    "ExportOptions",
+    "GradeOptions",
     "GradingOptions",
     "JudgeOptions",
+    "MergeOptions",
     "OutputsOptions",
     "PlanOptions",
     "RaceRules",
+    "RepeatsRules",
+    "ReportOptions",
     "RunOptions",
     "ScoreOptions",
+    "SizesRules",
+    "VerifyOptions",
     "WhichServer",
 ]

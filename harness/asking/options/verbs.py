@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from harness.asking.options.deciding import PlanOptions, RaceRules
+from harness.asking.options.deciding import (
+    CompareOptions,
+    PlanOptions,
+    RaceRules,
+    RepeatsRules,
+    SizesRules,
+    VerifyOptions,
+)
+from harness.asking.options.finished import ExportOptions, GradeOptions, MergeOptions, ReportOptions
 from harness.asking.options.headings import ASKED, RESUMING, SAMPLING, WHOM
 from harness.asking.options.run import RunOptions
 from harness.asking.options.score import ScoreOptions
@@ -32,6 +40,16 @@ class OnRay(Options):
         Option(f"With {option('on')}: how many. Default: one a node.", under=WHOM, metavar="N", least=1),
     ] = None
 
+    def _check(self) -> None:
+        """Raise `UsageError` for shards without a cluster."""
+        super()._check()
+        if self.shards is not None and self.on is None:
+            raise UsageError(
+                f"it goes with {option('on')}; {option('shard', 'I/N')} asks one part from here",
+                field="shards",
+                value=self.shards,
+            )
+
 
 class SpreadRunOptions(RunOptions, OnRay):
     """The options of a run, from here or from a cluster."""
@@ -50,8 +68,8 @@ class RaceOptions(RunOptions, RaceRules):
     ] = None
 
 
-class RepeatsOptions(RunOptions):
-    """The options of repeats, drawn from a run; or sampled, and then those of a run hold for every repeat."""
+class RepeatedOptions(RunOptions):
+    """The options of an experiment's repeats, drawn from a run; or sampled, and then those of a run hold for each."""
 
     samples: Annotated[
         int | None,
@@ -78,6 +96,14 @@ class RepeatsOptions(RunOptions):
             under=RESUMING,
         ),
     ] = None
+
+
+class RepeatsOptions(RepeatedOptions, RepeatsRules):
+    """The options of an experiment of repeats."""
+
+
+class SizesOptions(RepeatedOptions, SizesRules):
+    """The options of an experiment of more and more samples."""
 
 
 class SweepOptions(RunOptions):
@@ -110,10 +136,16 @@ VERBS: dict[str, Verb] = {
     ),
     "race": Verb(RaceOptions, {"dry_run": _NO_RACE_TRIAL, "pilot": _NO_RACE_TRIAL}),
     "experiment repeats": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
-    "experiment samples": Verb(RepeatsOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
+    "experiment samples": Verb(SizesOptions, {"dry_run": _NO_TRIAL, "pilot": _NO_TRIAL}),
     "sweep": Verb(SweepOptions, {"pilot": f"a sweep has no pilot: {option('dry_run')} says what it will take"}),
     "score": Verb(ScoreOptions),
     "plan": Verb(PlanOptions),
+    "compare": Verb(CompareOptions),
+    "verify": Verb(VerifyOptions),
+    "merge": Verb(MergeOptions),
+    "report": Verb(ReportOptions),
+    "export": Verb(ExportOptions),
+    "grade": Verb(GradeOptions),
 }
 """Every verb that has its options from declarations, by its words on a command line."""
 

@@ -60,8 +60,7 @@ class WhichServer(Options):
     provider: Annotated[
         str | None,
         Option(
-            f"Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by "
-            f"{option('base_url')}.",
+            "Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: known by the server's address.",
             under=WHOM,
             metavar="NAME",
             complete="providers",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.asking.options import VerifyOptions
 from harness.core.errors import HarnessError, UsageError
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder
@@ -126,7 +127,7 @@ def _read(sweep: Sweep, cell: Cell) -> Result:
         return Result(cell=cell, reason=reason or "not scored")
     result = Result(cell=cell, benchmark=found, reason=reason)
     try:
-        verified = verify(folder)
+        verified = verify(folder.path, VerifyOptions())
     except UsageError:  # nothing is published of it
         return result
     return replace(result, published=verified[0].comparisons, standing=verified[0].standing)

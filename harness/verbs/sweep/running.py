@@ -1,7 +1,7 @@
 """A sweep carried out: each server is started once, all that it can serve is run and scored, and it is stopped.
 
 What became of a cell is on disk before the next begins, so the same sweep goes on wherever it was killed. A cell that
-fails is recorded with its reason and stops no other. The scorer is a process of its own, which the door starts.
+fails is recorded with its reason and stops no other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from harness.asking import prepare, servers
 from harness.asking.options import GradingOptions, JudgeOptions
@@ -25,21 +25,15 @@ from harness.verbs.run import sample
 from harness.verbs.sweep import records
 from harness.verbs.sweep.cells import Cell, Group, Sweep
 from harness.verbs.sweep.records import CellRecord, Stage
+from harness.verbs.sweep.scorer import CellScore
 
 if TYPE_CHECKING:
     from server_launchers.keeping.supervisor import RunningServer
     from server_launchers.spec import ServerSpec
 
 
-class Scored(NamedTuple):
-    """How a scorer's process ended. code: 0 = all is graded; said: its last words, where it is not."""
-
-    code: int
-    said: str = ""
-
-
-Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], Scored]
-"""Grades and scores a run folder in a process of its own."""
+Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
+"""Grades and scores a run folder: `score_cell`, which does it in a process of its own."""
 
 OnCell = Callable[[CellRecord], None]
 """Told of each cell that came to an end, well or not."""
@@ -272,11 +266,11 @@ class _Group:
         """Grade and score what is stored. judge: one that was started for the sweep."""
         late = _judges_late(self._sweep)
         chosen = judge or (None if late else self._sweep.judge)
-        code, said = self._score(self._sweep.folder(cell), self._sweep.score, chosen)
+        ended = self._score(self._sweep.folder(cell), self._sweep.score, chosen)
         stage: Stage = "judged" if chosen is not None else "scored"
-        if code:
+        if ended.code:
             # Samples are there and stay; scoring is tried again.
-            self.ended(cell, "sampled", f"scoring ended with {code}: {said}", code)
+            self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.said}", ended.code)
         else:
             self.ended(cell, stage)
 

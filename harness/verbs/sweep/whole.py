@@ -1,19 +1,40 @@
-"""A whole sweep: from its plan to its tables. Command and Python door differ in how they score and who watches."""
+"""A whole sweep: from its file to its plan, from its plan to its tables. Both doors call `planned` and `carry_out`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from harness.asking.options import JudgeOptions
+from harness.asking.options.verbs import SweepOptions
+from harness.asking.options.whom import SERVED
 from harness.asking.watching import Watcher
+from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.verbs.sweep import running, table
+from harness.verbs.sweep import cells, running, table
+from harness.verbs.sweep import file as files
 from harness.verbs.sweep.cells import Cell, Group, Sweep
 from harness.verbs.sweep.results import Result, Results, results
+from harness.verbs.sweep.scorer import score_cell
 
 SideBySide = Callable[[Sequence[Group]], None]
 """Carries out the groups of a sweep that has several slots, several at once, until all have ended."""
+
+
+def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sweep:
+    """The plan of a sweep's file, or of a suite.
+
+    given: options of a run that stand above the file's, `serve` among them; judge: options of a judge, likewise. None
+    leaves an option as the file has it, but for a seed. Raises `UsageError` with file and line, or the option.
+    """
+    over = SweepOptions.stated(given)
+    try:
+        serve = SERVED.parse(over.pop("serve", None))
+    except ValueError as error:
+        raise UsageError(str(error), field="serve", value=given["serve"]) from error
+    return cells.plan(files.read(files.find(name)), over, serve, JudgeOptions.stated(judge))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +53,10 @@ class Ended:
 
 def carry_out(
     sweep: Sweep,
-    score: running.Scorer,
     watcher: Watcher,
     on_cell: running.OnCell = lambda _record: None,
     side_by_side: SideBySide | None = None,
+    score: running.Scorer = score_cell,
 ) -> Ended:
     """Do what is left of a sweep, and write its tables.
 

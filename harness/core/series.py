@@ -1,0 +1,41 @@
+"""A series of whole numbers as a person writes it: `8,16,32`, or `8,16,…,256`."""
+
+from __future__ import annotations
+
+MAX_NUMBERS = 10_000
+"""Numbers that a series may come to; a longer one is a typing mistake."""
+
+
+def numbers_of(text: str) -> tuple[int, ...]:
+    """The numbers of `8,16,32`, or of `8,16,…,256` (three dots will do).
+
+    What the dots stand for follows the ratio of the two numbers before them where that leads to the number behind
+    them, else their difference. Raises `ValueError`.
+    """
+    words = text.replace("...", "…").split(",")
+    numbers: list[int] = []
+    for place, word in enumerate(words):
+        if word.strip() != "…":
+            numbers.append(int(word))
+            continue
+        if place < 2 or place + 2 != len(words):
+            raise ValueError(text)
+        numbers += _between(numbers[-2], numbers[-1], int(words[-1]))
+    return tuple(numbers)
+
+
+def _between(first: int, second: int, last: int) -> list[int]:
+    """What lies between `second` and `last`, without both."""
+    if not 0 < first < second < last:
+        raise ValueError(f"{first}, {second} … {last}")
+    by_ratio = second % first == 0
+    between = []
+    number = second
+    while by_ratio and (number := number * (second // first)) < last:
+        between.append(number)
+    if by_ratio and number == last:
+        return between
+    step = second - first
+    if (last - second) % step or (last - second) // step > MAX_NUMBERS:
+        raise ValueError(f"{first}, {second} … {last}")
+    return list(range(second + step, last, step))

@@ -1,0 +1,54 @@
+"""The verdict on one response; and the near misses among the verdicts of a scored run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.asking.options import GradeOptions
+from harness.core.errors import UsageError
+from harness.core.records import Grade, GradeRules
+from harness.grading import Verdict
+from harness.grading.processes import pool
+from harness.presets.grading import DEADLINE_SECONDS
+from harness.runs import Manifest, RunFolder, grades, questions
+
+
+def grade(reference: str, response: str, options: GradeOptions) -> Verdict:
+    """The verdict on `response`, with the steps that led to it, by a process of its own. Raises `UsageError`."""
+    if not reference.strip():
+        raise UsageError("it is empty: give the right answer", field="reference")
+    rules = GradeRules(
+        grader=options.grader,
+        relative_tolerance=options.relative_tolerance,
+        absolute_tolerance=options.absolute_tolerance,
+        round_to_reference=options.round_to_reference,
+    )
+    return pool.verdict_on(
+        reference,
+        response,
+        kind=options.kind,
+        rules=rules,
+        choices=options.choices,
+        deadline_s=DEADLINE_SECONDS if options.deadline is None else options.deadline,
+    )
+
+
+class NearMiss(NamedTuple):
+    """A wrong answer that misses by little. references: the right answers, any of which would do."""
+
+    benchmark: str
+    references: tuple[str, ...]
+    grade: Grade
+
+
+def near_misses(path: Path) -> Iterator[NearMiss]:
+    """The near misses of a scored run folder, by benchmark, then by kind. Raises `StoreError`."""
+    run = RunFolder.open(path)
+    for benchmark in Manifest.load(run).benchmarks:
+        folder = run.benchmark(benchmark)
+        references = {question.question_id: question.references for question in questions.read(folder)}
+        missed = [grade for grade in grades.read(folder) if grade.near_miss is not None]
+        for grade in sorted(missed, key=lambda one: (one.near_miss or "", one.question_id, one.sample_index)):
+            yield NearMiss(benchmark, references.get(grade.question_id, ()), grade)

@@ -1,0 +1,17 @@
+"""Run folders of one run, joined into one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.asking.options import MergeOptions
+from harness.runs import RunFolder
+from harness.runs.merging import Merged
+from harness.runs.merging import merge as merge_folders
+
+
+def merge(sources: Sequence[Path], options: MergeOptions) -> Merged:
+    """Join run folders of one run into `options.out`. Raises `UsageError`, `StoreError` with what differs."""
+    folders = [RunFolder.open(source) for source in sources]
+    return merge_folders(folders, RunFolder(options.out), accept_server_change=options.accept_server_change)

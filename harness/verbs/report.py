@@ -1,0 +1,29 @@
+"""The report of scored runs, beside what is published of their models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.asking.options import ReportOptions
+from harness.reports.report import Repeat, Report
+from harness.reports.report import report as report_of
+from harness.runs import Manifest
+from harness.scoring import load_published
+from harness.verbs.outputs import open_scored
+
+
+def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> Report:
+    """The report of these run folders, or scored outputs of other tools; the first is the baseline. Nothing is written.
+
+    repeat: says what to type to have a run's samples again; the door knows. Raises `UsageError`, `StoreError`.
+    """
+    folders = [open_scored(source) for source in sources]
+    published = load_published(models=[Manifest.load(folder).model for folder in folders])
+    return report_of(folders, published, repeat=repeat, show_withheld=options.show_withheld, ks=options.k)
+
+
+def default_folder(sources: Sequence[Path]) -> Path:
+    """Where a report's files go by default: the run folder; of several runs, the folder that holds the first."""
+    first = open_scored(sources[0]).path
+    return first if len(sources) == 1 else first.parent

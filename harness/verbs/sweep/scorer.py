@@ -1,0 +1,82 @@
+"""Scores one cell in a process of its own: what a hostile answer does to memory ends with the cell, not the sweep.
+
+    python -m harness.verbs.sweep.scorer < TASK > SCORE      # JSON
+
+The task comes by standard input, since a judge's headers are keys, and every user of the machine can read the words of
+a command.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.asking.options import GradingOptions, JudgeOptions, ScoreOptions
+from harness.asking.watching import Watcher
+from harness.core import codec
+from harness.core.errors import EXIT_UNJUDGED, HarnessError
+from harness.core.inert import quoted
+from harness.verbs.score import score
+from harness.verbs.second_opinions import second_opinions
+from server_launchers import isolated
+
+MAX_SAID_CHARS = 2000
+"""Longest account of a failure that a child hands back."""
+
+
+class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What the child is to score. options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; both as set."""
+
+    folder: str
+    options: dict[str, Any]
+    judge: dict[str, Any] | None = None
+
+
+class CellScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scoring ended. code: 0 = all is graded, else the exit code that a command would have. said: why."""
+
+    code: int
+    said: str = ""
+
+
+def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
+    """Grade and score a run folder in a process of its own."""
+    task = ScoringTask(
+        folder=str(folder),
+        options=options.plain,
+        judge=None if judge is None else judge.for_worker(),
+    )
+    done = subprocess.run(
+        isolated.command("harness.verbs.sweep.scorer"),
+        input=codec.encode(task),
+        capture_output=True,
+        check=False,
+    )
+    try:
+        return codec.decode(done.stdout, CellScore)
+    except codec.DecodeError:
+        lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        said = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
+        return CellScore(code=done.returncode or 1, said=quoted(said))
+
+
+def _scored(task: ScoringTask) -> CellScore:
+    try:
+        options = ScoreOptions.of(**task.options)
+        judge = None if task.judge is None else JudgeOptions.of(**task.judge)
+        scored = score(Path(task.folder), options, judge, Watcher())
+        if options.also is not None:
+            second_opinions(scored.source, options.also, options.also_python)
+    except HarnessError as error:
+        return CellScore(code=error.exit_code, said=error.sentence)
+    said = [*scored.owed, *scored.verifier_errors]
+    return CellScore(code=EXIT_UNJUDGED, said=said[0]) if said else CellScore(code=0)
+
+
+if __name__ == "__main__":
+    found = _scored(codec.decode(sys.stdin.buffer.read(), ScoringTask))
+    sys.stdout.buffer.write(codec.encode(msgspec.structs.replace(found, said=found.said[:MAX_SAID_CHARS])))
