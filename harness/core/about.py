@@ -31,8 +31,8 @@ def commit() -> str | None:
     if git.exists():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             argv = ["git", "rev-parse", "HEAD"]
-            asked = {**os.environ, "GIT_DIR": str(git)}
-            head = subprocess.run(argv, env=asked, check=True, capture_output=True, timeout=5)
+            environment = {**os.environ, "GIT_DIR": str(git)}
+            head = subprocess.run(argv, env=environment, check=True, capture_output=True, timeout=5)
             return head.stdout.decode()[:12]
     try:
         origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
@@ -52,9 +52,9 @@ def install_line(extra: str, *, here: bool = True) -> str:
         lines = metadata.requires(_DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         lines = []
-    found = [line.partition(";") for line in lines]
-    wanted = [name.strip() for name, _, marker in found if re.search(rf"""extra == ['"]{extra}['"]""", marker)]
-    packages = " ".join(shlex.quote(one) for one in wanted) or shlex.quote(f"{_DISTRIBUTION}[{extra}]")
+    requirements = [line.partition(";") for line in lines]
+    names = [name.strip() for name, _, marker in requirements if re.search(rf"""extra == ['"]{extra}['"]""", marker)]
+    packages = " ".join(shlex.quote(name) for name in names) or shlex.quote(f"{_DISTRIBUTION}[{extra}]")
     if not here:
         return f"pip install {packages}"
     if util.find_spec("pip") is None:

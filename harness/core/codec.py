@@ -43,7 +43,7 @@ def holds_more_than(most: int, data: bytes) -> bool:
 
 def inert(line: bytes) -> bytes:
     """A line of JSON in which C1 controls and marks of direction are escaped: printed raw, they would act."""
-    return _ACTING.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), line)
+    return _ACTING.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
 
 
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]

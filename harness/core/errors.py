@@ -81,8 +81,8 @@ class Interrupted(HarnessError):
         self.exit_code = 128 + signum
 
 
-def near_names(name: str, known: Iterable[str]) -> str:
+def near_names(name: str, names: Iterable[str]) -> str:
     """` Did you mean a, b?` for a misspelt name, or an empty string."""
-    folded = {candidate.casefold(): candidate for candidate in known}
+    folded = {candidate.casefold(): candidate for candidate in names}
     near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
     return f" Did you mean {', '.join(folded[n] for n in near)}?" if near else ""

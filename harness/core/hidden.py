@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from harness.core import codec
@@ -37,7 +38,7 @@ def without_secrets(value: Any, *, queries: bool = False) -> Any:
     if isinstance(value, dict):
         return {n: HIDDEN if is_secret(str(n), v) else without_secrets(v, queries=queries) for n, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(without_secrets(one, queries=queries) for one in value)
+        return type(value)(without_secrets(item, queries=queries) for item in value)
     if not isinstance(value, str):
         return value
     return _address(value) if queries else without_user_info(value)
@@ -46,8 +47,10 @@ def without_secrets(value: Any, *, queries: bool = False) -> Any:
 def secrets_in(value: Any) -> tuple[str, ...]:
     """The secrets among the values of a JSON value: what `without_secrets` hides."""
     if isinstance(value, dict):
-        return tuple(one for n, v in value.items() for one in ((v,) if is_secret(str(n), v) else secrets_in(v)))
-    return tuple(one for v in value for one in secrets_in(v)) if isinstance(value, (list, tuple)) else ()
+        parts = [(v,) if is_secret(str(n), v) else secrets_in(v) for n, v in value.items()]
+    else:
+        parts = [secrets_in(v) for v in value] if isinstance(value, (list, tuple)) else []
+    return tuple(chain.from_iterable(parts))
 
 
 def without_user_info(text: str) -> str:

@@ -202,7 +202,7 @@ class Option:
         """The type that Python's callers may give, as source text."""
         if self.choices:
             words = get_args(self.type)
-            plain = next((name for name, one in vars(choices).items() if get_args(one) == words), None)
+            plain = next((name for name, choice in vars(choices).items() if get_args(choice) == words), None)
             plain = plain or f"Literal[{', '.join(json.dumps(word) for word in words)}]"
         else:
             plain = self.kind.accepts if self.kind is not None else self.type.__name__
@@ -214,8 +214,8 @@ class Option:
         from pydantic import AfterValidator, BeforeValidator, Field
 
         bounds = {"ge": self.least, "le": self.most, "gt": self.above, "lt": self.below}
-        several = self.type in (tuple[int, ...], tuple[str, ...])
-        checked = get_args(self.type)[0] if several else self.type
+        is_sequence = self.type in (tuple[int, ...], tuple[str, ...])
+        checked = get_args(self.type)[0] if is_sequence else self.type
         if checked is int:
             checked = Annotated[int, Field(strict=self.strict, **_set(bounds))]
         elif checked is float:
@@ -226,7 +226,7 @@ class Option:
             checked = Annotated[checked, Field(min_length=self.chars)]
         elif self.file:
             checked = Annotated[checked, AfterValidator(_present)]
-        if several:
+        if is_sequence:
             checked = Annotated[tuple[checked, ...], Field(max_length=self.items)]  # type: ignore[valid-type]
         if self.kind is not None:
             schema = _set({"json_schema_input_type": self.kind.schema})
@@ -246,7 +246,7 @@ def options_of(declared: type[Options]) -> Mapping[str, Option]:
 def _resolved(name: str, hint: Any, default: Any) -> Option:
     stated, option = get_args(hint)
     alternatives = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
-    (plain,) = (one for one in alternatives if one is not NoneType)
+    (plain,) = (alternative for alternative in alternatives if alternative is not NoneType)
     kind = option.kind or _KINDS.get(dict if get_origin(plain) is dict else plain)
     filled: Option = replace(
         option, name=name, type=plain, optional=NoneType in alternatives, default=default, kind=kind
@@ -267,17 +267,17 @@ class Options:
 
     def __init_subclass__(cls, *, strict: bool = False) -> None:
         """strict: no text is taken for a number."""
-        found: dict[str, Option] = {}
+        table: dict[str, Option] = {}
         for base in cls.__bases__:
-            found |= getattr(base, "_table", {})
+            table |= getattr(base, "_table", {})
         own = SimpleNamespace(__annotations__=vars(cls).get("__annotations__", {}))
         hints = get_type_hints(own, vars(sys.modules[cls.__module__]), include_extras=True)
-        found |= {
+        table |= {
             name: _resolved(name, hint, getattr(cls, name, ...))
             for name, hint in hints.items()
             if get_origin(hint) is Annotated
         }
-        cls._table = {name: replace(option, strict=strict or option.strict) for name, option in found.items()}
+        cls._table = {name: replace(option, strict=strict or option.strict) for name, option in table.items()}
 
     if not TYPE_CHECKING:  # checkers see the fields as keywords
 
@@ -314,8 +314,8 @@ class Options:
     @property
     def plain(self) -> dict[str, Any]:
         """The options that differ from their defaults, as values of JSON."""
-        made = model_of(type(self)).model_construct(**dict(self))
-        return made.model_dump(mode="json", exclude_defaults=True)
+        model = model_of(type(self)).model_construct(**dict(self))
+        return model.model_dump(mode="json", exclude_defaults=True)
 
     def but(self, **changes: Any) -> Self:
         """The same options with these changes. Raises `UsageError`."""
@@ -330,7 +330,7 @@ class Options:
         """How pydantic makes a field of this class from a mapping, in a card or a preset: by the same checks."""
         from pydantic_core import core_schema
 
-        def made(value: Any, check: Callable[[Any], Any]) -> Any:
+        def from_mapping(value: Any, check: Callable[[Any], Any]) -> Any:
             if isinstance(value, cls):
                 return value
             model = check(value)
@@ -340,7 +340,7 @@ class Options:
             return value.changed if info.exclude_defaults or info.exclude_none else dict(value)
 
         how = core_schema.plain_serializer_function_ser_schema(written, info_arg=True)
-        return core_schema.no_info_wrap_validator_function(made, handler(model_of(cls)), serialization=how)
+        return core_schema.no_info_wrap_validator_function(from_mapping, handler(model_of(cls)), serialization=how)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: make another with but({name}=…)")
@@ -359,15 +359,15 @@ class Options:
 
 def model_of(declared: type[Options]) -> type[BaseModel]:
     """The pydantic model that checks the values of a class of options, made when it is first wanted."""
-    found: type[BaseModel] | None = vars(declared).get("_model")
-    if found is None:
+    model: type[BaseModel] | None = vars(declared).get("_model")
+    if model is None:
         from pydantic import ConfigDict, create_model
 
         fields: Any = {name: (option.annotation, option.default) for name, option in options_of(declared).items()}
-        found = declared._model = create_model(
+        model = declared._model = create_model(
             declared.__name__, __config__=ConfigDict(extra="forbid", defer_build=True), **fields
         )
-    return found
+    return model
 
 
 def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -379,10 +379,10 @@ def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any
     try:
         return dict(model.model_validate(given))
     except ValidationError as error:
-        known = options_of(declared)
-        problem = first_problem(error, known)
+        table = options_of(declared)
+        problem = first_problem(error, table)
         name = problem.field.partition(".")[0]
-        if name not in known:
+        if name not in table:
             raise UsageError(problem.sentence) from error
         raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
 

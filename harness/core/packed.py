@@ -99,7 +99,7 @@ class Blocks(Sequence[R], Generic[R]):
     def _lines(self, block: int) -> list[bytes]:
         """The encoded records of a block."""
 
-    def _record(self, _at: int, line: bytes, /) -> R:
+    def _record(self, _index: int, line: bytes, /) -> R:
         return codec.decode(line, self._type)
 
     def __len__(self) -> int:
@@ -110,31 +110,31 @@ class Blocks(Sequence[R], Generic[R]):
         return len(self._ends) - 1
 
     @overload
-    def __getitem__(self, at: int) -> R: ...
+    def __getitem__(self, index: int) -> R: ...
 
     @overload
-    def __getitem__(self, at: slice) -> Sequence[R]: ...
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
 
-    def __getitem__(self, at: int | slice) -> R | Sequence[R]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        at = at + len(self) if at < 0 else at
-        if not 0 <= at < len(self):
-            raise IndexError(at)
-        block, place = divmod(at, BLOCK_RECORDS)
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        block, offset = divmod(index, BLOCK_RECORDS)
         if block >= self._n_blocks:
-            return self._plain[at - self._n_blocks * BLOCK_RECORDS]
+            return self._plain[index - self._n_blocks * BLOCK_RECORDS]
         lines = self._opened.get(block)
         if lines is None:
             lines = self._opened[block] = self._lines(block)
             if len(self._opened) > self._open_blocks:
                 self._opened.popitem(last=False)
-        return self._record(at, lines[place])
+        return self._record(index, lines[offset])
 
     def __iter__(self) -> Iterator[R]:
         for block in range(self._n_blocks):
-            for at, line in enumerate(self._lines(block), block * BLOCK_RECORDS):
-                yield self._record(at, line)
+            for index, line in enumerate(self._lines(block), block * BLOCK_RECORDS):
+                yield self._record(index, line)
         yield from self._plain
 
     def __eq__(self, other: Any) -> bool:
@@ -189,18 +189,18 @@ class Picked(Sequence[R], Generic[R]):
         return self._end - self._begin
 
     @overload
-    def __getitem__(self, at: int) -> R: ...
+    def __getitem__(self, index: int) -> R: ...
 
     @overload
-    def __getitem__(self, at: slice) -> Sequence[R]: ...
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
 
-    def __getitem__(self, at: int | slice) -> R | Sequence[R]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        return self._records[self._places[range(self._begin, self._end)[at]]]
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self._records[self._places[range(self._begin, self._end)[index]]]
 
     def __iter__(self) -> Iterator[R]:
-        return (self._records[place] for place in self.places)
+        return (self._records[index] for index in self.places)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Sequence) and [*self] == [*other]

@@ -137,8 +137,8 @@ def refuse(kind: Kind, name: str, offered: object) -> UsageError:
 def unknown(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
     """The refusal of a name that no extension and no plug-in has. noun: what a user calls the kind."""
     ours = extensions(kind)
-    known = ", ".join([*ours, *names(kind)])
-    return UsageError(f"unknown {noun}; there are {known}.{near_names(name, ours)}", field=field, value=name)
+    listing = ", ".join([*ours, *names(kind)])
+    return UsageError(f"unknown {noun}; there are {listing}.{near_names(name, ours)}", field=field, value=name)
 
 
 def _broken(kind: Kind, point: EntryPoint, why: str) -> UsageError:

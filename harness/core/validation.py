@@ -13,27 +13,27 @@ if TYPE_CHECKING:  # who has an error to explain has imported pydantic already
 
 
 class Problem(NamedTuple):
-    """The first thing wrong with a value. All four are safe to print.
+    """The first thing wrong with a value. All four texts are safe to print.
 
-    field: dotted path, empty for the value as a whole. complaint: what is wrong with it, without its name.
-    found: Python's notation of what stands there, clipped; empty for a mapping. sentence: all of it, to stand alone.
+    field: dotted path, empty for the value as a whole. complaint: what is wrong, without the field's name. value: the
+    value in Python's notation, clipped; empty for a mapping. sentence: field, complaint and value, to stand alone.
     """
 
     field: str
     complaint: str
-    found: str
+    value: str
     sentence: str
 
 
-def first_problem(error: ValidationError, known: Collection[str] = ()) -> Problem:
-    """The problem to tell first. `known`: names that a misspelt key may have meant."""
+def first_problem(error: ValidationError, names: Collection[str] = ()) -> Problem:
+    """The problem to name first. names: the known keys, one of which a misspelt key may have meant."""
     problems = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one; the misspelling says more.
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     field = visible(".".join(str(part) for part in first["loc"]), 200)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":
-        near = near_names(str(first["loc"][-1]), known)
+        near = near_names(str(first["loc"][-1]), names)
         return Problem(field, f"is unknown.{near}", "", f"unknown key {field!r}.{near}{more}")
     if first["type"] == "missing":
         return Problem(field, "is missing", "", f"the key {field!r} is missing{more}")
@@ -45,6 +45,6 @@ def first_problem(error: ValidationError, known: Collection[str] = ()) -> Proble
         .replace("valid dictionary", "mapping")
     )
     complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
-    found = "" if isinstance(first["input"], dict) else quoted(repr(first["input"]))
-    told = f"{complaint}{f', found {found}' if found else ''}{more}"
-    return Problem(field, complaint, found, f"{field}: {told}" if field else told)
+    input_text = "" if isinstance(first["input"], dict) else quoted(repr(first["input"]))
+    sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}"
+    return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)

@@ -57,13 +57,13 @@ def _check_events(text: str) -> None:
 
 
 def read_mapping(
-    path: Path, what: str, max_bytes: int = MAX_BYTES, wanted: Callable[[str], bool] | None = None
+    path: Path, what: str, max_bytes: int = MAX_BYTES, is_wanted: Callable[[str], bool] | None = None
 ) -> dict[str, Any]:
     """The mapping in the YAML file, which should hold `what` ("a card"). Raises `UsageError` with file and line.
 
-    wanted: of long files, whether a line is worth parsing; the others count as empty.
+    is_wanted: whether a line of a long file is parsed; other lines count as empty.
     """
-    return _loaded(path, what, max_bytes, wanted)[0]
+    return _loaded(path, what, max_bytes, is_wanted)[0]
 
 
 Lines = Callable[[Sequence[str | int]], int]
@@ -79,13 +79,13 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
     assert root is not None  # it holds a mapping
 
     def line(keys: Sequence[str | int]) -> int:
-        node, found = root, root.start_mark.line
+        node, number = root, root.start_mark.line
         for key in keys:
             below = _below(node, key)
             if below is None:
                 break
-            found, node = below
-        return int(found) + 1
+            number, node = below
+        return int(number) + 1
 
     return value, line
 
@@ -93,13 +93,15 @@ def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:
 def _below(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
     """(line of the key or item, its value) of one step down."""
     if isinstance(node, yaml.MappingNode):
-        return next(((one.start_mark.line, value) for one, value in node.value if one.value == key), None)
+        return next(((name.start_mark.line, value) for name, value in node.value if name.value == key), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and 0 <= key < len(node.value):
         return node.value[key].start_mark.line, node.value[key]
     return None
 
 
-def _loaded(path: Path, what: str, max_bytes: int, wanted: Callable[[str], bool] | None) -> tuple[dict[str, Any], str]:
+def _loaded(
+    path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None
+) -> tuple[dict[str, Any], str]:
     """(the mapping, the text that was parsed)."""
     try:
         data = read_named(path, max_bytes)
@@ -109,8 +111,8 @@ def _loaded(path: Path, what: str, max_bytes: int, wanted: Callable[[str], bool]
         raise UsageError(f"{path} is longer than {what} may be: {max_bytes} bytes")
     try:
         text = data.decode("utf-8-sig")
-        if wanted is not None:
-            text = "\n".join(line if wanted(line) else "" for line in text.split("\n"))
+        if is_wanted is not None:
+            text = "\n".join(line if is_wanted(line) else "" for line in text.split("\n"))
         _check_events(text)
         value = yaml.load(text, Loader=_PlainLoader)  # noqa: S506, TID251 - a SafeLoader, stricter
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Which samples of a run go along: read one by one, so that a run of any size needs the memory of its keys only."""
+"""Which samples of a run an export holds. Samples are read one by one, so that memory holds only their keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.scoring import Score, score_file
 Take = Literal["correct", "all"]
 
 GROUP_BYTES = 128 * 1024 * 1024
-"""Bytes of a journal whose samples are held at a time, where they have to be brought into the order of questions."""
+"""Bytes of a journal whose samples are in memory at a time, where an export is in the order of the questions."""
 
 ENDED = ("stop",)
 """The finish reason of a reply that the model ended itself."""
@@ -30,11 +30,11 @@ ENDED = ("stop",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which samples of the plan go along, and how much of each.
+    """Which planned samples an export holds, and how much of each.
 
-    take: the correct ones, or all. shortest: of each question so many of them at most, the shortest (characters of
-    reasoning and text); None = all. finish_reasons: how a reply must have ended; empty = in any way. distinct: of equal
-    replies to one question the first alone. reasoning: with the model's reasoning, or the final part only.
+    take: the correct ones, or all. shortest: at most this many of each question, the shortest by characters of
+    reasoning and text; None: all. finish_reasons: how a reply must have ended; empty: in any way. distinct: keep only
+    the first of equal replies to a question. reasoning: with the model's reasoning, or the final part only.
     """
 
     take: Take = "all"
@@ -45,7 +45,7 @@ class Choice:
 
 
 class Row(NamedTuple):
-    """One sample with what was asked. grade: None where it has not been graded."""
+    """A sample with its question. grade: None where the sample has not been graded."""
 
     question: Question
     sample: Sample
@@ -53,15 +53,15 @@ class Row(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that was written. n: samples or results in it; None where it holds neither."""
+    """A written file. n: samples or results in the file; None where it holds neither."""
 
     path: Path
     n: int | None = None
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """One benchmark of a run as an exporter is handed it: the samples that were chosen, the score, the settings."""
+class ExportedBenchmark:
+    """A benchmark of a run as an exporter gets it: the samples of the choice, the score, the settings."""
 
     folder: RunFolder
     manifest: Manifest
@@ -88,15 +88,15 @@ class Chosen:
     @cached_property
     def score(self) -> Score:
         """Raises `UsageError` where the run has not been scored."""
-        found = score_file.read(self.folder.benchmark(self.name))
-        if found is None:
+        score = score_file.read(self.folder.benchmark(self.name))
+        if score is None:
             raise not_scored(self.folder, self.name)
-        return found
+        return score
 
     def rows(self) -> Iterator[Row]:
         """The chosen samples in the order of the journal, which is read again each time. Raises `StoreError`."""
-        wanted = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
-        return (row for row in self._passing() if wanted is None or row.sample.key in wanted)
+        shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
+        return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
 
     def by_question(self) -> Iterator[tuple[Question, list[Row]]]:
         """The chosen samples of each question, by rising index, in the order of the plan; a question without any is
@@ -105,11 +105,11 @@ class Chosen:
         size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
         step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
         for first in range(0, len(ids), step):
-            found: dict[str, list[Row]] = {question_id: [] for question_id in ids[first : first + step]}
+            by_id: dict[str, list[Row]] = {question_id: [] for question_id in ids[first : first + step]}
             for row in self.rows():
-                if row.sample.question_id in found:
-                    found[row.sample.question_id].append(row)
-            for question_id, rows in found.items():
+                if row.sample.question_id in by_id:
+                    by_id[row.sample.question_id].append(row)
+            for question_id, rows in by_id.items():
                 if rows:
                     yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
@@ -126,21 +126,21 @@ class Chosen:
             if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
                 continue
             if choice.distinct:
-                said = _digest(sample)
-                if said in seen:
+                reply = _digest(sample)
+                if reply in seen:
                     continue
-                seen.add(said)
+                seen.add(reply)
             yield Row(question, sample, grade)
 
     def _shortest(self, most: int) -> set[Key]:
-        found: dict[str, list[tuple[int, int]]] = {}
+        heaps: dict[str, list[tuple[int, int]]] = {}
         for row in self._passing():
             sample = row.sample
-            heap = found.setdefault(sample.question_id, [])
+            heap = heaps.setdefault(sample.question_id, [])
             heapq.heappush(heap, (-length(sample), -sample.sample_index))
             if len(heap) > most:
                 heapq.heappop(heap)
-        return {Key(question_id, -index) for question_id, heap in found.items() for _, index in heap}
+        return {Key(question_id, -index) for question_id, heap in heaps.items() for _, index in heap}
 
 
 def not_scored(folder: RunFolder, name: str) -> UsageError:
@@ -180,8 +180,8 @@ def json_line(value: object) -> bytes:
 
 
 def _digest(sample: Sample) -> bytes:
-    said = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    reply = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
+    return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def counted_metrics(score: Score) -> dict[str, float]:
@@ -189,7 +189,7 @@ def counted_metrics(score: Score) -> dict[str, float]:
     if score.accuracy is None:
         return {}
     named = (("pass", score.pass_at), ("maj", score.maj_at))
-    return {"accuracy": score.accuracy, **{f"{name}@{k}": v for name, at in named for k, v in at.items() if k > 1}}
+    return {"accuracy": score.accuracy, **{f"{name}@{k}": v for name, by_k in named for k, v in by_k.items() if k > 1}}
 
 
 def uncertainty(score: Score) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
-from harness.exports.choice import ENDED, Choice, Chosen, File, Take, not_scored
+from harness.exports.choice import ENDED, Choice, ExportedBenchmark, File, Take, not_scored
 from harness.runs import Manifest, RunFolder
 
 Kind = Literal["training", "samples", "results"]
@@ -32,7 +32,7 @@ class Exporter:
 
     kind: Kind
     about: str
-    write: Callable[[Sequence[Chosen], Path], list[File]]
+    write: Callable[[Sequence[ExportedBenchmark], Path], list[File]]
     withholds: bool = True
 
 
@@ -43,7 +43,7 @@ def formats() -> dict[str, Exporter]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an export came to. chosen: by benchmark, samples or results written where the format counts them."""
+    """The files of an export, below `folder`."""
 
     folder: Path
     files: tuple[File, ...]
@@ -70,8 +70,8 @@ def export(
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
     if exporter.kind == "results":
         given["reasoning"] = None if reasoning else False
-        if chosen := next((name for name, value in given.items() if value is not None), None):
-            raise UsageError(f"{option(chosen)} goes with samples; {to} holds what the score counts", field="to")
+        if name := next((name for name, value in given.items() if value is not None), None):
+            raise UsageError(f"{option(name)} goes with samples; {to} holds what the score counts", field="to")
     training = exporter.kind == "training"
     choice = Choice(
         take=take or ("correct" if training else "all"),
@@ -83,12 +83,12 @@ def export(
     if shortest is not None and shortest < 1:
         raise UsageError("expected 1 sample or more", field="shortest", value=shortest)
     manifest = Manifest.load(folder)
-    benchmarks = [Chosen(folder, manifest, name, choice) for name in manifest.benchmarks]
+    benchmarks = [ExportedBenchmark(folder, manifest, name, choice) for name in manifest.benchmarks]
     if not i_know:
         _refuse(benchmarks, to, exporter, chosen_to_learn=training or choice.take == "correct" or shortest is not None)
-    for one in benchmarks:
-        if (choice.take == "correct" or exporter.kind == "results") and not one.grades:
-            raise not_scored(folder, one.name)
+    for benchmark in benchmarks:
+        if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
+            raise not_scored(folder, benchmark.name)
     target = (out or folder.path / "exports" / to).absolute()
     return Written(target, tuple(exporter.write(benchmarks, target)))
 
@@ -111,26 +111,26 @@ def _of_plugin(name: str, offered: object) -> Exporter:
     else:
         raise plugins.refuse("exporter", name, offered)
 
-    def written(chosen: Sequence[Chosen], out: Path) -> list[File]:
-        files = plugins.call("exporter", name, exporter.write, chosen, out)
+    def written(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
+        files = plugins.call("exporter", name, exporter.write, benchmarks, out)
         return [file if isinstance(file, File) else File(Path(file)) for file in files]
 
     return replace(exporter, write=written)
 
 
-def _refuse(benchmarks: Sequence[Chosen], to: str, exporter: Exporter, *, chosen_to_learn: bool) -> None:
+def _refuse(benchmarks: Sequence[ExportedBenchmark], to: str, exporter: Exporter, *, chosen_to_learn: bool) -> None:
     """Raises `UsageError` for what nobody should learn from, or publish, by mistake.
 
     chosen_to_learn: the format is of training data, or only right or short replies go along, as one would train on.
     """
-    for one in benchmarks:
-        name = visible(one.name, 100)
-        if chosen_to_learn and catalogue.is_test_set(one.name, one.record.settings):
+    for benchmark in benchmarks:
+        name = visible(benchmark.name, 100)
+        if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
                 f"Export a run of a training set (limo, or your own), or say that you know: {option('i_know', True)}"
             )
-        if exporter.withholds and not catalogue.may_publish(one.name, one.record.settings):
+        if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"the authors of {name} ask that no question of it be shown in public, and {to} holds them; for your "
                 f"own eyes, say that you know: {option('i_know', True)}"

@@ -10,35 +10,35 @@ from harness.core import codec
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports.choice import Chosen, File, Row, json_line, whole, written
+from harness.exports.choice import ExportedBenchmark, File, Row, json_line, whole, written
 
 Line = Callable[[Row, str], dict[str, Any]]
 """A line from a sample and its reply as one text."""
 
 
-def llama_factory(chosen: Sequence[Chosen], out: Path, line: Line, form: dict[str, Any]) -> list[File]:
+def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line, form: dict[str, Any]) -> list[File]:
     """A file a benchmark, and `dataset_info.json` beside them, by which LLaMA-Factory finds each and knows its form."""
-    files = [training_file(one, out, line) for one in chosen]
+    files = [training_file(benchmark, out, line) for benchmark in benchmarks]
     info = {file.path.stem: {"file_name": file.path.name, **form} for file in files}
     write_atomically(out / "dataset_info.json", codec.pretty(info))
     return [*files, File(out / "dataset_info.json")]
 
 
-def training_file(chosen: Chosen, out: Path, line: Line) -> File:
+def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
     """A line for each chosen sample whose reply is not empty."""
 
     def values() -> Iterator[dict[str, Any]]:
-        for row in chosen.rows():
-            reply = whole(written(row.sample, reasoning=chosen.choice.reasoning))
+        for row in benchmark.rows():
+            reply = whole(written(row.sample, reasoning=benchmark.choice.reasoning))
             if reply:  # an empty reply teaches nothing
                 yield line(row, reply)
 
-    return lines_file(chosen, out, values())
+    return lines_file(benchmark, out, values())
 
 
-def lines_file(chosen: Chosen, out: Path, values: Iterable[dict[str, Any]]) -> File:
+def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[str, Any]]) -> File:
     """The values as the lines of the benchmark's file."""
-    path, n = out / f"{safe_name(chosen.name)}.jsonl", 0
+    path, n = out / f"{safe_name(benchmark.name)}.jsonl", 0
     with replacing(path) as file:
         for value in values:
             file.write(json_line(value))

@@ -1,8 +1,7 @@
-"""Another tool's half-done file, gone on with: its replies as samples of this run, marked as the file's.
+"""Another tool's half-done file goes on as a run: its replies become samples of the run, marked as the file's.
 
-A reply belongs to the question whose text is the one that was asked, with or without an instruction at its end; the id
-and the reference answer decide where a set repeats a question. Such a sample says `file:NAME` for its endpoint, and has
-no seed and no times; it is never one that was asked here.
+A reply belongs to the question with the same text, with or without an instruction at its end; the id and the reference
+answer decide where a set repeats a question. Such a sample has `file:NAME` as its endpoint, no seed and no times.
 """
 
 from __future__ import annotations
@@ -21,42 +20,42 @@ from harness.foreign.recognising import ByText, text_of
 
 
 class Continued:
-    """The replies in a file to the questions of a run. n_strange: those to other questions; n_empty: without a text.
+    """The replies in a file to the questions of a run.
 
-    Both counts are of the last time that `samples` was gone through.
+    n_strange: replies to other questions; n_empty: replies without a text; both of the last pass over `samples`.
     """
 
-    def __init__(self, path: Path, questions: Iterable[Question], wanted: Mapping[str, int]) -> None:
-        """wanted: samples of each question, by benchmark. Raises `UsageError` where the file cannot be read."""
+    def __init__(self, path: Path, questions: Iterable[Question], n_wanted: Mapping[str, int]) -> None:
+        """n_wanted: samples of each question, by benchmark. Raises `UsageError` where the file cannot be read."""
         listed = list(questions)
         self._outputs = outputs.read(path, questions=listed, half_done=True)
         self._path = path
-        self._wanted = wanted
-        self._known = ByText(listed)
+        self._n_wanted = n_wanted
+        self._by_text = ByText(listed)
         self.n_strange = self.n_empty = 0
 
     def samples(self) -> Iterator[Sample]:
-        """They in the order of the file, numbered from 0 for each question, up to what is wanted of it.
+        """Samples in file order, at most as many per question as wanted, numbered from 0 for each question.
 
         Raises `UsageError` at the end where not one reply is to a question of the run.
         """
         self.n_strange = self.n_empty = 0
         taken: Counter[tuple[str, str]] = Counter()
         n = 0
-        for asked, sample in self._outputs:
+        for row_question, sample in self._outputs:
             n += 1
             if not (sample.text or sample.reasoning):  # a request that failed there is owed here
                 self.n_empty += 1
                 continue
-            candidates = self._known.of(asked)
+            candidates = self._by_text.of(row_question)
             if not candidates:
                 self.n_strange += 1
                 continue
-            open_ = [q for q in candidates if taken[q.benchmark, q.question_id] < self._wanted[q.benchmark]]
+            open_ = [q for q in candidates if taken[q.benchmark, q.question_id] < self._n_wanted[q.benchmark]]
             if open_:
                 question = open_[0]
                 key = question.benchmark, question.question_id
-                yield self._marked(sample, asked, question, taken[key])
+                yield self._marked(sample, row_question, question, taken[key])
                 taken[key] += 1
         if n and n == self.n_strange:
             raise UsageError(
@@ -64,12 +63,12 @@ class Continued:
                 "were its questions put in other words?"
             )
 
-    def _marked(self, sample: Sample, asked: Question, question: Question, index: int) -> Sample:
+    def _marked(self, sample: Sample, row_question: Question, question: Question, index: int) -> Sample:
         return msgspec.structs.replace(
             sample,
             benchmark=question.benchmark,
             question_id=question.question_id,
             sample_index=index,
             endpoint=FROM_FILE + safe_name(self._path.name),
-            prompt_digest=question.prompt_digest if text_of(asked) == text_of(question) else "",
+            prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
         )

@@ -1,4 +1,4 @@
-"""Which question of a known set another tool's row is about, by its text; and outputs as replies to such a set."""
+"""The question of a known set that another tool's row answers, by its text; and outputs as replies to such a set."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class ByText:
     """Questions by the text that is asked, with or without an instruction at its end."""
 
     def __init__(self, questions: Iterable[Question]) -> None:
-        self._known: dict[str, list[Question]] = {}
+        self._by_text: dict[str, list[Question]] = {}
         for question in questions:
             text = text_of(question)
             for form in {text, _bare(text)}:
-                self._known.setdefault(form, []).append(question)
+                self._by_text.setdefault(form, []).append(question)
 
-    def of(self, asked: Question) -> list[Question]:
-        """The questions that `asked` may be; several where the set repeats one, and id and reference leave it open."""
-        text = text_of(asked)
-        found = self._known.get(text) or self._known.get(_bare(text)) or []
-        named = [question for question in found if question.question_id == asked.question_id]
-        equal = [question for question in found if question.references == asked.references]
-        return named or equal or found
+    def of(self, row_question: Question) -> list[Question]:
+        """The questions that a row may answer: several where neither id nor reference tells repeated ones apart."""
+        text = text_of(row_question)
+        candidates = self._by_text.get(text) or self._by_text.get(_bare(text)) or []
+        named = [question for question in candidates if question.question_id == row_question.question_id]
+        equal = [question for question in candidates if question.references == row_question.references]
+        return named or equal or candidates
 
 
 class Recognised:
@@ -42,17 +42,17 @@ class Recognised:
     def __init__(self, path: Path, pairs: Pairs, questions: Sequence[Question], name: str) -> None:
         """path: of the outputs; name: of the set; both for the refusal."""
         self._path, self._pairs, self._name = path, pairs, name
-        self._questions, self._known = questions, ByText(questions)
+        self._questions, self._by_text = questions, ByText(questions)
 
     def __iter__(self) -> Iterator[tuple[Question, Sample]]:
         """Raises `UsageError` at the first row that asks something else: it is another set's, or was put otherwise."""
-        chosen: dict[str, Question] = {}
+        by_row_id: dict[str, Question] = {}
         taken: set[str] = set()
         before: Counter[str] = Counter()
-        for asked, sample in self._pairs:
-            question = chosen.get(asked.question_id)
+        for row_question, sample in self._pairs:
+            question = by_row_id.get(row_question.question_id)
             if question is None:
-                question = chosen[asked.question_id] = self._question(asked, taken)
+                question = by_row_id[row_question.question_id] = self._question(row_question, taken)
                 taken.add(question.question_id)
             index = max(before[question.question_id], sample.sample_index)  # some before it may be missing there
             before[question.question_id] = index + 1
@@ -63,25 +63,26 @@ class Recognised:
                     benchmark=question.benchmark,
                     question_id=question.question_id,
                     sample_index=index,
-                    prompt_digest=question.prompt_digest if text_of(asked) == text_of(question) else "",
+                    prompt_digest=question.prompt_digest if text_of(row_question) == text_of(question) else "",
                 ),
             )
 
-    def _question(self, asked: Question, taken: set[str]) -> Question:
-        text, name = text_of(asked), visible(self._name)
+    def _question(self, row_question: Question, taken: set[str]) -> Question:
+        text, name = text_of(row_question), visible(self._name)
         if text:
-            found = self._known.of(asked)
+            candidates = self._by_text.of(row_question)
             what = f"asks {visible(text, 100)!r}, which {name} does not"
         else:
-            found = [one for one in self._questions if one.references == asked.references]
-            found = [] if len(found) > 1 or {one.question_id for one in found} & taken else found
+            candidates = [question for question in self._questions if question.references == row_question.references]
+            if len(candidates) != 1 or candidates[0].question_id in taken:
+                candidates = []
             what = f"has no text, and its reference is not that of one question of {name} alone"
-        if not found:
+        if not candidates:
             raise UsageError(
-                f"{visible(str(self._path))}: the question {visible(asked.question_id, 100)!r} {what}; leave "
+                f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
                 f"{option('benchmark')} out, or name the column of the question with {option('question_key')}"
             )
-        return next((one for one in found if one.question_id not in taken), found[0])
+        return next((question for question in candidates if question.question_id not in taken), candidates[0])
 
 
 def text_of(question: Question) -> str:

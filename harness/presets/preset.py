@@ -217,5 +217,5 @@ def for_model(model: str) -> Preset | None:
 
 def _models(name: str) -> tuple[str, ...]:
     """The patterns of a preset, from the one line of its file that holds them: every run looks at all presets."""
-    lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", wanted=lambda line: line.startswith("models:"))
+    lines = read_mapping(_FOLDER / f"{name}.yaml", "a preset", is_wanted=lambda line: line.startswith("models:"))
     return tuple(lines["models"])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.lines import conversation, llama_factory
 
 
-def alpaca(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`instruction`, `input` (empty), `output`, `system`, and `history` of worked examples."""
 
     def line(row: Row, reply: str) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def alpaca(chosen: Sequence[Chosen], out: Path) -> list[File]:
     columns = {
         "prompt": "instruction", "query": "input", "response": "output", "system": "system", "history": "history",
     }  # fmt: skip
-    return llama_factory(chosen, out, line, {"columns": columns})
+    return llama_factory(benchmarks, out, line, {"columns": columns})
 
 
 EXPORTER = Exporter(kind="training", about="instructions, as LLaMA-Factory reads them", write=alpaca)

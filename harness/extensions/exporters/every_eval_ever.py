@@ -19,27 +19,27 @@ from harness.core import codec
 from harness.core.about import __version__
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import counted_metrics, json_line, uncertainty, whole
 
 SCHEMA = "0.3.0"
 
 
-def every_eval_ever(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`data/<benchmark>/<developer>/<model>/<uuid>.json`, and `<uuid>_samples.jsonl` beside."""
     files = []
-    for one in chosen:
-        moment = str(round(datetime.fromisoformat(one.manifest.created).timestamp()))
-        identifier = f"{one.name}/{one.manifest.model}/{moment}"
-        developer, _, model = one.manifest.model.rpartition("/")
-        folder = Path("data") / safe_name(one.name) / safe_name(developer or "unknown") / safe_name(model)
+    for benchmark in benchmarks:
+        moment = str(round(datetime.fromisoformat(benchmark.manifest.created).timestamp()))
+        identifier = f"{benchmark.name}/{benchmark.manifest.model}/{moment}"
+        developer, _, model = benchmark.manifest.model.rpartition("/")
+        folder = Path("data") / safe_name(benchmark.name) / safe_name(developer or "unknown") / safe_name(model)
         # The format asks for a UUID of version 4; equal runs shall have equal names.
         stem = str(uuid.UUID(bytes=hashlib.sha256(identifier.encode()).digest()[:16], version=4))
         samples = folder / f"{stem}_samples.jsonl"
         n, checksum = 0, hashlib.sha256()
         with replacing(out / samples) as file:
-            for row in one.rows():
-                line = json_line(_instance(one, identifier, row))
+            for row in benchmark.rows():
+                line = json_line(_instance(benchmark, identifier, row))
                 file.write(line)
                 checksum.update(line)
                 n += 1
@@ -47,18 +47,18 @@ def every_eval_ever(chosen: Sequence[Chosen], out: Path) -> list[File]:
             "format": "jsonl", "file_path": samples.as_posix(), "hash_algorithm": "sha256",
             "checksum": checksum.hexdigest(), "total_rows": n,
         }  # fmt: skip
-        record = {**_aggregate(one, identifier, moment), "detailed_evaluation_results": detailed}
+        record = {**_aggregate(benchmark, identifier, moment), "detailed_evaluation_results": detailed}
         write_atomically(out / folder / f"{stem}.json", codec.pretty(record))
         files += [File(out / folder / f"{stem}.json", 1), File(out / samples, n)]
     return files
 
 
-def _aggregate(chosen: Chosen, identifier: str, moment: str) -> dict[str, Any]:
-    manifest, sampling = chosen.manifest, chosen.record.identity.get("sampling") or {}
-    known = ("temperature", "top_p", "top_k", "max_tokens")
-    arguments = {name: sampling[name] for name in known if sampling.get(name) is not None}
+def _aggregate(benchmark: ExportedBenchmark, identifier: str, moment: str) -> dict[str, Any]:
+    manifest, sampling = benchmark.manifest, benchmark.record.identity.get("sampling") or {}
+    fields = ("temperature", "top_p", "top_k", "max_tokens")
+    arguments = {name: sampling[name] for name in fields if sampling.get(name) is not None}
     developer = manifest.model.rpartition("/")[0] or "unknown"
-    results = [_result(chosen, name, value, arguments) for name, value in counted_metrics(chosen.score).items()]
+    results = [_result(benchmark, name, value, arguments) for name, value in counted_metrics(benchmark.score).items()]
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identifier,
@@ -81,13 +81,13 @@ def _aggregate(chosen: Chosen, identifier: str, moment: str) -> dict[str, Any]:
     }
 
 
-def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) -> dict[str, Any]:
-    score = chosen.score
+def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: dict[str, Any]) -> dict[str, Any]:
+    score = benchmark.score
     about: dict[str, Any] = {"num_samples": score.n_samples}
     details: dict[str, Any] = {"score": value, "uncertainty": about}
     metric, _, k = name.partition("@")
     if name == "accuracy":
-        details["details"] = {key: str(one) for key, one in uncertainty(score).items() if one is not None}
+        details["details"] = {key: str(number) for key, number in uncertainty(score).items() if number is not None}
         if score.sampling_error is not None:
             about["standard_error"] = {"value": score.sampling_error, "method": "analytic"}
         if score.sampling_interval is not None:
@@ -96,9 +96,9 @@ def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) 
                 "lower": low, "upper": high, "confidence_level": 0.95, "method": "sampling interval",
             }  # fmt: skip
     return {
-        "evaluation_result_id": f"{chosen.name}/{name}",
-        "evaluation_name": chosen.name,
-        "source_data": _source(chosen),
+        "evaluation_result_id": f"{benchmark.name}/{name}",
+        "evaluation_name": benchmark.name,
+        "source_data": _source(benchmark),
         "metric_config": {
             "metric_id": {"pass": "pass_at_k", "maj": "maj_at_k"}.get(metric, metric),
             "metric_name": name,
@@ -114,25 +114,26 @@ def _result(chosen: Chosen, name: str, value: float, arguments: dict[str, Any]) 
     }
 
 
-def _source(chosen: Chosen) -> dict[str, Any]:
-    card, n = catalogue.shipped(chosen.name, chosen.record.settings), len(chosen.questions)
+def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    card, n = catalogue.shipped(benchmark.name, benchmark.record.settings), len(benchmark.questions)
     if card is not None and isinstance(card.source, HubSource):
         return {
-            "dataset_name": chosen.name,
+            "dataset_name": benchmark.name,
             "source_type": "hf_dataset",
             "hf_repo": card.source.id,
             "samples_number": n,
         }
     # The size has a field with data of the hub only.
-    return {"dataset_name": chosen.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
+    return {"dataset_name": benchmark.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
 
 
-def _instance(chosen: Chosen, identifier: str, row: Row) -> dict[str, Any]:
+def _instance(benchmark: ExportedBenchmark, identifier: str, row: Row) -> dict[str, Any]:
     question, sample, grade = row
-    asked = whole(question.messages[-1].content if question.messages else question.prompt)
+    text = whole(question.messages[-1].content if question.messages else question.prompt)
     references = [whole(reference) for reference in question.references]
+    model = benchmark.manifest.model
     right = grade is not None and grade.verdict == "correct"
-    found = "" if grade is None or grade.extracted is None else whole(grade.extracted)
+    extracted = "" if grade is None or grade.extracted is None else whole(grade.extracted)
     output = {"raw": [whole(sample.text or "")]}
     if sample.reasoning:
         output["reasoning_trace"] = [whole(sample.reasoning)]
@@ -141,19 +142,19 @@ def _instance(chosen: Chosen, identifier: str, row: Row) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identifier,
-        "model_id": chosen.manifest.model if "/" in chosen.manifest.model else f"unknown/{chosen.manifest.model}",
-        "evaluation_name": chosen.name,
-        "evaluation_result_id": f"{chosen.name}/accuracy",
+        "model_id": model if "/" in model else f"unknown/{model}",
+        "evaluation_name": benchmark.name,
+        "evaluation_result_id": f"{benchmark.name}/accuracy",
         "sample_id": question.question_id,
-        "sample_hash": hashlib.sha256((asked + references[0]).encode()).hexdigest(),
+        "sample_hash": hashlib.sha256((text + references[0]).encode()).hexdigest(),
         "interaction_type": "single_turn",
-        "input": {"raw": asked, "reference": references, "choices": [whole(c) for c in question.choices] or None},
+        "input": {"raw": text, "reference": references, "choices": [whole(c) for c in question.choices] or None},
         "output": output,
         "answer_attribution": [
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": found,
+                "extracted_value": extracted,
                 "extraction_method": "custom" if grade is None else f"{grade.grader}: {grade.rule}",
                 "is_terminal": True,
             }

@@ -17,47 +17,47 @@ from harness.benchmarks.card import Card, HubSource
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import safe_name
-from harness.exports import Chosen, Exporter, File
+from harness.exports import ExportedBenchmark, Exporter, File
 from harness.scoring import Score
 
 
-def hub(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Raises `UsageError` where no benchmark of the run comes from the hub, or one has no accuracy."""
     files = []
-    for one in chosen:
-        card = catalogue.shipped(one.name, one.record.settings)
+    for benchmark in benchmarks:
+        card = catalogue.shipped(benchmark.name, benchmark.record.settings)
         if card is None or not isinstance(card.source, HubSource):
             continue
-        if one.score.accuracy is None:
-            raise UsageError(f"{one.name} has no accuracy: it holds no sample")
-        path = out / ".eval_results" / f"{safe_name(one.name)}.yaml"
-        entry = _entry(one, card, card.source, one.score.accuracy)
+        if benchmark.score.accuracy is None:
+            raise UsageError(f"{benchmark.name} has no accuracy: it holds no sample")
+        path = out / ".eval_results" / f"{safe_name(benchmark.name)}.yaml"
+        entry = _entry(benchmark, card, card.source, benchmark.score.accuracy)
         write_atomically(path, yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120).encode())
         files.append(File(path, 1))
     if not files:
-        names = ", ".join(one.name for one in chosen)
+        names = ", ".join(benchmark.name for benchmark in benchmarks)
         raise UsageError(f"none of the run's benchmarks ({names}) is a data set of the hub, which a result there names")
     return files
 
 
-def _entry(chosen: Chosen, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
+def _entry(benchmark: ExportedBenchmark, card: Card, source: HubSource, accuracy: float) -> dict[str, Any]:
     dataset = {"id": source.id, "task_id": source.config[0] if source.config else card.name}
     if source.revision is not None:
         dataset["revision"] = source.revision
     return {
         "dataset": dataset,
         "value": round(100 * accuracy, 2),
-        "date": chosen.manifest.created[:10],
-        "notes": _notes(chosen.score, chosen.record.identity.get("sampling") or {}),
+        "date": benchmark.manifest.created[:10],
+        "notes": _notes(benchmark.score, benchmark.record.identity.get("sampling") or {}),
     }
 
 
 def _notes(score: Score, sampling: dict[str, Any]) -> str:
-    said = [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
+    notes = [f"mean of {score.n_samples} samples of {score.n_questions} questions"]
     intervals = (("sampling", score.sampling_interval), ("question", score.question_interval))
-    said += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
-    said += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]
-    return "; ".join([*said, "reasoning-harness"])
+    notes += [f"95 % {name} interval {100 * i[0]:.1f} to {100 * i[1]:.1f} %" for name, i in intervals if i is not None]
+    notes += [f"{name} {value}" for name, value in sampling.items() if name in ("temperature", "top_p", "max_tokens")]
+    return "; ".join([*notes, "reasoning-harness"])
 
 
 EXPORTER = Exporter(kind="results", about=".eval_results of a model on the hub", write=hub, withholds=False)

@@ -19,31 +19,31 @@ from harness.core.checksums import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import counted_metrics, uncertainty, whole
 from harness.runs import Manifest
 from server_launchers.engines import table as engines
 
 SCORER = "harness"
 ANY_SERVER = "openai-api"
-"""Inspect's name of a server whose engine it has no name for; with such a name a model's name begins there."""
+"""Inspect's name of a server whose engine has none there. The model's name in a log begins with the server's."""
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state: equal runs give equal files
 
 
-def inspect_log(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def inspect_log(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """A log a benchmark. An epoch is a sample's index plus 1."""
     files = []
-    for one in chosen:
-        path = out / f"{safe_name(one.name)}.eval"
+    for benchmark in benchmarks:
+        path = out / f"{safe_name(benchmark.name)}.eval"
         with replacing(path) as file:
-            n = _write(one, file)
+            n = _write(benchmark, file)
         files.append(File(path, n))
     return files
 
 
-def _write(chosen: Chosen, file: BinaryIO) -> int:
-    head = {"version": 2, "status": "success", "eval": _spec(chosen), "plan": {"name": "plan", "steps": []}}
+def _write(benchmark: ExportedBenchmark, file: BinaryIO) -> int:
+    head = {"version": 2, "status": "success", "eval": _spec(benchmark), "plan": {"name": "plan", "steps": []}}
     summaries: list[dict[str, Any]] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
 
@@ -53,31 +53,35 @@ def _write(chosen: Chosen, file: BinaryIO) -> int:
             archive.writestr(info, codec.encode(value))
 
         member("_journal/start.json", {"version": 2, "eval": head["eval"], "plan": head["plan"]})
-        for row in chosen.rows():
-            sample = _sample(row, chosen.manifest.model)
+        for row in benchmark.rows():
+            sample = _sample(row, benchmark.manifest.model)
             plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) is not None and ".." not in sample["id"]
             name = sample["id"] if plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
             summaries.append(_summary(sample))
         member("summaries.json", summaries)
-        member("header.json", {**head, "results": _results(chosen, len(summaries)), "stats": _stats(chosen)})
+        member("header.json", {**head, "results": _results(benchmark, len(summaries)), "stats": _stats(benchmark)})
     return len(summaries)
 
 
-def _spec(chosen: Chosen) -> dict[str, Any]:
-    identity, record = chosen.record.identity, chosen.record
+def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    identity, record = benchmark.record.identity, benchmark.record
     sampling = identity.get("sampling") or {}
-    known = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")
-    config = {name: sampling[name] for name in known if sampling.get(name) is not None}
-    identifier = digest([chosen.manifest.model, chosen.name, chosen.manifest.created])
+    fields = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty")
+    config = {name: sampling[name] for name in fields if sampling.get(name) is not None}
+    identifier = digest([benchmark.manifest.model, benchmark.name, benchmark.manifest.created])
     return {
         "eval_id": identifier[:22],
         "run_id": identifier[22:44],
-        "created": chosen.manifest.created,
-        "task": chosen.name,
-        "task_id": digest(chosen.name)[:22],
-        "dataset": {"name": chosen.name, "samples": len(chosen.questions), "sample_ids": list(chosen.questions)},
-        "model": _model(chosen.manifest),
+        "created": benchmark.manifest.created,
+        "task": benchmark.name,
+        "task_id": digest(benchmark.name)[:22],
+        "dataset": {
+            "name": benchmark.name,
+            "samples": len(benchmark.questions),
+            "sample_ids": list(benchmark.questions),
+        },
+        "model": _model(benchmark.manifest),
         "model_generate_config": config,
         "config": {"epochs": record.plan.samples, "epochs_reducer": ["mean"]},
         "packages": {"reasoning-harness": __version__},
@@ -101,7 +105,7 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
         content = [{"type": "reasoning", "reasoning": whole(sample.reasoning)}]
         content += [{"type": "text", "text": text}] if sample.text is not None else []
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
-    asked = [{"role": m.role, "content": whole(m.content), "source": "input"} for m in question.messages]
+    messages = [{"role": m.role, "content": whole(m.content), "source": "input"} for m in question.messages]
     usage = _usage(sample)
     target = [whole(reference) for reference in question.references]
     scores = {}
@@ -117,10 +121,10 @@ def _sample(row: Row, model: str) -> dict[str, Any]:
     return {
         "id": question.question_id,
         "epoch": sample.sample_index + 1,
-        "input": asked or whole(question.prompt),
+        "input": messages or whole(question.prompt),
         "choices": list(question.choices) or None,
         "target": target[0] if len(target) == 1 else target,
-        "messages": [*asked, reply],
+        "messages": [*messages, reply],
         "output": {
             "model": sample.server_model or model, "choices": [choice], "usage": usage, "time": sample.timing.total,
             "completion": text,
@@ -142,33 +146,39 @@ def _usage(sample: Sample) -> dict[str, int] | None:
         return None
     counts = {"input_tokens": prompt or 0, "output_tokens": completion or 0}
     more = {"reasoning_tokens": sample.usage.reasoning_tokens, "input_tokens_cache_read": sample.usage.cached_tokens}
-    known = {name: value for name, value in more.items() if value is not None}
-    return {**counts, "total_tokens": (prompt or 0) + (completion or 0), **known}
+    details = {name: value for name, value in more.items() if value is not None}
+    return {**counts, "total_tokens": (prompt or 0) + (completion or 0), **details}
 
 
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:
-    kept = ("id", "epoch", "choices", "target", "scores", "model_usage", "started_at", "total_time")
-    asked = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
-    return {**{name: sample[name] for name in kept}, "input": asked[:1000], "metadata": {}, "completed": True}
+    fields = ("id", "epoch", "choices", "target", "scores", "model_usage", "started_at", "total_time")
+    text = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
+    return {**{name: sample[name] for name in fields}, "input": text[:1000], "metadata": {}, "completed": True}
 
 
-def _results(chosen: Chosen, n: int) -> dict[str, Any]:
-    score = chosen.score
+def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
+    score = benchmark.score
     metrics = {name: {"name": name, "value": value} for name, value in counted_metrics(score).items()}
     if score.question_error is not None:
         metrics["stderr"] = {"name": "stderr", "value": score.question_error}
-    found = {"name": SCORER, "scorer": SCORER, "reducer": "mean", "metrics": metrics, "metadata": uncertainty(score)}
-    return {"total_samples": n + score.n_missing, "completed_samples": n, "scores": [found]}
+    record = {
+        "name": SCORER,
+        "scorer": SCORER,
+        "reducer": "mean",
+        "metrics": metrics,
+        "metadata": uncertainty(score),
+    }
+    return {"total_samples": n + score.n_missing, "completed_samples": n, "scores": [record]}
 
 
-def _stats(chosen: Chosen) -> dict[str, Any]:
-    work = chosen.score.workload
+def _stats(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    work = benchmark.score.workload
     if work is None:
-        return {"started_at": chosen.manifest.created, "completed_at": chosen.manifest.created, "model_usage": {}}
+        return {"started_at": benchmark.manifest.created, "completed_at": benchmark.manifest.created, "model_usage": {}}
     begun, ended = (datetime.fromtimestamp(moment, UTC).isoformat() for moment in (work.started, work.ended))
     usage = {"input_tokens": work.prompt_tokens, "output_tokens": work.completion_tokens}
     total = {**usage, "total_tokens": work.prompt_tokens + work.completion_tokens}
-    return {"started_at": begun, "completed_at": ended, "model_usage": {chosen.manifest.model: total}}
+    return {"started_at": begun, "completed_at": ended, "model_usage": {benchmark.manifest.model: total}}
 
 
 EXPORTER = Exporter(kind="results", about="an .eval log, for `inspect view`", write=inspect_log)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.lines import conversation, lines_file
 
 
-def llmeval(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`prompt`, `answer` and `gen`, a list of one text; `doc_id`, `reasoning` and what else `harness score` reads."""
-    return [lines_file(one, out, map(_generation, one.rows())) for one in chosen]
+    return [lines_file(benchmark, out, map(_generation, benchmark.rows())) for benchmark in benchmarks]
 
 
 def _generation(row: Row) -> dict[str, Any]:

@@ -18,46 +18,46 @@ from harness.core.checksums import digest
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import counted_metrics, json_line, uncertainty, whole, written
 
 FILTER = "harness"
 _METRIC = "exact_match"
 
 
-def lm_eval(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """A file of results, and one of samples for each benchmark: a line a question, with all its replies."""
-    model = chosen[0].manifest.model
+    model = benchmarks[0].manifest.model
     folder = out / safe_name(re.sub(r"[\"<>:/|\\?*\[\]]+", "__", model))
-    date = re.sub(r"[+:]", "-", chosen[0].manifest.created)
+    date = re.sub(r"[+:]", "-", benchmarks[0].manifest.created)
     files = []
-    for one in chosen:
-        path, n = folder / f"samples_{safe_name(one.name)}_{date}.jsonl", 0
+    for benchmark in benchmarks:
+        path, n = folder / f"samples_{safe_name(benchmark.name)}_{date}.jsonl", 0
         with replacing(path) as file:
-            for line in _lines(one):
+            for line in _lines(benchmark):
                 file.write(json_line(line))
                 n += 1
         files.append(File(path, n))
     results = folder / f"results_{date}.json"
-    write_atomically(results, codec.pretty(_results(chosen)))
-    return [File(results, len(chosen)), *files]
+    write_atomically(results, codec.pretty(_results(benchmarks)))
+    return [File(results, len(benchmarks)), *files]
 
 
-def _lines(chosen: Chosen) -> Iterator[dict[str, Any]]:
-    places = {question_id: place for place, question_id in enumerate(chosen.questions)}
-    for question, rows in chosen.by_question():
-        yield _line(places[question.question_id], question, rows)
+def _lines(benchmark: ExportedBenchmark) -> Iterator[dict[str, Any]]:
+    indices = {question_id: index for index, question_id in enumerate(benchmark.questions)}
+    for question, rows in benchmark.by_question():
+        yield _line(indices[question.question_id], question, rows)
 
 
-def _line(place: int, question: Question, rows: Sequence[Row]) -> dict[str, Any]:
+def _line(index: int, question: Question, rows: Sequence[Row]) -> dict[str, Any]:
     right = [row.grade is not None and row.grade.verdict == "correct" for row in rows]
     answers = [whole(row.grade.extracted) if row.grade and row.grade.extracted is not None else "" for row in rows]
-    asked = question.messages[-1].content if question.messages else question.prompt
+    text = question.messages[-1].content if question.messages else question.prompt
     target = whole(question.references[0])
-    doc = {"question": whole(asked), "answer": target, "question_id": question.question_id, **question.metadata}
-    context = codec.encode([[m.role, m.content] for m in question.messages]).decode() if question.messages else asked
+    doc = {"question": whole(text), "answer": target, "question_id": question.question_id, **question.metadata}
+    context = codec.encode([[m.role, m.content] for m in question.messages]).decode() if question.messages else text
     return {
-        "doc_id": place,
+        "doc_id": index,
         "doc": doc,
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": context, "arg_1": {}}},
@@ -72,22 +72,24 @@ def _line(place: int, question: Question, rows: Sequence[Row]) -> dict[str, Any]
     }
 
 
-def _results(chosen: Sequence[Chosen]) -> dict[str, Any]:
-    results, configs, names = {}, {}, [one.name for one in chosen]
-    for one in chosen:
-        score, sampling = one.score, one.record.identity.get("sampling") or {}
-        found: dict[str, Any] = {"alias": one.name}
+def _results(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
+    results, configs, names = {}, {}, [benchmark.name for benchmark in benchmarks]
+    for benchmark in benchmarks:
+        score, sampling = benchmark.score, benchmark.record.identity.get("sampling") or {}
+        metrics: dict[str, Any] = {"alias": benchmark.name}
         for name, value in counted_metrics(score).items():
             metric = _METRIC if name == "accuracy" else name
             error = score.question_error if name == "accuracy" else None
-            found |= {f"{metric},{FILTER}": value, f"{metric}_stderr,{FILTER}": "N/A" if error is None else error}
-        results[one.name] = found
-        configs[one.name] = {
-            "task": one.name, "output_type": "generate_until", "repeats": one.record.plan.samples, "num_fewshot": 0,
+            metrics |= {f"{metric},{FILTER}": value, f"{metric}_stderr,{FILTER}": "N/A" if error is None else error}
+        results[benchmark.name] = metrics
+        configs[benchmark.name] = {
+            "task": benchmark.name, "output_type": "generate_until", "repeats": benchmark.record.plan.samples,
+            "num_fewshot": 0,
             "generation_kwargs": sampling, "metric_list": [{"metric": _METRIC, "higher_is_better": True}],
         }  # fmt: skip
-    manifest = chosen[0].manifest
-    n = {one.name: {"original": one.score.n_questions, "effective": one.score.n_questions} for one in chosen}
+    manifest = benchmarks[0].manifest
+    n_questions = {benchmark.name: benchmark.score.n_questions for benchmark in benchmarks}
+    n = {name: {"original": n, "effective": n} for name, n in n_questions.items()}
     return {
         "results": results,
         "group_subtasks": {name: [] for name in names},
@@ -102,7 +104,7 @@ def _results(chosen: Sequence[Chosen]) -> dict[str, Any]:
         "model_name_sanitized": re.sub(r"[\"<>:/|\\?*\[\]]+", "__", manifest.model),
         "lm_eval_version": f"written by reasoning-harness {__version__}",
         "date": datetime.fromisoformat(manifest.created).timestamp(),
-        "harness": {one.name: uncertainty(one.score) for one in chosen},
+        "harness": {benchmark.name: uncertainty(benchmark.score) for benchmark in benchmarks},
     }
 
 

@@ -12,7 +12,7 @@ from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import whole
 
 ROWS_AT_A_TIME = 500
@@ -76,7 +76,7 @@ FIELDS = (
 )
 
 
-def parquet(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """A file a benchmark, and `fields.json`. Raises `UsageError` where pyarrow is not installed."""
     try:
         import pyarrow as pa
@@ -86,22 +86,26 @@ def parquet(chosen: Sequence[Chosen], out: Path) -> list[File]:
     types = {"list<string>": pa.list_(pa.string())}
     schema = pa.schema(
         [
-            pa.field(one.name, types.get(one.type) or pa.type_for_alias(one.type), metadata={"description": one.about})
-            for one in FIELDS
+            pa.field(
+                field.name,
+                types.get(field.type) or pa.type_for_alias(field.type),
+                metadata={"description": field.about},
+            )
+            for field in FIELDS
         ]
     )
     files = []
-    for one in chosen:
-        path, n = out / f"{safe_name(one.name)}.parquet", 0
-        rows = one.rows()
-        about = {"model": one.manifest.model, "harness_version": one.manifest.harness_version}
+    for benchmark in benchmarks:
+        path, n = out / f"{safe_name(benchmark.name)}.parquet", 0
+        rows, manifest = benchmark.rows(), benchmark.manifest
+        about = {"model": manifest.model, "harness_version": manifest.harness_version}
         with replacing(path) as file, ParquetWriter(file, schema.with_metadata(about)) as writer:
             while some := list(islice(rows, ROWS_AT_A_TIME)):
                 columns = {field.name: [field.of(row) for row in some] for field in FIELDS}
                 writer.write_table(pa.Table.from_pydict(columns, schema=writer.schema))
                 n += len(some)
         files.append(File(path, n))
-    dictionary = [{"field": one.name, "type": one.type, "about": one.about} for one in FIELDS]
+    dictionary = [{"field": field.name, "type": field.type, "about": field.about} for field in FIELDS]
     write_atomically(out / "fields.json", codec.pretty(dictionary))
     return [*files, File(out / "fields.json")]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.lines import conversation, llama_factory
 
 _ROLES = {"user": "human", "assistant": "gpt"}
 
 
-def sharegpt(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`conversations` of `from` and `value`, and `system`."""
 
     def line(row: Row, reply: str) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def sharegpt(chosen: Sequence[Chosen], out: Path) -> list[File]:
         return {"conversations": messages, "system": system}
 
     columns = {"messages": "conversations", "system": "system"}
-    return llama_factory(chosen, out, line, {"formatting": "sharegpt", "columns": columns})
+    return llama_factory(benchmarks, out, line, {"formatting": "sharegpt", "columns": columns})
 
 
 EXPORTER = Exporter(kind="training", about="conversations, as LLaMA-Factory reads them", write=sharegpt)

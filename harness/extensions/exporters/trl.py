@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import Chosen, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import whole
 from harness.exports.lines import training_file
 
 
-def trl(chosen: Sequence[Chosen], out: Path) -> list[File]:
+def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`prompt` and `completion` (conversations; texts where the run asked with plain texts), and `solution`, the
     column that `harness.rewards` and open-r1's rewards take the reference from."""
 
@@ -23,7 +23,7 @@ def trl(chosen: Sequence[Chosen], out: Path) -> list[File]:
         prompt = [{"role": message.role, "content": whole(message.content)} for message in question.messages]
         return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}], "solution": solution}
 
-    return [training_file(one, out, line) for one in chosen]
+    return [training_file(benchmark, out, line) for benchmark in benchmarks]
 
 
 EXPORTER = Exporter(kind="training", about="prompts and completions, as TRL reads them", write=trl)

@@ -21,13 +21,13 @@ from harness.core.wording import Sentence, option
 from harness.generation.signals import Signals
 
 LOOK_SECONDS = 1.0
-"""Between two looks at what has ended; a second is also how long a first Ctrl-C may go unseen."""
+"""Seconds between two looks at what has ended; a first Ctrl-C may go unseen for as long."""
 
 TRIES = 3
-"""How often a Ray client server is asked for a session. It starts a process for each, and gives up after 30 s."""
+"""Attempts to get a session of a Ray client server, which starts a process for each and gives up after 30 s."""
 
 RETRIES = 20
-"""How often a task is begun again whose worker or node was lost."""
+"""A task whose worker or node was lost is begun again at most this often."""
 
 Stands = Callable[[Sequence[Any]], None]
 """Called at each look, with what the tasks have come to: None while one goes on."""
@@ -110,46 +110,46 @@ class Cluster:
         task = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=1, scheduling_strategy="SPREAD")(_task)
         folder = str(Path.cwd())
 
-        def begin(place: int) -> Any:
-            return task.remote(work, __version__, folder, arguments[place])
+        def begin(index: int) -> Any:
+            return task.remote(work, __version__, folder, arguments[index])
 
-        places = {begin(place): place for place in range(len(arguments))}
-        waiting, failed, again = list(places), dict[int, HarnessError](), Counter[int]()
-        # What Ray tells of its nodes it writes among what a program reads.
+        indices = {begin(index): index for index in range(len(arguments))}
+        waiting, failed, again = list(indices), dict[int, HarnessError](), Counter[int]()
+        # Ray prints news of its nodes to standard output, where a program may read JSON.
         with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command goes on") as signals:
             signals.attach(lambda _signum, nth: _cancel(ray, waiting, force=nth > 1))
             while waiting:
                 with self.reached():
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
-                for one in ready:
-                    place = places.pop(one)
+                for ref in ready:
+                    index = indices.pop(ref)
                     try:
-                        kind, value = ray.get(one)
-                        if kind == "Interrupted" and signals.caught is None and again[place] < RETRIES:
-                            again[place] += 1  # its node is being drained
-                            places[begun := begin(place)] = place
+                        kind, value = ray.get(ref)
+                        if kind == "Interrupted" and signals.caught is None and again[index] < RETRIES:
+                            again[index] += 1  # its node is being drained
+                            indices[begun := begin(index)] = index
                             waiting.append(begun)
                             continue
-                        ended[place] = _unpacked(kind, value, names[place])
+                        ended[index] = _unpacked(kind, value, names[index])
                     except HarnessError as error:
-                        failed[place] = error
+                        failed[index] = error
                     except Exception as error:  # noqa: BLE001  what Ray says of a task that it lost
-                        failed[place] = _lost(names[place], error)
+                        failed[index] = _lost(names[index], error)
                 stands(ended)
         if signals.caught is not None:
             raise Interrupted("interrupted; what is stored counts, and the same command goes on.", signals.caught)
-        for place in sorted(failed):
-            raise failed[place]
+        for index in sorted(failed):
+            raise failed[index]
         return ended
 
 
-def _cancel(ray: Any, waiting: Sequence[Any], *, force: bool) -> None:
-    for one in waiting:
-        ray.cancel(one, force=force)
+def _cancel(ray: Any, refs: Sequence[Any], *, force: bool) -> None:
+    for ref in refs:
+        ray.cancel(ref, force=force)
 
 
 def _task(work: Callable[..., Any], version: str, folder: str, given: tuple[Any, ...]) -> tuple[str, Any]:
-    """On the node: what became of it, in plain values."""
+    """On the node: ("done", what the work returned), or (name of the error, its sentence)."""
     try:
         if version != __version__:
             raise UsageError(f"the node has version {__version__} of this package, the caller {version}: install one")
@@ -165,17 +165,17 @@ def _task(work: Callable[..., Any], version: str, folder: str, given: tuple[Any,
 def _unpacked(kind: str, value: Any, name: str) -> Any:
     if kind == "done":
         return value
-    known = {one.__name__: one for one in _FAILURES}
-    raise known.get(kind, ServerError)(f"{name}: {Sentence(value).marked}")
+    kinds = {kind.__name__: kind for kind in _FAILURES}
+    raise kinds.get(kind, ServerError)(f"{name}: {Sentence(value).marked}")
 
 
 def _last_line(error: Exception) -> str:
-    """What Ray quotes of another process ends with what happened there."""
+    """The last line of Ray's message: there stands what happened in the other process."""
     return quoted(str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__)
 
 
 def _lost(name: str, error: Exception) -> HarnessError:
-    said = _last_line(error)
+    cause = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
-        return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({said})")
-    return ServerError(f"{name} was lost on the cluster ({said}); the same command goes on with it")
+        return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({cause})")
+    return ServerError(f"{name} was lost on the cluster ({cause}); the same command goes on with it")

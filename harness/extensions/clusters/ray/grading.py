@@ -21,10 +21,10 @@ from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span
 
 PART_BYTES = 64 * 1024 * 1024
-"""Of a journal, for a task at least: less is graded in the time that a task needs to begin."""
+"""Smallest stretch of a journal for a task, in bytes: less is graded in the time that a task needs to begin."""
 
 PARTS_PER_CPU = 4
-"""Tasks for each processor of the cluster at most, so that a slow one is waited for briefly."""
+"""Most tasks for each processor of the cluster. Several each, so that the slowest task ends soon after the others."""
 
 
 def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
@@ -34,10 +34,10 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
     """
     with Cluster(on) as cluster:
         for name in Manifest.load(folder).benchmarks:
-            place = folder.benchmark(name)
-            spans = _spans(place, PARTS_PER_CPU * cluster.n_cpus)
-            parts = [place.path / f"grades.part-{start}.jsonl" for start, _ in spans]
-            _remove(place)
+            files = folder.benchmark(name)
+            spans = _spans(files, PARTS_PER_CPU * cluster.n_cpus)
+            parts = [files.path / f"grades.part-{start}.jsonl" for start, _ in spans]
+            _remove(files)
             given = [
                 (str(folder.path), name, span, str(part), grading.deadline_s, grading.fresh)
                 for span, part in zip(spans, parts, strict=True)
@@ -45,8 +45,8 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
             done = cluster.each(grade_part, given, labels, _Shown(name, watcher))
             watcher.standing(Sentence(f"{name}: {sum(done):,} samples graded in {len(parts)} parts"))
-            grades.write(place, _together(parts))
-            _remove(place)
+            grades.write(files, _together(parts))
+            _remove(files)
     return grading.but(fresh=False)
 
 
@@ -56,34 +56,34 @@ def grade_part(run: str, benchmark: str, span: tuple[int, int], out: str, deadli
     return grade_span(RunFolder(run), benchmark, span, Path(out), grading)
 
 
-def _spans(place: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
+def _spans(files: BenchmarkFolder, most: int) -> list[tuple[int, int]]:
     """Stretches of the journal, in bytes, that are its whole."""
-    size = place.samples.stat().st_size if place.has_samples() else 0
+    size = files.samples.stat().st_size if files.has_samples() else 0
     n = max(1, min(most, size // PART_BYTES))
     return list(pairwise([size * i // n for i in range(n + 1)]))
 
 
 def _together(parts: Sequence[Path]) -> Iterator[Grade]:
-    """The grades of all parts. Of a key that comes twice in a journal the first record counts, and of its grades the
-    last: so the parts come from behind."""
+    """The grades of all parts, the last part first: of a key that stands twice in a journal the first record counts,
+    and of two grades of one key the last."""
     for part in reversed(parts):
         yield from grades.read_file(part)
 
 
-def _remove(place: BenchmarkFolder) -> None:
-    for part in place.path.glob("grades.part-*.jsonl"):
+def _remove(files: BenchmarkFolder) -> None:
+    for part in files.path.glob("grades.part-*.jsonl"):
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
 
 
 class _Shown:
-    """Says how many parts are graded, when that changes by a tenth."""
+    """Reports how many parts are graded, at each further tenth."""
 
     def __init__(self, name: str, watcher: Watcher) -> None:
-        self._name, self._watcher, self._said = name, watcher, 0
+        self._name, self._watcher, self._shown = name, watcher, 0
 
     def __call__(self, ended: Sequence[Any]) -> None:
-        n = sum(one is not None for one in ended)
-        if n - self._said >= max(1, len(ended) // 10) and n < len(ended):
-            self._said = n
+        n = sum(part is not None for part in ended)
+        if n - self._shown >= max(1, len(ended) // 10) and n < len(ended):
+            self._shown = n
             self._watcher.standing(Sentence(f"{self._name}: {n} of {len(ended)} parts graded"))

@@ -30,25 +30,25 @@ from harness.runs.merging import Joined, merge
 from harness.verbs.run import Ran, run
 
 SHARDS = "shards"
-"""In the run folder: the shards' folders."""
+"""The folder of the shards, in the run folder."""
 
 FREED_SECONDS = 60.0
-"""How long a shard that begins again waits for the lock of the process that was lost."""
+"""A shard that begins again waits this long for the lock of the process that was lost."""
 
-SAID_SECONDS = 10.0
-"""Between two lines on how far the shards are."""
+REPORT_SECONDS = 10.0
+"""Seconds between two lines on how far the shards are."""
 
-_ALONE = (
+_ONE_CLIENT = (
     "shard", "serve", "server", "target_error", "budget_tokens", "budget_usd", "rpm", "tpm", "batch", "batch_file",
     "metrics_port", "break_lock", "continue_from",
 )  # fmt: skip
-"""Options of one client: each would be counted anew in every shard, or names what another node does not see."""
+"""Options that a run on a cluster refuses: each holds for one client, or names a local path."""
 
 
 _SUMMED = (
     "n_missing", "n_session", "n_truncated", "n_duplicates", "n_loops", "n_continued", "kept_tokens", "tokens",
 )  # fmt: skip
-"""Of a shard's outcome: counts of which the run has the sum."""
+"""Counts in a shard's outcome that the run adds up."""
 
 
 def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
@@ -58,11 +58,11 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
     """
     options = checked(options)
     folder = _folder(options)
-    known = _number_of(folder)
-    if n_shards is not None and known not in (None, n_shards):
-        raise UsageError(f"{folder.path} was begun as {known} shards, and goes on as these", field="shards")
+    n_earlier = _number_of(folder)
+    if n_shards is not None and n_earlier not in (None, n_shards):
+        raise UsageError(f"{folder.path} was begun as {n_earlier} shards, and goes on as these", field="shards")
     with Cluster(on) as cluster:
-        n = known or n_shards or cluster.n_nodes
+        n = n_earlier or n_shards or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
             watcher.warn(Sentence(f"{option('base_url')} names this machine; each node asks its own"))
         began = time.monotonic()
@@ -74,7 +74,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
         shown = _Shown(parts, watcher)
         accounts = cluster.each(run_shard, given, names, shown)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
-    warnings = [*merged.notes, *(note for one in merged.benchmarks for note in one.notes())]
+    warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     outcome = _together(accounts, merged.benchmarks, warnings, time.monotonic() - began)
     model = Manifest.load(folder).model
     prices = prices_of(options, model, read_prices(options.prices) if options.prices is not None else None)
@@ -98,37 +98,40 @@ def _account(outcome: Outcome) -> dict[str, Any]:
     spent = outcome.spent
     return {name: getattr(outcome, name) for name in _SUMMED} | {
         "complete": outcome.complete,
-        "warnings": [Sentence(one).marked for one in outcome.warnings],
-        "causes": [(one.kind, one.count, one.example) for one in outcome.causes],
+        "warnings": [Sentence(warning).marked for warning in outcome.warnings],
+        "causes": [(cause.kind, cause.count, cause.example) for cause in outcome.causes],
         "spent": (spent.prompt_tokens, spent.completion_tokens, spent.n_stated, spent.n_unstated),
     }
 
 
-def _together(accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], s: float) -> Outcome:
+def _together(
+    accounts: Sequence[dict[str, Any]], joined: Sequence[Joined], notes: Sequence[str], elapsed_s: float
+) -> Outcome:
+    """The outcome of all shards: sums of their accounts, and the samples of the joined run."""
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for kind, count, example in (cause for one in accounts for cause in one["causes"]):
+    for kind, count, example in (cause for account in accounts for cause in account["causes"]):
         counts[kind] += count
         examples.setdefault(kind, example)
-    said = dict.fromkeys([*notes, *(warning for one in accounts for warning in one["warnings"])])
+    sentences = dict.fromkeys([*notes, *(warning for account in accounts for warning in account["warnings"])])
     return Outcome(
-        complete=all(one["complete"] for one in accounts),
-        n_expected=sum(one.n_expected for one in joined),
-        n_done=sum(one.n_samples for one in joined),
-        n_owed=sum(one.n_owed for one in joined),
-        elapsed_s=s,
-        warnings=[Sentence(one) for one in said],
+        complete=all(account["complete"] for account in accounts),
+        n_expected=sum(benchmark.n_expected for benchmark in joined),
+        n_done=sum(benchmark.n_samples for benchmark in joined),
+        n_owed=sum(benchmark.n_owed for benchmark in joined),
+        elapsed_s=elapsed_s,
+        warnings=[Sentence(sentence) for sentence in sentences],
         causes=[Cause(kind, count, examples[kind]) for kind, count in counts.most_common()],
-        spent=Spent(*(sum(column) for column in zip(*(one["spent"] for one in accounts), strict=True))),
-        **{name: sum(one[name] for one in accounts) for name in _SUMMED},
+        spent=Spent(*(sum(column) for column in zip(*(account["spent"] for account in accounts), strict=True))),
+        **{name: sum(account[name] for account in accounts) for name in _SUMMED},
     )
 
 
 def checked(options: RunOptions) -> RunOptions:
-    """The options, with an address that other nodes reach. Raises `UsageError` for what means nothing to several."""
-    unlike = RunOptions()
-    for name in _ALONE:
-        if getattr(options, name) != getattr(unlike, name):
+    """The options, with an address that other nodes reach. Raises `UsageError` for options of one client."""
+    defaults = RunOptions()
+    for name in _ONE_CLIENT:
+        if getattr(options, name) != getattr(defaults, name):
             raise UsageError(f"it does not go with {option('on')}: every shard has a client of its own", field=name)
     if options.base_url or options.provider or options.endpoints_file:
         return options
@@ -148,30 +151,30 @@ def _folder(options: RunOptions) -> RunFolder:
 
 def _number_of(folder: RunFolder) -> int | None:
     """How many shards an earlier session made; None where there was none."""
-    found = {
-        int(named[1])
+    numbers = {
+        int(match[1])
         for path in (folder.path / SHARDS).glob("*-of-*")
-        if (named := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
+        if (match := re.fullmatch(r"\d{1,6}-of-(\d{1,6})", path.name)) is not None
     }
-    return max(found, default=None)
+    return max(numbers, default=None)
 
 
 class _Shown:
-    """Says now and then how far the shards are."""
+    """Reports now and then how far the shards are."""
 
     def __init__(self, parts: Sequence[RunFolder], watcher: Watcher) -> None:
-        self._parts, self._watcher, self._due = parts, watcher, time.monotonic() + SAID_SECONDS
+        self._parts, self._watcher, self._due = parts, watcher, time.monotonic() + REPORT_SECONDS
 
     def __call__(self, ended: Sequence[Any]) -> None:
         if time.monotonic() < self._due or None not in ended:
             return
-        self._due = time.monotonic() + SAID_SECONDS
+        self._due = time.monotonic() + REPORT_SECONDS
         done = total = 0
         for part in self._parts:
             with contextlib.suppress(StoreError):  # it has not begun
-                for one in on_disk(part).benchmarks:
-                    done, total = done + one.done, total + one.total
-        n = sum(one is not None for one in ended)
+                for benchmark in on_disk(part).benchmarks:
+                    done, total = done + benchmark.done, total + benchmark.total
+        n = sum(account is not None for account in ended)
         self._watcher.standing(
             Sentence(f"{n} of {len(ended)} shards have ended; {done:,} of {total:,} samples of those begun are stored")
         )

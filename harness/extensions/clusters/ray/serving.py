@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 NAMESPACE = "harness-serve"
-"""Of our actors in the cluster; an actor and its group are called NAME-NUMBER."""
+"""Namespace of our actors in the cluster; an actor and its group are called NAME-NUMBER."""
 
 STOP_SECONDS = 60.0
-"""How long an actor may take to end its server before Ray ends it."""
+"""Seconds that an actor may take to end its server before Ray ends the actor."""
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - a node that Ray knows by a loopback address has no better one
 
 LOG_BYTES = 16 * 1024
-"""Of a log's end, in which the cause of a failed start is sought."""
+"""Bytes at the end of a log in which the cause of a failed start is sought."""
 
 Stand = Literal["waiting", "starting", "ready", "lost", "failed", "gone"]
 
 
 def resources_of(spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-    """What Ray is to hold on each node of a server of `spec`. gpus: for the whole server; None: as many devices as its
-    parallel sizes need.
+    """The resources that Ray holds on each node of a server of `spec`. gpus: for the whole server; None: as many
+    devices as its parallel sizes need.
 
     Raises `UsageError` for a server that runs elsewhere, or that names its devices itself.
     """
@@ -81,19 +81,19 @@ class Served:
     Raises `UsageError` where no cluster answers, where the name is taken, or no node has what a replica needs.
     """
 
-    def __init__(self, on: str, wanted: Replicas, watcher: Watcher, *, detach: bool = False) -> None:
-        self._wanted, self._watcher, self._detach = wanted, watcher, detach
+    def __init__(self, on: str, replicas: Replicas, watcher: Watcher, *, detach: bool = False) -> None:
+        self._replicas, self._watcher, self._detach = replicas, watcher, detach
         self._cluster = Cluster(on)
         self._ray: Any = importlib.import_module("ray")
-        self._names = [f"{wanted.name}-{number}" for number in range(1, wanted.count + 1)]
-        self._stands: list[tuple[Stand, str]] = [("waiting", "")] * wanted.count
+        self._names = [f"{replicas.name}-{number}" for number in range(1, replicas.count + 1)]
+        self._stands: list[tuple[Stand, str]] = [("waiting", "")] * replicas.count
         try:
             self._check()
             self._actors = [self._begun(name) for name in self._names]
         except BaseException:
             self._close(started=False)
             raise
-        self._asked: dict[Any, int] = {}
+        self._pending: dict[Any, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -105,9 +105,9 @@ class Served:
         """Return when all are ready. Raises `ServerError` naming the first that cannot be started, and its log."""
         while True:
             self._look()
-            for place, (stand, said) in enumerate(self._stands):
+            for index, (stand, detail) in enumerate(self._stands):
                 if stand in ("failed", "gone"):
-                    raise ServerError(f"{self._label(place)} did not start: {said}")
+                    raise ServerError(f"{self._label(index)} did not start: {detail}")
             if all(stand == "ready" for stand, _ in self._stands):
                 return
 
@@ -115,16 +115,16 @@ class Served:
         """Say what is lost and ready again, until none is left. Raises `ServerError` then."""
         while any(stand not in ("failed", "gone") for stand, _ in self._stands):
             self._look()
-        raise ServerError("no server is left; their logs are in " + visible(str(self._wanted.folder)))
+        raise ServerError("no server is left; their logs are in " + visible(str(self._replicas.folder)))
 
     def _check(self) -> None:
-        if taken := [one for one in _named(self._ray) if _fleet(one) == self._wanted.name]:
+        if taken := [name for name in _named(self._ray) if _fleet(name) == self._replicas.name]:
             raise UsageError(
-                f"servers called {self._wanted.name} run on the cluster ({len(taken)}): stop them, or choose another "
+                f"servers called {self._replicas.name} run on the cluster ({len(taken)}): stop them, or choose another "
                 f"{option('name')}"
             )
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        needed, many = self._wanted.resources, self._wanted.nodes
+        needed, many = self._replicas.resources, self._replicas.nodes
         able = sum(all(node.get(kind, 0) >= amount for kind, amount in needed.items()) for node in nodes)
         if able < many:
             listed = ", ".join(f"{amount:g} {kind}" for kind, amount in needed.items())
@@ -135,53 +135,53 @@ class Served:
 
     def _begun(self, name: str) -> Any:
         life = "detached" if self._detach else None
-        wanted = self._wanted
+        replicas = self._replicas
         group = self._ray.util.placement_group(
-            [dict(wanted.resources)] * wanted.nodes,
+            [dict(replicas.resources)] * replicas.nodes,
             strategy="STRICT_SPREAD",
             name=f"{NAMESPACE}/{name}",
             lifetime=life,
         )
         actor = self._ray.remote(Replica).options(
-            **_placing(group, 0, wanted.resources), name=name, namespace=NAMESPACE, lifetime=life, max_restarts=-1
+            **_placing(group, 0, replicas.resources), name=name, namespace=NAMESPACE, lifetime=life, max_restarts=-1
         )
-        return actor.remote(name, wanted, str(wanted.folder.absolute()), str(Path.cwd()), __version__)
+        return actor.remote(name, replicas, str(replicas.folder.absolute()), str(Path.cwd()), __version__)
 
     def _look(self) -> None:
-        """Ask each replica that has answered how it stands now, and say what has changed."""
-        waiting = set(self._asked.values())
-        for place, actor in enumerate(self._actors):
-            if place not in waiting and self._stands[place][0] not in ("failed", "gone"):
-                self._asked[actor.stands.remote()] = place
+        """Ask each replica that has answered for its state, and report what has changed."""
+        waiting = set(self._pending.values())
+        for index, actor in enumerate(self._actors):
+            if index not in waiting and self._stands[index][0] not in ("failed", "gone"):
+                self._pending[actor.stands.remote()] = index
         time.sleep(LOOK_SECONDS)
         with self._cluster.reached():
-            done, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=LOOK_SECONDS)
-        for one in done:
-            place = self._asked.pop(one)
+            done, _ = self._ray.wait(list(self._pending), num_returns=len(self._pending), timeout=LOOK_SECONDS)
+        for ref in done:
+            index = self._pending.pop(ref)
             try:
-                now = self._ray.get(one)
+                now = self._ray.get(ref)
             except Exception:  # noqa: BLE001  what Ray says of an actor that is not there
                 with self._cluster.reached():
-                    known = self._names[place] in _named(self._ray)
-                now = ("lost", "") if known else ("gone", "it was stopped")
-            if now[0] == "starting" and self._stands[place][0] == "ready":
+                    is_there = self._names[index] in _named(self._ray)
+                now = ("lost", "") if is_there else ("gone", "it was stopped")
+            if now[0] == "starting" and self._stands[index][0] == "ready":
                 now = ("lost", "")  # it was lost between two looks
-            if now != self._stands[place]:
-                self._stands[place] = now
-                self._said(place)
+            if now != self._stands[index]:
+                self._stands[index] = now
+                self._report(index)
 
-    def _said(self, place: int) -> None:
-        stand, said = self._stands[place]
-        label = self._label(place)
+    def _report(self, index: int) -> None:
+        stand, detail = self._stands[index]
+        label = self._label(index)
         if stand == "ready":
-            self._watcher.standing(Sentence(f"{label} is ready at {visible(said, 200)}"))
+            self._watcher.standing(Sentence(f"{label} is ready at {visible(detail, 200)}"))
         elif stand == "lost":
             self._watcher.warn(Sentence(f"{label} was lost; it is started again"))
         elif stand in ("failed", "gone"):
-            self._watcher.warn(Sentence(f"{label} has ended: {visible(said, 500)}"))
+            self._watcher.warn(Sentence(f"{label} has ended: {visible(detail, 500)}"))
 
-    def _label(self, place: int) -> str:
-        return f"replica {place + 1} of {self._wanted.count}"
+    def _label(self, index: int) -> str:
+        return f"replica {index + 1} of {self._replicas.count}"
 
     def _close(self, *, started: bool) -> None:
         try:
@@ -196,13 +196,13 @@ def stop(on: str, name: str | None, *, everything: bool = False) -> list[str]:
     with Cluster(on):
         ray: Any = importlib.import_module("ray")
         actors = _named(ray)
-        known = sorted({_fleet(one) for one in actors})
-        chosen = known if everything else [one for one in known if name in (None, one)]
-        if not everything and len(chosen) != 1:
+        fleets = sorted({_fleet(actor) for actor in actors})
+        stopped = fleets if everything else [fleet for fleet in fleets if name in (None, fleet)]
+        if not everything and len(stopped) != 1:
             which = f"say which servers to stop, or {option('all')}" if name is None else f"none is called {name}"
-            raise UsageError(f"{which}; on the cluster are: {', '.join(known) or 'none'}")
-        _end(ray, [one for one in actors if _fleet(one) in chosen])
-        return chosen
+            raise UsageError(f"{which}; on the cluster are: {', '.join(fleets) or 'none'}")
+        _end(ray, [actor for actor in actors if _fleet(actor) in stopped])
+        return stopped
 
 
 def _fleet(actor: str) -> str:
@@ -211,7 +211,8 @@ def _fleet(actor: str) -> str:
 
 def _named(ray: Any) -> list[str]:
     """The actors of ours that the cluster has."""
-    return [one["name"] for one in ray.util.list_named_actors(all_namespaces=True) if one["namespace"] == NAMESPACE]
+    actors = ray.util.list_named_actors(all_namespaces=True)
+    return [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
 
 
 def _end(ray: Any, names: Sequence[str]) -> None:
@@ -219,17 +220,17 @@ def _end(ray: Any, names: Sequence[str]) -> None:
     groups = importlib.import_module("ray.util.placement_group")
     named = {f"{NAMESPACE}/{name}": name for name in names}
     placed, ours = set(), []
-    for number, one in ray.util.placement_group_table().items():
-        if (name := named.get(one["name"])) is not None and one["state"] != "REMOVED":
+    for number, group in ray.util.placement_group_table().items():
+        if (name := named.get(group["name"])) is not None and group["state"] != "REMOVED":
             ours.append(groups.PlacementGroup(ray.PlacementGroupID(bytes.fromhex(number))))
-            placed |= {name} if one["state"] == "CREATED" else set()
+            placed |= {name} if group["state"] == "CREATED" else set()
     actors = {}
     for name in names:
         with contextlib.suppress(ValueError):  # it has ended
             actors[name] = ray.get_actor(name, namespace=NAMESPACE)
-    asked = [actor.stop.remote() for name, actor in actors.items() if name in placed]
-    if asked:
-        ray.wait(asked, num_returns=len(asked), timeout=STOP_SECONDS)
+    stopping = [actor.stop.remote() for name, actor in actors.items() if name in placed]
+    if stopping:
+        ray.wait(stopping, num_returns=len(stopping), timeout=STOP_SECONDS)
     for actor in actors.values():
         ray.kill(actor, no_restart=True)
     for group in ours:
@@ -259,22 +260,22 @@ class Member:
         """By which Ray knows this node."""
         return str(importlib.import_module("ray.util").get_node_ip_address())
 
-    def run(self, words: Sequence[str], told: Mapping[str, str], log: str) -> str:
+    def run(self, words: Sequence[str], values: Mapping[str, str], log: str) -> str:
         """Run the server's command until it ends; why it ended, with its log.
 
-        told: what stands for which words; the node itself adds HOST, where it is not told, and NODE.
+        values: the values of HOST, FILE … by word; the node itself adds NODE, and HOST where it is missing.
         """
         if self._version != __version__:
             return f"the node has version {__version__} of this package, the caller {self._version}"
-        own = self.address() if HOST not in told or NODE in words else ""
-        told = {HOST: _listening(own), NODE: own, **told}
-        argv = isolated.command("harness", "serve", *(told.get(word, word) for word in words))
+        own = self.address() if HOST not in values or NODE in words else ""
+        values = {HOST: _listening(own), NODE: own, **values}
+        argv = isolated.command("harness", "serve", *(values.get(word, word) for word in words))
         # Ray sets it to the processors of the actor; an engine counts for itself.
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         try:
-            with Path(log).open("wb") as said:
+            with Path(log).open("wb") as output:
                 process = subprocess.Popen(
-                    argv, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment, cwd=self._here
+                    argv, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, cwd=self._here
                 )
             assert process.stdin is not None
             while process.poll() is None and not self._ending.wait(0.2):
@@ -296,10 +297,10 @@ class Replica:
     Each life registers in a file of its own: one that ends late takes no other's address away.
     """
 
-    def __init__(self, name: str, wanted: Replicas, folder: str, here: str, version: str) -> None:
-        self._name, self._wanted, self._folder = name, wanted, Path(folder)
+    def __init__(self, name: str, replicas: Replicas, folder: str, here: str, version: str) -> None:
+        self._name, self._replicas, self._folder = name, replicas, Path(folder)
         self._here, self._version = here, version
-        if wanted.nodes > 1:
+        if replicas.nodes > 1:
             self._ray: Any = importlib.import_module("ray")
             self._group = self._ray.util.get_current_placement_group()
         self._stand: tuple[Stand, str] = ("starting", "")
@@ -327,9 +328,9 @@ class Replica:
         """One life of the server, on all its nodes. Returns whether another is to follow."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._unregister()
-        others = [self._other(rank) for rank in range(1, self._wanted.nodes)]
+        others = [self._other(rank) for rank in range(1, self._replicas.nodes)]
         try:
-            there = [one.address.remote().future() for one in others]  # they wait for room
+            there = [member.address.remote().future() for member in others]  # they wait for room
             while not self._ending.is_set() and wait(there, LOOK_SECONDS).not_done:
                 pass
             if self._ending.is_set() or any(map(_lost, there)):
@@ -338,20 +339,20 @@ class Replica:
             return self._served(others)
         finally:
             self._unregister()
-            for one in others:
-                self._ray.kill(one)
+            for member in others:
+                self._ray.kill(member)
 
     def _served(self, others: Sequence[Any]) -> bool:
         """The rest of a life, whose nodes are all there."""
-        wanted, own = self._wanted, Member(self._here, self._version)
+        replicas, own = self._replicas, Member(self._here, self._version)
         file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
-        told = {FILE: str(file)} | ({} if wanted.host is None else {HOST: wanted.host})
+        values = {FILE: str(file)} | ({} if replicas.host is None else {HOST: replicas.host})
         if others:
-            told |= {HEAD: own.address(), PORT: str(_free_port())}
-        runs = [_beside(own.run, wanted.words, told | {RANK: "0"}, str(self._folder / f"{self._name}.log"))]
-        for rank, one in enumerate(others, 1):
+            values |= {HEAD: own.address(), PORT: str(_free_port())}
+        runs = [_beside(own.run, replicas.words, values | {RANK: "0"}, str(self._folder / f"{self._name}.log"))]
+        for rank, member in enumerate(others, 1):
             log = str(self._folder / f"{self._name}.rank-{rank}.log")
-            runs.append(one.run.remote(wanted.words, told | {RANK: str(rank)}, log).future())
+            runs.append(member.run.remote(replicas.words, values | {RANK: str(rank)}, log).future())
         ready = False
         while not self._ending.is_set() and not wait(runs, 0.2, FIRST_COMPLETED).done:
             if not ready and file.exists():
@@ -359,8 +360,8 @@ class Replica:
                 self._stand = ("ready", file.read_text("utf-8").strip().replace("\n", ", "))
         first = next((rank for rank, run in enumerate(runs) if run.done()), None)
         own.stop()
-        for one in others:
-            one.stop.remote()
+        for member in others:
+            member.stop.remote()
         runs[0].result()
         late = wait(runs, STOP_SECONDS).not_done
         if ready or first is None or late or any(map(_lost, runs)):
@@ -372,7 +373,7 @@ class Replica:
 
     def _other(self, rank: int) -> Any:
         """An actor for the node of that rank, where its part of the group is."""
-        placed = _placing(self._group, rank, self._wanted.resources)
+        placed = _placing(self._group, rank, self._replicas.resources)
         # It ends with this one; the second thread is for `stop`.
         return self._ray.remote(Member).options(**placed, max_concurrency=2).remote(self._here, self._version)
 
@@ -382,7 +383,7 @@ class Replica:
 
 
 def _beside(work: Callable[..., str], *given: object) -> Future[str]:
-    """What `work` comes to in a thread that holds up no process's end."""
+    """The result of `work` in a thread that does not hold up the end of the process."""
     future = Future[str]()
 
     def run() -> None:
@@ -396,7 +397,7 @@ def _beside(work: Callable[..., str], *given: object) -> Future[str]:
 
 
 def _lost(run: Future[str]) -> bool:
-    """Whether the worker or the node went away, with nobody to say why; not where it refuses to begin."""
+    """Whether the worker or the node went away; False where the member refused to begin."""
     error = run.exception() if run.done() else None
     actor_error = importlib.import_module("ray.exceptions").RayActorError if error is not None else ()
     return isinstance(error, actor_error) and not error.actor_init_failed
@@ -418,5 +419,5 @@ def _cause(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    found = [line for line in lines if line.startswith("harness: ")] or lines
-    return visible(found[-1].removeprefix("harness: "), 500) if found else "it ended without a word"
+    reasons = [line for line in lines if line.startswith("harness: ")] or lines
+    return visible(reasons[-1].removeprefix("harness: "), 500) if reasons else "it ended without a word"
