@@ -237,9 +237,9 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     model: dict[str, Any] = {}
     host: dict[str, Any] = {}
 
-    def over(self, other: ServerFacts) -> ServerFacts:
-        """These facts, and those of `other` that are not among them."""
-        return ServerFacts(model={**other.model, **self.model}, host={**other.host, **self.host})
+    def over(self, defaults: ServerFacts) -> ServerFacts:
+        """These facts, and those of `defaults` that are not among them."""
+        return ServerFacts(model={**defaults.model, **self.model}, host={**defaults.host, **self.host})
 
 
 NOTHING_TOLD: Final = ServerFacts()
