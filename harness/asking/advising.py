@@ -40,9 +40,9 @@ def advise(
 
 def _as_cards_see_it(
     settings: RunSettings, options: RunOptions, chosen: QuestionSet, preset: Preset, looks: Looks
-) -> presets.Asked:
+) -> presets.RunProfile:
     first = chosen.questions[0]
-    return presets.Asked(
+    return presets.RunProfile(
         sampling=settings.benchmarks[chosen.name].sampling,
         prompt="\n".join([first.prompt, *(message.content for message in first.messages)]),
         system_prompt=chosen.system_prompt,

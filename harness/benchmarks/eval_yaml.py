@@ -80,58 +80,58 @@ def of_hub(address: str) -> Card:
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
     value = yaml_file.read_mapping(path, "tasks of an evaluation")
-    said, name = _task(value, task, where)
-    config = () if said.config == "default" else (said.config,)
-    source = HubSource(kind="hub", id=repository.id, config=config, split=said.split, revision=revision)
-    return _card(value, said, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
+    spec, name = _task(value, task, where)
+    config = () if spec.config == "default" else (spec.config,)
+    source = HubSource(kind="hub", id=repository.id, config=config, split=spec.split, revision=revision)
+    return _card(value, spec, name or repository.id.rpartition("/")[2], source.model_dump(), where, None)
 
 
 def of_file(value: Mapping[str, Any], path: Path, task: str) -> Card:
     """The card of a local `eval.yaml`, whose data lie in one file in or below its folder. Raises `UsageError`."""
-    said, name = _task(value, task, str(path))
+    spec, name = _task(value, task, str(path))
     folder = path.resolve().parent
-    config = None if said.config == "default" else said.config
-    files = [one.relative_to(folder).as_posix() for one in islice(folder.rglob("*"), _MAX_FILES) if one.is_file()]
-    chosen = hub_files.choose(files, [], config, said.split, visible(str(folder), 200))
-    if len(chosen) != 1:
+    config = None if spec.config == "default" else spec.config
+    files = [entry.relative_to(folder).as_posix() for entry in islice(folder.rglob("*"), _MAX_FILES) if entry.is_file()]
+    data_files = hub_files.choose(files, [], config, spec.split, visible(str(folder), 200))
+    if len(data_files) != 1:
         raise UsageError(
-            f"{path}: {len(chosen)} files belong to the split {visible(said.split, 60)!r} ({visible(chosen[0], 100)} "
-            "is the first); put its rows into one"
+            f"{path}: {len(data_files)} files belong to the split {visible(spec.split, 60)!r} "
+            f"({visible(data_files[0], 100)} is the first); put its rows into one"
         )
-    return _card(value, said, name or folder.name, {"kind": "file", "path": chosen[0]}, str(path), folder)
+    return _card(value, spec, name or folder.name, {"kind": "file", "path": data_files[0]}, str(path), folder)
 
 
-def _task(value: Mapping[str, Any], wanted: str, where: str) -> tuple[_Task, str]:
-    """(the one task, or that which is wanted; its name, empty where it is the only one)."""
+def _task(value: Mapping[str, Any], name: str, where: str) -> tuple[_Task, str]:
+    """(the task of that name, or the only one; its name, empty where the only one has none). name: empty for any."""
     framework, tasks = value.get("evaluation_framework"), value.get("tasks")
     if str(framework).replace("_", "-").casefold() != "inspect-ai":
         raise UsageError(
             f"{where}: evaluation_framework is {quoted(repr(framework))}; only files for inspect-ai say which columns "
             "are asked, so write a card"
         )
-    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in tasks) or not tasks:
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks) or not tasks:
         raise UsageError(f"{where}: tasks must be a list of tasks")
-    names = [str(one.get("id")) for one in tasks]
-    if (wanted and wanted not in names) or (not wanted and len(tasks) > 1):
-        known = ", ".join(visible(name, 60) for name in names[:50])
-        asked = f"has no task {visible(wanted, 60)!r}" if wanted else "has several tasks"
-        raise UsageError(f"{where} {asked}: name one of {known} after a #.{near_names(wanted, names)}")
-    place = names.index(wanted) if wanted else 0
+    names = [str(task.get("id")) for task in tasks]
+    if (name and name not in names) or (not name and len(tasks) > 1):
+        shown = ", ".join(visible(candidate, 60) for candidate in names[:50])
+        problem = f"has no task {visible(name, 60)!r}" if name else "has several tasks"
+        raise UsageError(f"{where} {problem}: name one of {shown} after a #.{near_names(name, names)}")
+    index = names.index(name) if name else 0
     try:
-        found = _Task.model_validate(tasks[place])
+        parsed = _Task.model_validate(tasks[index])
     except pydantic.ValidationError as error:
-        raise UsageError(f"{where}: tasks[{place}]: {first_problem(error, _KEYS).sentence}") from error
-    return found, wanted or (names[0] if found.id else "")
+        raise UsageError(f"{where}: tasks[{index}]: {first_problem(error, _KEYS).sentence}") from error
+    return parsed, name or (names[0] if parsed.id else "")
 
 
 def _card(
-    value: Mapping[str, Any], said: _Task, name: str, source: dict[str, Any], where: str, folder: Path | None
+    value: Mapping[str, Any], spec: _Task, name: str, source: dict[str, Any], where: str, folder: Path | None
 ) -> Card:
-    if said.id:
-        where = f"{where}, task {visible(said.id, 60)}"
-    columns, choices = _columns(said, where)
-    template, system, sampling = _asked(said, where)
-    for scorer in said.scorers:
+    if spec.id:
+        where = f"{where}, task {visible(spec.id, 60)}"
+    columns, choices = _columns(spec, where)
+    template, system, sampling = _asked(spec, where)
+    for scorer in spec.scorers:
         if scorer.name not in _SCORERS:
             _refuse(where, "scorers", scorer.name, "a card's answers are compared with one target", _SCORERS)
     plain = re.sub(r"[\x00-\x1f\x7f:,]", "-", name)[:100]
@@ -143,11 +143,11 @@ def _card(
             "source": {key: value for key, value in source.items() if value not in (None, ())},
             "columns": columns,
             **({"choices": choices} if choices else {}),
-            "id_rule": "column" if said.field_spec.id else "checksum",
-            "kind": "choice" if choices or said.scorers[0].name == "choice" else "auto",
+            "id_rule": "column" if spec.field_spec.id else "checksum",
+            "kind": "choice" if choices or spec.scorers[0].name == "choice" else "auto",
             "prompt": NAME,
             "prompts": [{"name": NAME, "template": template, "system": system}],
-            "samples": said.epochs,
+            "samples": spec.epochs,
             "sampling": sampling,
         },
         where,
@@ -159,13 +159,13 @@ def _line(text: object) -> str:
     return visible(" ".join(text.split()), 500) if isinstance(text, str) else ""
 
 
-def _columns(said: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """(columns, choices; the latter empty where there are none) of the card."""
-    fields, choices = said.field_spec, said.field_spec.choices
+    fields, choices = spec.field_spec, spec.field_spec.choices
     columns: dict[str, Any] = {"question": fields.input, "answer": fields.target, "metadata": fields.metadata}
     if fields.id:
         columns["id"] = fields.id
-    solved = any(step.name == "multiple_choice" for step in said.solvers)
+    solved = any(step.name == "multiple_choice" for step in spec.solvers)
     if bool(choices) != solved:
         raise UsageError(
             f"{where}: field_spec.choices and the solver multiple_choice go together, and one of them is missing"
@@ -173,28 +173,28 @@ def _columns(said: _Task, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     literal = re.fullmatch(r"literal:([A-Z])", fields.target)
     if literal:
         right = ord(literal[1]) - ord("A")
-        if not isinstance(choices, list) or right >= len(choices) or not said.shuffle_choices:
+        if not isinstance(choices, list) or right >= len(choices) or not spec.shuffle_choices:
             raise UsageError(
                 f"{where}: field_spec.target {literal[0]!r} needs a list of choices of which it is one, and "
                 "shuffle_choices: true; otherwise every answer would be the same letter"
             )
         del columns["answer"]
-        wrong = [column for place, column in enumerate(choices) if place != right]
+        wrong = [column for index, column in enumerate(choices) if index != right]
         return columns, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
     if fields.target.startswith("literal:"):
         raise UsageError(f"{where}: field_spec.target {quoted(fields.target)} is one answer for all questions")
-    if said.shuffle_choices:
+    if spec.shuffle_choices:
         raise UsageError(
             f"{where}: shuffle_choices: options that a column names by letter are asked in their own order"
         )
     return columns, {"options": choices} if choices else {}
 
 
-def _asked(said: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
+def _asked(spec: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
     """(template of the user's turn, system turn, sampling) of the solvers, each applied to what those before made."""
     template, system, sampling = "{question}", None, dict[str, Any]()
-    for place, step in enumerate(said.solvers):
-        here = f"{where}: solvers[{place}] ({visible(step.name, 40)})"
+    for index, step in enumerate(spec.solvers):
+        here = f"{where}: solvers[{index}] ({visible(step.name, 40)})"
         given = dict(step.args)
         if step.name == "generate":
             sampling = given
@@ -209,8 +209,8 @@ def _asked(said: _Task, where: str) -> tuple[str, str | None, dict[str, Any]]:
         elif step.name == "system_message" and system is None:
             system = _template(given.pop("template", None), here)
         else:
-            known = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
-            _refuse(where, f"solvers[{place}]", step.name, "a card asks one turn", known)
+            names = ("prompt_template", "system_message", "chain_of_thought", "multiple_choice", "generate")
+            _refuse(where, f"solvers[{index}]", step.name, "a card asks one turn", names)
         if given:
             raise UsageError(f"{here}: args.{visible(next(iter(given)), 40)} has no place in a card")
     return template, system, sampling
@@ -220,16 +220,16 @@ def _template(text: object, where: str) -> str:
     """`text` as inspect-ai prints it: `{prompt}` is the question, doubled braces are single ones."""
     if not isinstance(text, str):
         raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
-    named = re.findall(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.sub(r"\\[A-Za-z]+\{", "", text))
-    other = [name for name in named if name != "prompt"]
-    if other:
-        raise UsageError(f"{where}: args.template fills in {{{visible(other[0], 40)}}}; a card has {{prompt}} only")
+    fields = re.findall(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})", re.sub(r"\\[A-Za-z]+\{", "", text))
+    unknown = [name for name in fields if name != "prompt"]
+    if unknown:
+        raise UsageError(f"{where}: args.template fills in {{{visible(unknown[0], 40)}}}; a card has {{prompt}} only")
     return text.replace("{{", "{").replace("}}", "}").strip("\n")
 
 
-def _refuse(where: str, field: str, name: str, why: str, known: tuple[str, ...]) -> NoReturn:
+def _refuse(where: str, field: str, name: str, why: str, expected: tuple[str, ...]) -> NoReturn:
     raise UsageError(
-        f"{where}: {field} {quoted(repr(name))} has no place in a card: {why}; expected {', '.join(known)}"
+        f"{where}: {field} {quoted(repr(name))} has no place in a card: {why}; expected {', '.join(expected)}"
     )
 
 

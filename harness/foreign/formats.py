@@ -1,4 +1,4 @@
-"""What other tools write, row by row: one adapter a format, each from source rows to `Asked` records.
+"""What other tools write, row by row: one adapter a format, each from source rows to `OutputRow` records.
 
 An adapter does not judge and does not group; it says which question was asked, what the reference is, and what came
 back. Formats: llmeval (`prompt`, `gen`, `answer`), limo (`question`, `generated_responses`, `gold_answer`), lm_eval
@@ -52,8 +52,8 @@ class Response:
 
 
 @dataclass(slots=True)
-class Asked:
-    """A question as a tool stored it, with what came back. `known`: the question itself, where a card has it."""
+class OutputRow:
+    """A question as a tool stored it, with its responses. card_question: the question of the card, where a card has it."""
 
     where: str
     responses: list[Response]
@@ -61,7 +61,7 @@ class Asked:
     answer: Any = None
     question_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
-    known: Question | None = None
+    card_question: Question | None = None
 
 
 def response_columns(response: str | None, *others: str | None) -> frozenset[str]:
@@ -72,7 +72,7 @@ def response_columns(response: str | None, *others: str | None) -> frozenset[str
 
 def by_columns(
     rows: Iterable[Row], response: str | None, answer: str | None, question: str | None, question_id: str | None
-) -> Iterator[Asked]:
+) -> Iterator[OutputRow]:
     """Any file: columns as named, else the usual names. Raises `UsageError` for a column that is not there."""
     ahead = iter(rows)
     first = next(ahead)
@@ -85,7 +85,7 @@ def by_columns(
             if column not in row.value:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         text = row.value.get(question_column) if question_column else None
-        yield Asked(
+        yield OutputRow(
             row.where,
             _responses(row, row.value[response_column], response_column),
             question=cells.flat(text),
@@ -94,11 +94,11 @@ def by_columns(
         )
 
 
-def llmeval(rows: Iterable[Row]) -> Iterator[Asked]:
+def llmeval(rows: Iterable[Row]) -> Iterator[OutputRow]:
     """LLMEval: `gen` is a text or a list; newer files tell a question by `doc_id`."""
     for row in rows:
         cells.need(row, ("prompt", "gen", "answer"), "LLMEval")
-        yield Asked(
+        yield OutputRow(
             row.where,
             _responses(row, row.value["gen"], "gen"),
             question=cells.flat(row.value["prompt"]),
@@ -107,14 +107,14 @@ def llmeval(rows: Iterable[Row]) -> Iterator[Asked]:
         )
 
 
-def limo(rows: Iterable[Row]) -> Iterator[Asked]:
+def limo(rows: Iterable[Row]) -> Iterator[OutputRow]:
     """LIMO's evaluation (and its descendants): all samples of a question in one row."""
     for row in rows:
         cells.need(row, ("generated_responses",), "LIMO")
         gold = next((name for name in GOLD_COLUMNS if name in row.value), None)
         if gold is None:
             raise UsageError(f"{row.where} has no reference answer; LIMO's files have one as gold_answer")
-        yield Asked(
+        yield OutputRow(
             row.where,
             _responses(row, row.value["generated_responses"], "generated_responses"),
             question=cells.flat(row.value.get("question", row.value.get("problem"))),
@@ -123,7 +123,7 @@ def limo(rows: Iterable[Row]) -> Iterator[Asked]:
         )
 
 
-def lm_eval(rows: Iterable[Row]) -> Iterator[Asked]:
+def lm_eval(rows: Iterable[Row]) -> Iterator[OutputRow]:
     """lm-evaluation-harness `samples_*.jsonl`: `resps` holds the texts before its own filters.
 
     It writes a line for each of its filters, all with the same responses: the first line of a `doc_id` counts.
@@ -145,10 +145,10 @@ def lm_eval(rows: Iterable[Row]) -> Iterator[Asked]:
             gold = gold.rpartition("####")[2].strip()
         named = doc.get("question_id")  # written by `harness export`
         question_id = named if isinstance(named, str) else doc_id
-        yield Asked(row.where, responses, question=question, answer=gold, question_id=question_id)
+        yield OutputRow(row.where, responses, question=question, answer=gold, question_id=question_id)
 
 
-def inspect(path: Path) -> Iterator[Asked]:
+def inspect(path: Path) -> Iterator[OutputRow]:
     """Inspect's `.eval` log: a zip with one JSON file for each sample and epoch."""
     shown = visible(str(path))
     try:
@@ -180,7 +180,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
     return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
 
-def _inspect_sample(sample: Any, where: str) -> Asked:
+def _inspect_sample(sample: Any, where: str) -> OutputRow:
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
     output = cells.mapping(sample["output"])
@@ -204,7 +204,7 @@ def _inspect_sample(sample: Any, where: str) -> Asked:
     target = sample["target"]
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
-    return Asked(
+    return OutputRow(
         where,
         responses or [Response(None)],
         question=cells.flat(sample.get("input")),
@@ -214,15 +214,15 @@ def _inspect_sample(sample: Any, where: str) -> Asked:
     )
 
 
-def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[Asked]:
+def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[OutputRow]:
     """OpenAI batch output: `custom_id` is the question's id, alone or followed by `-3`, `:3` or `#3` for a sample."""
     by_id = {question.question_id: question for question in questions}
     for row in rows:
         cells.need(row, ("custom_id", "response"), "an OpenAI batch")
         custom = str(row.value["custom_id"])
         numbered = re.fullmatch(r"(.+)[-_:#/@]\d+", custom, re.DOTALL)
-        known = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
-        if known is None:
+        question = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
+        if question is None:
             raise UsageError(
                 f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
             )
@@ -234,7 +234,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
             message = cells.mapping(choice.get("message"))
             text, parts = cells.parts(message.get("content", choice.get("text")))
             reasoning = message.get("reasoning_content")
-            yield Asked(
+            yield OutputRow(
                 row.where,
                 [
                     Response(
@@ -245,14 +245,14 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
                         cells.count(usage.get("prompt_tokens")),
                     )
                 ],
-                known=known,
+                card_question=question,
             )
 
 
 _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
 
 
-def sglang(path: Path, questions: Sequence[Question]) -> Iterator[Asked]:
+def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     """The text dump of SGLang's reasoning benchmark (`tmp_output_*.txt`): prompt and answer in one text a state.
 
     A state is matched to its question by the question's text, the longest that occurs in it.
@@ -263,14 +263,16 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[Asked]:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
     texts = sorted(((_asked_text(q), q) for q in questions), key=lambda pair: -len(pair[0]))
     for number, block in zip(states[1::2], states[2::2], strict=True):
-        found = next(((text, q) for text, q in texts if text in block), None)
-        if found is None:
+        match = next(((text, q) for text, q in texts if text in block), None)
+        if match is None:
             raise UsageError(f"{shown}: state {number} holds none of the questions; is it another data set's?")
-        text, question = found
+        text, question = match
         answer = block[block.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
         instruction = re.match(r".{0,120}?oxed\{\}\.", answer, re.DOTALL)
-        yield Asked(f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], known=question)
+        yield OutputRow(
+            f"{shown}:{number}", [Response(answer[instruction.end() if instruction else 0 :])], card_question=question
+        )
 
 
 def _asked_text(question: Question) -> str:
@@ -285,22 +287,22 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
     items = value if isinstance(value, list) else [value]
     if not items:
         raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")
-    found = []
+    texts = []
     for item in items:
         if isinstance(item, dict) and (item.keys() & {"content", "text", "gen"}):
             item = item.get("content", item.get("text", item.get("gen")))
         if item is not None and not isinstance(item, str):
             shown = quoted(repr(item))
             raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")
-        found.append(item)
-    if len(found) > 1:
-        return [Response(text) for text in found]
+        texts.append(item)
+    if len(texts) > 1:
+        return [Response(text) for text in texts]
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     reason = row.value.get("finish_reason")
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
     return [
         Response(
-            found[0],
+            texts[0],
             reasoning,
             reason if isinstance(reason, str) else "unknown",
             cells.count(usage.get("completion_tokens")),
@@ -310,20 +312,20 @@ def _responses(row: Row, value: Any, column: str) -> list[Response]:
     ]
 
 
-def _column(row: Row, wanted: str | None, usual: Iterable[str], role: str) -> str | None:
+def _column(row: Row, column: str | None, usual: Iterable[str], role: str) -> str | None:
     """The column of that name, else the first of the usual names that is there."""
-    if wanted is not None:
-        if wanted in row.value:
-            return wanted
+    if column is not None:
+        if column in row.value:
+            return column
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
-        near = near_names(wanted, row.value)
-        raise UsageError(f"{row.where} has no column {visible(wanted)!r} for {role}; it has {have}.{near}")
+        near = near_names(column, row.value)
+        raise UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
     return next((name for name in usual if name in row.value), None)
 
 
-def _needed(row: Row, wanted: str | None, usual: Iterable[str], role: str, field: str) -> str:
-    found = _column(row, wanted, usual, role)
-    if found is None:
+def _needed(row: Row, column: str | None, usual: Iterable[str], role: str, field: str) -> str:
+    name = _column(row, column, usual, role)
+    if name is None:
         have = ", ".join(visible(name, 60) for name in list(row.value)[:40])
         raise UsageError(f"{row.where} has no usual column for {role}; name one with {option(field)}. It has {have}")
-    return found
+    return name

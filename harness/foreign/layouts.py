@@ -18,14 +18,14 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.reading import open_named
 from harness.foreign import cells
-from harness.foreign.formats import Asked, Response
+from harness.foreign.formats import OutputRow, Response
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl")
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 _ROLES = ("HUMAN", "human", "user")
 
 
-def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
+def nemo_skills(path: Path, *, again: bool = False) -> Iterator[OutputRow]:
     """A folder of `output-rs*.jsonl`, or one such file; the number in its name is the sample's."""
     files = numbered(path) if path.is_dir() else [(_number(path), path)]
     for number, file in files:
@@ -37,7 +37,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
                 completion_tokens=cells.count(row.value.get("num_generated_tokens")),
                 index=number,
             )
-            yield Asked(
+            yield OutputRow(
                 row.where,
                 [response],
                 question=cells.text(row.value["problem"]),
@@ -46,7 +46,7 @@ def nemo_skills(path: Path, *, again: bool = False) -> Iterator[Asked]:
             )
 
 
-def opencompass(path: Path) -> Iterator[Asked]:
+def opencompass(path: Path) -> Iterator[OutputRow]:
     """One file of predictions; each is a text, or a list of them."""
     shown = visible(str(path))
     value = tables.parse_json(cells.whole_text(path), shown, constants=True)
@@ -57,10 +57,10 @@ def opencompass(path: Path) -> Iterator[Asked]:
         where = f"{shown}:{visible(number, 20)}"
         if not isinstance(row, dict) or "prediction" not in row or "gold" not in row:
             raise UsageError(f"{where} is no prediction of OpenCompass: it needs 'prediction' and 'gold'")
-        said = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
-        yield Asked(
+        predictions = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
+        yield OutputRow(
             where,
-            [Response(cells.text(one)) for one in said],
+            [Response(cells.text(one)) for one in predictions],
             question=_prompt(row.get("origin_prompt")),
             answer=row["gold"],
             question_id=number,
@@ -78,7 +78,7 @@ def is_by_number(path: Path) -> bool:
         return False  # whoever reads it says so
 
 
-def evalscope(rows: Iterable[Row]) -> Iterator[Asked]:
+def evalscope(rows: Iterable[Row]) -> Iterator[OutputRow]:
     """Reviews: `group_id` is the question where it was asked several times, else `index`."""
     for row in rows:
         outer = row.value.get("sample_score")
@@ -86,7 +86,7 @@ def evalscope(rows: Iterable[Row]) -> Iterator[Asked]:
         if not isinstance(outer, dict) or not isinstance(score, dict) or "target" not in row.value:
             raise UsageError(f"{row.where} is no review of EvalScope: it needs 'target' and 'sample_score'")
         group = outer.get("group_id")
-        yield Asked(
+        yield OutputRow(
             row.where,
             [Response(cells.text(score.get("prediction")))],
             question=cells.text(row.value.get("input")),
@@ -102,10 +102,10 @@ def is_numbered(folder: Path) -> bool:
 
 def numbered(folder: Path) -> list[tuple[int | None, Path]]:
     """(number, file) of its `output-rs*.jsonl`, in order. Raises `UsageError` where there is none."""
-    found = sorted((number, path) for path in folder.iterdir() if (number := _number(path)) is not None)
-    if not found:
+    files = sorted((number, path) for path in folder.iterdir() if (number := _number(path)) is not None)
+    if not files:
         raise UsageError(f"{visible(str(folder))} holds no output-rs0.jsonl …, which NeMo-Skills writes")
-    return [*found]
+    return [*files]
 
 
 def _number(path: Path) -> int | None:

@@ -28,7 +28,7 @@ from harness.core.reading import open_named
 from harness.core.records import Message, Question, Sample, Timing, Usage
 from harness.core.wording import option
 from harness.foreign import formats, layouts
-from harness.foreign.formats import Asked, Response
+from harness.foreign.formats import OutputRow, Response
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
@@ -57,24 +57,26 @@ class Outputs:
         return self._pairs()
 
 
-class _Seen(NamedTuple):
-    """What tells the question of a row, without its responses."""
+class _RowIdentity(NamedTuple):
+    """What identifies the question of a row, without its responses. from_card: a card has the question."""
 
     where: str
     named: str | None
-    known: bool
+    from_card: bool
     answer_digest: str
     content: str | None
     n_responses: int
 
     @classmethod
-    def of(cls, one: Asked) -> _Seen:
+    def of(cls, row: OutputRow) -> _RowIdentity:
         """The essence of a row. Raises `UsageError` for a row whose reference answer is none."""
-        if one.known is None:
-            _reference(one)
-        named = one.known.question_id if one.known else one.question_id
-        digests = _digests_of_text if isinstance(one.answer, str) else _digests
-        return cls(one.where, named, one.known is not None, *digests(one.question, one.answer), len(one.responses))
+        if row.card_question is None:
+            _reference(row)
+        named = row.card_question.question_id if row.card_question else row.question_id
+        digests = _digests_of_text if isinstance(row.answer, str) else _digests
+        return cls(
+            row.where, named, row.card_question is not None, *digests(row.question, row.answer), len(row.responses)
+        )
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
@@ -117,7 +119,7 @@ def read(
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"column names go with any file, not with the format {format!r}, which knows its own")
-    seen = [_Seen.of(one) for one in _asked(path, format, keys, questions, half_done=half_done)]
+    seen = [_RowIdentity.of(row) for row in _asked(path, format, keys, questions, half_done=half_done)]
     if not seen:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     identities = _identities(seen, repeats)
@@ -136,18 +138,18 @@ def are_outputs(path: Path) -> bool:
 def digest_of(path: Path) -> str:
     """Of the names, sizes and CRC-32 of the files that `read` reads: tells a change, half as dear as a SHA-256 of
     hundreds of megabytes. Raises `UsageError`."""
-    files = [one for _, one in layouts.numbered(path)] if path.is_dir() else [path]
-    found = []
-    for one in files:
+    files = [file for _, file in layouts.numbered(path)] if path.is_dir() else [path]
+    parts = []
+    for file in files:
         try:
-            with open_named(one) as file:
+            with open_named(file) as stream:
                 size = checksum = 0
-                while piece := file.read(_PIECE_BYTES):
+                while piece := stream.read(_PIECE_BYTES):
                     size, checksum = size + len(piece), zlib.crc32(piece, checksum)
-            found.append([one.name, size, checksum])
+            parts.append([file.name, size, checksum])
         except OSError as error:
-            raise UsageError(f"cannot read {visible(str(one))}: {error.strerror or error}") from error
-    return digest(found)
+            raise UsageError(f"cannot read {visible(str(file))}: {error.strerror or error}") from error
+    return digest(parts)
 
 
 def recognise(row: Row) -> Format:
@@ -174,7 +176,7 @@ def _asked(
     *,
     again: bool = False,
     half_done: bool = False,
-) -> Iterable[Asked]:
+) -> Iterable[OutputRow]:
     if format is None and not any(keys):
         if path.suffix == ".eval":
             format = "inspect"
@@ -221,14 +223,14 @@ def _need_questions(path: Path, format: str) -> UsageError:
     )
 
 
-def _pairs(asked: Iterable[Asked], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
+def _pairs(rows: Iterable[OutputRow], identities: Sequence[str], name: str) -> Iterator[tuple[Question, Sample]]:
     built: dict[str, Question] = {}
     next_index: Counter[str] = Counter()
-    for one, question_id in zip(asked, identities, strict=True):
+    for row, question_id in zip(rows, identities, strict=True):
         question = built.get(question_id)
         if question is None:
-            question = built[question_id] = one.known or _question(one, name, question_id)
-        for response in one.responses:
+            question = built[question_id] = row.card_question or _question(row, name, question_id)
+        for response in row.responses:
             index = next_index[question_id]
             if response.index is not None and index <= response.index < MAX_INDEX:  # some before it are missing there
                 index = response.index
@@ -236,61 +238,61 @@ def _pairs(asked: Iterable[Asked], identities: Sequence[str], name: str) -> Iter
             yield question, _sample(question, index, response)
 
 
-def _identities(seen: Sequence[_Seen], repeats: Repeats) -> list[str]:
+def _identities(seen: Sequence[_RowIdentity], repeats: Repeats) -> list[str]:
     """The question id of each row. See the module for rows without an id of their own."""
-    named = [one.named for one in seen]
-    if all(named):
+    names = [row.named for row in seen]
+    if all(names):
         _check_consistent(seen)
-        return [str(i) for i in named]
+        return [str(i) for i in names]
     sizes: Counter[str] = Counter()
-    for one in seen:
-        if one.content:
-            sizes[one.content] += one.n_responses
+    for row in seen:
+        if row.content:
+            sizes[row.content] += row.n_responses
     usual = max(Counter(sizes.values()).items(), key=lambda item: (item[1], item[0]))[0] if sizes else 1
     before: Counter[str] = Counter()
     result = []
-    for number, one in enumerate(seen, 1):
-        key = one.content
+    for number, row in enumerate(seen, 1):
+        key = row.content
         if key is None:
             result.append(f"row-{number}")
             continue
         questions = {"samples": 1, "questions": sizes[key], "auto": max(1, round(sizes[key] / usual))}[repeats]
         ordinal = before[key] * questions // sizes[key] + 1
-        before[key] += one.n_responses
+        before[key] += row.n_responses
         result.append(key if ordinal == 1 else f"{key}-{ordinal}")
     return result
 
 
-def _check_consistent(seen: Sequence[_Seen]) -> None:
-    first: dict[str, _Seen] = {}
-    for one in seen:
-        earlier = first.setdefault(str(one.named), one)
-        if not one.known and one.answer_digest != earlier.answer_digest:
+def _check_consistent(seen: Sequence[_RowIdentity]) -> None:
+    first: dict[str, _RowIdentity] = {}
+    for row in seen:
+        earlier = first.setdefault(str(row.named), row)
+        if not row.from_card and row.answer_digest != earlier.answer_digest:
             raise UsageError(
-                f"{one.where}: the question {visible(str(one.named), 100)!r} has another reference answer than at "
+                f"{row.where}: the question {visible(str(row.named), 100)!r} has another reference answer than at "
                 f"{earlier.where}; samples of one question must agree"
             )
 
 
-def _question(one: Asked, name: str, question_id: str) -> Question:
-    accepted, kind = _reference(one)
+def _question(row: OutputRow, name: str, question_id: str) -> Question:
+    accepted, kind = _reference(row)
     return Question(
         benchmark=name,
         question_id=question_id,
-        messages=(Message("user", one.question),) if one.question else (),
+        messages=(Message("user", row.question),) if row.question else (),
         references=accepted,
         kind=kind,
-        metadata=one.metadata,
-        row_digest=digest([one.question, one.answer]),
-        prompt_digest=digest(one.question),
+        metadata=row.metadata,
+        row_digest=digest([row.question, row.answer]),
+        prompt_digest=digest(row.question),
     )
 
 
-def _reference(one: Asked) -> Reference:
+def _reference(row: OutputRow) -> Reference:
     try:
-        return _reference_of_text(one.answer) if isinstance(one.answer, str) else read_reference(one.answer)
+        return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
     except ValueError as error:
-        raise UsageError(f"{one.where}: the reference answer {error}") from error
+        raise UsageError(f"{row.where}: the reference answer {error}") from error
 
 
 _reference_of_text = lru_cache(maxsize=4_096)(read_reference)

@@ -49,8 +49,8 @@ class SourcedSampling(Sourced):
     @classmethod
     def _gathered(cls, value: dict[str, object]) -> dict[str, object]:
         fields = sampling_fields()
-        rest = {name: one for name, one in value.items() if name not in fields}
-        return {**rest, "plain": {name: one for name, one in value.items() if name in fields}}
+        rest = {name: field for name, field in value.items() if name not in fields}
+        return {**rest, "plain": {name: field for name, field in value.items() if name in fields}}
 
 
 class Parser(Sourced):
@@ -91,11 +91,11 @@ class Advice(Sourced):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a run asks of a model, as far as cards have rules about it.
+class RunProfile:
+    """The settings of a run that a model's card may have rules about.
 
-    prompt: of its first question, all turns together. mathematics: its answers are; context: in tokens, as the server
-    states it. thinking: the switch or effort. prefill: how replies are begun; opens: whether the server's prompt ends
+    prompt: all turns of the first question. mathematics: whether the answers are. context: tokens, as the server states
+    them. thinking: the switch or the effort. prefill: the beginning of replies. opens: whether the server's prompt ends
     inside a reasoning that its template opened; None: not known.
     """
 
@@ -122,54 +122,54 @@ class Preset(Part):
 
     def rule(self, name: Rule) -> Advice | None:
         """The card's rule of that kind."""
-        return next((one for one in self.advice if one.rule == name), None)
+        return next((advice for advice in self.advice if advice.rule == name), None)
 
-    def contradictions(self, asked: Asked) -> list[str]:
+    def contradictions(self, run: RunProfile) -> list[str]:
         """One sentence for each setting that the model's card speaks against."""
-        return [*self._by_rules(asked), *self._by_sampling(asked.sampling), *self._by_length(asked)]
+        return [*self._by_rules(run), *self._by_sampling(run.sampling), *self._by_length(run)]
 
-    def _by_rules(self, asked: Asked) -> Iterator[str]:
+    def _by_rules(self, run: RunProfile) -> Iterator[str]:
         broken = {
-            "no_greedy": (asked.sampling.temperature == 0, "temperature 0"),
-            "no_system_prompt": (bool(asked.system_prompt), "a system prompt"),
-            "system_prompt": (not asked.system_prompt and asked.api == "chat", "no system prompt"),
-            "boxed": (asked.mathematics and "\\boxed" not in asked.prompt, "the prompt names no \\boxed{}"),
-            "chat": (asked.api != "chat", option("api", asked.api)),
-            "thinking_off": (asked.thinking in (None, "off", "none") and asked.api == "chat", "no thinking"),
-            "effort": (asked.thinking is None and asked.api == "chat", "no effort is set"),
-            "prefill": (asked.opens is False and not asked.prefill, "replies that do not begin with their reasoning"),
+            "no_greedy": (run.sampling.temperature == 0, "temperature 0"),
+            "no_system_prompt": (bool(run.system_prompt), "a system prompt"),
+            "system_prompt": (not run.system_prompt and run.api == "chat", "no system prompt"),
+            "boxed": (run.mathematics and "\\boxed" not in run.prompt, "the prompt names no \\boxed{}"),
+            "chat": (run.api != "chat", option("api", run.api)),
+            "thinking_off": (run.thinking in (None, "off", "none") and run.api == "chat", "no thinking"),
+            "effort": (run.thinking is None and run.api == "chat", "no effort is set"),
+            "prefill": (run.opens is False and not run.prefill, "replies that do not begin with their reasoning"),
         }
         cures = {
             "thinking_off": f" ({option('thinking', 'on')})",
             "effort": f" ({option('thinking')})",
             "system_prompt": f" ({option('system_prompt')})",
         }
-        for one in self.advice:
-            is_broken, what = broken[one.rule]
+        for advice in self.advice:
+            is_broken, what = broken[advice.rule]
             if is_broken:
-                cure = f" ({option('prefill', one.prefill)})" if one.prefill else cures.get(one.rule, "")
-                yield f"{what}: {one.text}{cure}"
+                cure = f" ({option('prefill', advice.prefill)})" if advice.prefill else cures.get(advice.rule, "")
+                yield f"{what}: {advice.text}{cure}"
 
     def _by_sampling(self, sent: Sampling) -> Iterator[str]:
         if self.sampling is None or not self.sampling.card or sent.temperature == 0:
             return
-        wanted = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}
+        asked_for = {name: value for name, value in self.sampling.plain.sent().items() if name in _NEUTRAL}
         odd = []
-        for name, value in wanted.items():
-            found = getattr(sent, name)
+        for name, value in asked_for.items():
+            number = getattr(sent, name)
             least, most = self.sampling.range.get(name, (value, value))
-            if found is None and value != _NEUTRAL[name]:
+            if number is None and value != _NEUTRAL[name]:
                 odd.append(f"{name} {value:g} (not sent)")
-            elif found is not None and not least <= found <= most:
-                odd.append(f"{name} {value:g} (not {found:g})")
+            elif number is not None and not least <= number <= most:
+                odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
             yield f"the model card asks for {', '.join(odd)}; {option('preset', self.name)} sends its sampling"
 
-    def _by_length(self, asked: Asked) -> Iterator[str]:
-        bound = asked.sampling.max_tokens
+    def _by_length(self, run: RunProfile) -> Iterator[str]:
+        bound = run.sampling.max_tokens
         if bound is None:
             return
-        room = asked.context if asked.context is not None else self.context.tokens if self.context else None
+        room = run.context if run.context is not None else self.context.tokens if self.context else None
         if room is not None and bound >= room:
             yield f"max_tokens {bound} leaves no room for a prompt in a context of {room} tokens"
         own = self.sampling.plain.max_tokens if self.sampling is not None and self.sampling.card else None
@@ -177,22 +177,22 @@ class Preset(Part):
             yield f"max_tokens {bound}: the model card gives a reply {own:,}, and longer reasoning is cut"
 
 
-_NEUTRAL = {name: one.neutral for name, one in sampling_fields().items() if one.neutral is not None}
-"""Fields of a card's sampling that a run is held against → the value under which leaving them out changes nothing."""
+_NEUTRAL = {name: field.neutral for name, field in sampling_fields().items() if field.neutral is not None}
+"""Field of a card's sampling that a run is compared with → the value that is the same as leaving the field out."""
 
 
 def names() -> list[str]:
-    """The presets there are."""
+    """Names of the presets, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
 @cache
 def load(name: str) -> Preset:
     """The preset of that name. Raises `UsageError` with the near names."""
-    known = names()
-    if name not in known:
+    listing = names()
+    if name not in listing:
         raise UsageError(
-            f"unknown preset; there are {', '.join(known)}.{near_names(name, known)}",
+            f"unknown preset; there are {', '.join(listing)}.{near_names(name, listing)}",
             field="preset",
             value=visible(name, 60),
         )

@@ -95,7 +95,7 @@ class Sampling(SamplingOptions, strict=True):
 
 def sampling_fields() -> dict[str, SamplingOption]:
     """The declarations by field, in the order of a body."""
-    return {name: one for name, one in options_of(Sampling).items() if isinstance(one, SamplingOption)}
+    return {name: field for name, field in options_of(Sampling).items() if isinstance(field, SamplingOption)}
 
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)

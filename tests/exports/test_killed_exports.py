@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.exports.exporting import EXPORTERS, export
+from harness.exports import export, formats
 from tests.budget import rounds
 from tests.exports.graded_runs import varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
@@ -19,7 +19,7 @@ FROM_THE_HUB = "math500"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to", EXPORTERS)
+@pytest.mark.parametrize("to", formats())
 def test_what_a_killed_export_left_is_removed_by_the_next(to: str, tmp_path: Path) -> None:
     run, out = write_run(tmp_path / "run", {FROM_THE_HUB: varied(FROM_THE_HUB)}), tmp_path / "out"
     with every_state(out) as states:

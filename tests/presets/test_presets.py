@@ -13,7 +13,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.core.wording import Sentence
 from harness.presets import preset as presets
-from harness.presets.preset import Asked
+from harness.presets.preset import RunProfile
 from harness.presets.sampling import Sampling
 from server_launchers.engines import sglang
 
@@ -84,11 +84,11 @@ def test_a_model_finds_its_preset_by_hub_name_or_folder(model: str, name: str | 
     assert (found.name if found else None) == name
 
 
-def asked(sampling: Sampling | None = None, **more: Any) -> Asked:
-    return Asked(**{"sampling": sampling or Sampling(), "mathematics": True, "thinking": "on", **more})
+def asked(sampling: Sampling | None = None, **more: Any) -> RunProfile:
+    return RunProfile(**{"sampling": sampling or Sampling(), "mathematics": True, "thinking": "on", **more})
 
 
-def said(name: str, given: Asked) -> list[str]:
+def said(name: str, given: RunProfile) -> list[str]:
     return [str(Sentence(one)) for one in presets.load(name).contradictions(given)]
 
 
