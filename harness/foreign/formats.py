@@ -53,7 +53,7 @@ class Response:
 
 @dataclass(slots=True)
 class OutputRow:
-    """A question as a tool stored it, with its responses. card_question: the question of the card, where a card has it."""
+    """A question as a tool stored it, with its responses. card_question: the same question in a card, if any."""
 
     where: str
     responses: list[Response]

@@ -60,7 +60,7 @@ def opencompass(path: Path) -> Iterator[OutputRow]:
         predictions = row["prediction"] if isinstance(row["prediction"], list) else [row["prediction"]]
         yield OutputRow(
             where,
-            [Response(cells.text(one)) for one in predictions],
+            [Response(cells.text(text)) for text in predictions],
             question=_prompt(row.get("origin_prompt")),
             answer=row["gold"],
             question_id=number,

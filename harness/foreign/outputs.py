@@ -74,9 +74,8 @@ class _RowIdentity(NamedTuple):
             _reference(row)
         named = row.card_question.question_id if row.card_question else row.question_id
         digests = _digests_of_text if isinstance(row.answer, str) else _digests
-        return cls(
-            row.where, named, row.card_question is not None, *digests(row.question, row.answer), len(row.responses)
-        )
+        from_card = row.card_question is not None
+        return cls(row.where, named, from_card, *digests(row.question, row.answer), len(row.responses))
 
 
 def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
