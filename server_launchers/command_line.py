@@ -85,7 +85,8 @@ def words_of(
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise LaunchError(f"{OPTIONS['environment'].flag} {name!r}: expected NAME=VALUE")
+        # The text is not repeated: it may be a key without its name.
+        raise LaunchError(f"{OPTIONS['environment'].flag}: expected NAME=VALUE")
     return name, value
 
 

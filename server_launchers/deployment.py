@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from server_launchers import shown
 from server_launchers.errors import LaunchError
 
 
@@ -28,10 +29,10 @@ class Command(msgspec.Struct, frozen=True):
         return replace(self, environment={**environment, **self.environment})
 
     def line(self) -> str:
-        """One line that a POSIX shell can run; secrets stand in it as references."""
-        words = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.environment.items())]
+        """One line for a POSIX shell. Secrets of variables stand in it as references; in arguments they are hidden."""
+        words = shown.assignments(self.environment)
         words += [f'{name}="${source}"' for name, source in sorted(self.secrets.items()) if name != source]
-        return " ".join([*words, shlex.join(self.argv)])
+        return " ".join([*words, shlex.join(shown.words(self.argv))])
 
     def resolved(self) -> dict[str, str]:
         """All variables with the secrets' values; raises LaunchError where one is not set."""

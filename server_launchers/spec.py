@@ -169,8 +169,9 @@ class ServerSpec:
             raise SpecError("api_key_env", "give the name of an environment variable that holds the key, not the key")
         for variable, value in self.environment.items():
             if not _VARIABLE.match(variable) or "\0" in value:
+                # Neither is repeated: a key may stand in either place.
                 raise SpecError(
-                    "environment", f"{variable!r} is no name of an environment variable, or its value is none"
+                    "environment", "expected NAME=VALUE; a name is made of letters, digits and underscores"
                 )
         ways = [way for way in ("python", "uvx", "docker") if getattr(self, way) is not None]
         if len(ways) > 1:

@@ -54,6 +54,9 @@ LOOK_S = 60.0
 LOOKS_AT_ONCE = 32
 """Endpoints that are looked at together."""
 
+_HOLD_KEYS = frozenset({"environment", "api_key_env"})
+"""Fields of a server's spec that may hold a key, the second by mistake: a refusal does not repeat their values."""
+
 WEIGHTS_HASHED = "files.weights_sha256"
 """Fact of a server of ours: the checksum of all of its weights."""
 
@@ -177,9 +180,11 @@ def _key(variable: str, file: Path | None) -> Secret | None:
     try:
         text = read_named(file, MAX_KEY_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(str(error), field="api_key_file", value=file) from error
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text in UTF-8"
+        # The path is not repeated: the key itself may have been typed in its place.
+        raise UsageError(f"the file of the key cannot be read: {reason}; give its path", field="api_key_file") from None
     if not text or "\n" in text or len(text) > MAX_KEY_BYTES:
-        raise UsageError("expected one line with the key", field="api_key_file", value=file)
+        raise UsageError("expected one line with the key in the file", field="api_key_file")
     return Secret(text)
 
 
@@ -416,7 +421,7 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         engines.check(made)
         return made
     except SpecError as error:
-        if error.field in fields:
+        if error.field in fields and error.field not in _HOLD_KEYS:
             raise UsageError(error.sentence, field=f"server.{error.field}", value=fields[error.field]) from error
         raise UsageError(f"{option(f'server.{error.field}')}: {error.sentence}") from error
 

@@ -89,4 +89,6 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)
     prompt = "messages" if settings.spelling.api == "chat" else "prompt"
-    return codec.encode(without_secrets({name: value for name, value in body.items() if name != prompt})).decode()
+    # Sealed, a field is hidden whatever its name.
+    sealed_body = body | dict(settings.spelling.extra_body)
+    return codec.encode(without_secrets({name: value for name, value in sealed_body.items() if name != prompt})).decode()

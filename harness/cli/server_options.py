@@ -41,5 +41,5 @@ def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError("expected NAME=VALUE", field="server.environment", value=name)
+        raise UsageError("expected NAME=VALUE", field="server.environment")  # what was typed may be a key
     return name, value

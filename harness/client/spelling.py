@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.core.choices import Api
 from harness.core.errors import UsageError
-from harness.core.hidden import secrets_in
+from harness.core.sealed import opened, sealed, secrets_in
 from harness.core.secret import Secret
 from harness.core.wording import option
 
@@ -31,7 +31,8 @@ class Spelling:
     ids of its tokens, which vLLM and SGLang state.
     prefill: the begun message of the assistant in which each conversation ends, and that the reply goes on with; of a
     raw prompt its content. chat_template_kwargs: the thinking switch and its like. extra_body: further top-level
-    fields, which replace sampling fields of the same name. Raises `UsageError` for a field that the harness sets.
+    fields, which replace sampling fields of the same name. The keys in both are sealed. Raises `UsageError` for a field
+    that the harness sets.
     """
 
     api: Api = "chat"
@@ -45,6 +46,8 @@ class Spelling:
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("chat_template_kwargs", "extra_body"):
+            object.__setattr__(self, name, sealed(getattr(self, name)))
         for name, instead in _OWNED.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
@@ -62,7 +65,7 @@ class Spelling:
     @property
     def secrets(self) -> tuple[Secret, ...]:
         """Values of its fields that nobody should read: keys that a service takes in the body."""
-        return tuple(map(Secret, secrets_in([dict(self.chat_template_kwargs), dict(self.extra_body)])))
+        return tuple(secrets_in([self.chat_template_kwargs, self.extra_body]))
 
     def fields(self, model: str, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that are the same in all requests of a benchmark: all but the prompt, the seed and the bound.
@@ -76,8 +79,8 @@ class Spelling:
             fields["return_token_ids"] = True
         fields.update((name, value) for name, value in sampling.items() if value is not None)
         if self.chat_template_kwargs:
-            fields["chat_template_kwargs"] = dict(self.chat_template_kwargs)
-        fields.update(self.extra_body)
+            fields["chat_template_kwargs"] = opened(self.chat_template_kwargs)
+        fields.update(opened(self.extra_body))
         return fields
 
     def varying(self, max_tokens: int | None, seed: int | None) -> dict[str, Any]:

@@ -8,49 +8,71 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 from harness.core import codec
-
-HIDDEN = "[hidden]"
+from harness.core.secret import HIDDEN, Secret
 
 _SECRET_NAME = re.compile(
-    r"(?i)(api[-_]?key|access[-_]?key|token|secret|passw(or)?d|authorization|credentials?|cookie)\Z"
+    r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|authorization|credentials?|cookies?)\Z"
 )
 _KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
+_TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
+"""Characters in a row that could be a key."""
+_SEPARATORS = re.compile(r"[_+/=.~-]+")
+_WORD = re.compile(r"[A-Za-z]*[0-9]{0,8}[A-Za-z]*")
+"""What names of models, files and fields are made of, between their separators: `DeepSeek`, `R1`, `20241022`, `v2b`."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
 _NAMED_VALUES = frozenset({"header", "judge-header", "env"})
 """Options whose values are NAME:VALUE or NAME=VALUE, and the value a secret."""
 
 _JSON_VALUES = frozenset({"extra-body", "chat-template-kwargs"})
+_BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
+"""Fields whose values go into a request's body: keys in them are known by their look, too (`sealed`)."""
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a field is called as keys and passwords are."""
+    return bool(_SECRET_NAME.search(name))
 
 
 def is_secret(name: str, value: Any) -> bool:
     """Whether a field of this name and value is one that nobody should read."""
-    return isinstance(value, str) and bool(_SECRET_NAME.search(name) or _KEY_SHAPED.match(value))
+    if not isinstance(value, str):
+        return isinstance(value, Secret)
+    return names_a_secret(name) or bool(_KEY_SHAPED.match(value))
+
+
+def looks_like_a_key(text: str) -> bool:
+    """Whether 16 or more characters in a row are not made of words and numbers, as those of keys are not."""
+    return any(
+        not all(_WORD.fullmatch(part) for part in _SEPARATORS.split(token[0])) for token in _TOKEN.finditer(text)
+    )
 
 
 def without_secrets(value: Any, *, queries: bool = False) -> Any:
     """A value as JSON has it, secrets in it hidden; the same where there is none. queries: also the values in the query
-    of an address."""
+    of an address. Fields of a request's body are sealed first."""
     if isinstance(value, dict):
-        return {n: HIDDEN if is_secret(str(n), v) else without_secrets(v, queries=queries) for n, v in value.items()}
+        return {name: _hidden_in(str(name), part, queries) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(without_secrets(item, queries=queries) for item in value)
+        return type(value)(without_secrets(part, queries=queries) for part in value)
+    if isinstance(value, Secret):
+        return HIDDEN
     if not isinstance(value, str):
         return value
     return _address(value) if queries else without_user_info(value)
 
 
-def secrets_in(value: Any) -> tuple[str, ...]:
-    """The secrets among the values of a JSON value: what `without_secrets` hides."""
-    if isinstance(value, dict):
-        parts = [(v,) if is_secret(str(n), v) else secrets_in(v) for n, v in value.items()]
-    else:
-        parts = [secrets_in(v) for v in value] if isinstance(value, (list, tuple)) else []
-    return tuple(chain.from_iterable(parts))
+def _hidden_in(name: str, value: Any, queries: bool) -> Any:
+    if is_secret(name, value):
+        return HIDDEN
+    if name in _BODY_FIELDS:
+        from harness.core.sealed import sealed
+
+        value = sealed(value)
+    return without_secrets(value, queries=queries)
 
 
 def without_user_info(text: str) -> str:
@@ -83,7 +105,7 @@ def _argument(option: str, value: str) -> str:
             given: Any = codec.decode(value)
         except codec.DecodeError:
             return HIDDEN
-        hidden = without_secrets(given)
+        hidden = _hidden_in("extra_body", given, queries=False)
         return value if hidden == given else codec.encode(hidden).decode()
     if option and not value.startswith("-") and is_secret(option, value):
         return HIDDEN

@@ -41,6 +41,7 @@ from typing import (
 
 from harness.core import choices
 from harness.core.errors import UsageError
+from harness.core.wording import UNSET
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -315,7 +316,7 @@ class Options:
     def plain(self) -> dict[str, Any]:
         """The options that differ from their defaults, as values of JSON."""
         model = model_of(type(self)).model_construct(**dict(self))
-        return model.model_dump(mode="json", exclude_defaults=True)
+        return model.model_dump(mode="json", exclude_defaults=True, fallback=str)
 
     def but(self, **changes: Any) -> Self:
         """The same options with these changes. Raises `UsageError`."""
@@ -384,7 +385,11 @@ def _checked(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any
         name = problem.field.partition(".")[0]
         if name not in table:
             raise UsageError(problem.sentence) from error
-        raise UsageError(expected(problem.complaint), field=name, value=given.get(name)) from error
+        # A JSON text that cannot be read may hold a key anywhere.
+        unshown = table[name].secret or (get_origin(table[name].type) is dict and isinstance(given.get(name), str))
+        raise UsageError(expected(problem.complaint), field=name, value=UNSET if unshown else given.get(name)) from (
+            None if unshown else error
+        )
 
 
 _IN_WORDS = (

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from harness.core.hidden import HIDDEN
-
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
+
+
+HIDDEN = "[hidden]"
+"""Stands wherever a key would be shown."""
 
 
 class Secret:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.core.errors import near_names
 from harness.core.inert import quoted, visible
+from harness.core.sealed import sealed, secrets_in
 
 if TYPE_CHECKING:  # who has an error to explain has imported pydantic already
     from pydantic import ValidationError
+
+
+_HOLD_KEYS = frozenset({"environment", "env", "header", "extra_body", "chat_template_kwargs", "api_key_file"})
+"""Fields in whose values a key may stand under any name, or under none."""
 
 
 class Problem(NamedTuple):
     """The first thing wrong with a value. All four texts are safe to print.
 
     field: dotted path, empty for the value as a whole. complaint: what is wrong, without the field's name. value: the
-    value in Python's notation, clipped; empty for a mapping. sentence: field, complaint and value, to stand alone.
+    value in Python's notation, clipped; empty for a mapping, and for what may hold a key.
+    sentence: field, complaint and value, to stand alone.
     """
 
     field: str
@@ -45,6 +51,17 @@ def first_problem(error: ValidationError, names: Collection[str] = ()) -> Proble
         .replace("valid dictionary", "mapping")
     )
     complaint = visible(spoken.removeprefix("Value error, ").removeprefix("Assertion failed, "))
-    input_text = "" if isinstance(first["input"], dict) else quoted(repr(first["input"]))
+    input_text = "" if _may_be_secret(first["loc"], first["input"]) else quoted(repr(first["input"]))
     sentence = f"{complaint}{f', found {input_text}' if input_text else ''}{more}"
     return Problem(field, complaint, input_text, f"{field}: {sentence}" if field else sentence)
+
+
+def _may_be_secret(where: Sequence[object], value: object) -> bool:
+    """Whether a value, or a mapping that one of its fields holds, is one that nobody should read.
+
+    Variables and headers hold keys under any name.
+    """
+    if isinstance(value, dict) or not _HOLD_KEYS.isdisjoint(where):
+        return True
+    shown = sealed(value, str(where[-1]) if where else "")
+    return next(secrets_in(shown), None) is not None

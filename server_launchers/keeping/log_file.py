@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from server_launchers.keeping import private_files
@@ -16,22 +14,6 @@ LOG_BYTES = 16 << 20
 """A log of this many bytes is moved to `.1`, in place of the last one: at most twice as many are kept."""
 BAR_SECONDS = 1.0
 """A progress bar that is drawn over and over on one line is kept this often, in seconds."""
-
-MIN_SECRET_CHARS = 4
-"""Shortest value that is hidden, in characters; a shorter one would mangle the log."""
-
-_SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|auth|cookie)\Z")
-_KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
-
-
-def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """The values of variables that no log may hold: by the variable's name, or as a key looks (no path, no flag)."""
-    return [
-        value
-        for name, value in environment.items()
-        if len(value) >= MIN_SECRET_CHARS
-        and (_SECRET_NAME.search(name) or (_KEY_SHAPED.match(value) and not value.startswith((".", "/"))))
-    ]
 
 
 class LogFile:

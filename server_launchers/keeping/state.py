@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import Literal
 
 import msgspec
 
+from server_launchers import shown
 from server_launchers.folders import state_folder
 from server_launchers.keeping import private_files, processes
 from server_launchers.variables import STATE_FILE
@@ -37,18 +37,13 @@ from server_launchers.variables import STATE_FILE
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Longest state file that is read."""
 
-_HIDDEN = "HIDDEN"
-_SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
-_NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
-_SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
-_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
-
 
 class Member(msgspec.Struct, frozen=True):
     """One process of a server."""
 
     role: Literal["engine", "router"]
     argv: list[str]
+    """Keys and passwords in it are hidden."""
     port: int | None
     devices: list[str] | None = None
     pid: int | None = None
@@ -111,7 +106,7 @@ class ServerState(msgspec.Struct, frozen=True):
     @property
     def commands(self) -> list[str]:
         """What was started, a line a process, without keys and passwords."""
-        return [shlex.join(_without_keys(member.argv)) for member in self.members]
+        return [shlex.join(shown.words(member.argv)) for member in self.members]
 
     @property
     def running(self) -> bool:
@@ -203,20 +198,3 @@ def naming_lock() -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _without_keys(argv: Iterable[str]) -> Iterator[str]:
-    """The words of a command line; what an option or a variable that is named like a key holds is hidden."""
-    hide = first = False
-    for word in argv:
-        name, equals, _ = word.partition("=")
-        # An option that takes several values takes them up to the next option.
-        if hide and (first or not word.startswith("-")):
-            first = False
-            yield _HIDDEN
-        elif equals and _NAMES_A_SECRET.search(name):
-            hide = False
-            yield f"{name}={_HIDDEN}"
-        else:
-            hide = first = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
-            yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{_HIDDEN}"', word))

@@ -22,13 +22,12 @@ from typing import IO, Any, Self
 
 import msgspec
 
-from server_launchers import isolated, replicas
+from server_launchers import isolated, replicas, shown
 from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import engine_log, ports, private_files, processes, readiness, servers, state, waiting
-from server_launchers.keeping.log_file import secrets_of
 from server_launchers.keeping.progress import OnProgress
 from server_launchers.keeping.state import Member, ServerState
 from server_launchers.machine.programs import run_quietly
@@ -207,7 +206,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
         members=[
             Member(
                 role=process.role,
-                argv=list(process.command.argv),
+                argv=list(shown.words(process.command.argv)),
                 port=process.port,
                 devices=None if process.devices is None else list(process.devices),
                 container=process.command.container,
@@ -226,6 +225,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
     record = msgspec.to_builtins(starting)
     for member, process, log in zip(record["members"], deployment.processes, starting.logs, strict=True):
         member["log"] = str(log)
+        member["command"] = list(process.command.argv)
         member["environment"] = process.command.resolved()
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
     return {
@@ -235,7 +235,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
         "grace": spec.stop_grace,
         "restarts": spec.restarts,
         "secret_names": [spec.api_key_env] if spec.api_key_env else [],
-        "secrets": secrets_of(spec.environment),
+        "secrets": shown.secrets_of(spec.environment),
     }
 
 

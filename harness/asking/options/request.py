@@ -7,7 +7,11 @@ from typing import Annotated, Any
 
 from harness.asking.options.headings import BATCH, REQUEST, SAMPLING
 from harness.core.choices import LengthField, Thinking
-from harness.core.options import LINES, SEED, Option, Options
+from harness.core.options import JSON, LINES, SEED, Option, Options
+from harness.core.sealed import sealed
+
+BODY = JSON._replace(parse=lambda value: sealed(JSON.parse(value)))
+"""Fields of a request's body, the keys among them sealed."""
 
 
 class WhichPreset(Options):
@@ -63,10 +67,10 @@ class HowWritten(Options):
     """How the body of a request is written, beside its sampling."""
 
     extra_body: Annotated[
-        dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON")
+        dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON", kind=BODY)
     ] = {}  # noqa: RUF012 - the class is frozen
     chat_template_kwargs: Annotated[
-        dict[str, Any], Option("E.g. '{\"enable_thinking\": false}'.", under=REQUEST, metavar="JSON")
+        dict[str, Any], Option("E.g. '{\"enable_thinking\": false}'.", under=REQUEST, metavar="JSON", kind=BODY)
     ] = {}  # noqa: RUF012 - the class is frozen
     drop: Annotated[
         tuple[str, ...],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from harness.asking.options.headings import LIMITS, RESUMING, WHOM
 from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import Kind, Option, Options
+from harness.core.sealed import opened
 from harness.core.secret import Secret
 from harness.core.wording import option
 
@@ -19,6 +20,8 @@ def _headers(value: Any) -> Any:
     pairs = []
     headers = value.items() if isinstance(value, Mapping) else ((value,) if isinstance(value, str) else value) or ()
     for header in headers:
+        if not isinstance(header, str) and not (isinstance(header, Sequence) and len(header) == 2):
+            raise UsageError("expected NAME:VALUE", field="header")
         name, colon, text = header.partition(":") if isinstance(header, str) else (header[0], ":", header[1])
         if not colon or not isinstance(name, str) or not name.strip() or not isinstance(text, str | Secret):
             raise UsageError("expected NAME:VALUE", field="header")
@@ -88,7 +91,7 @@ class WhichServer(Options):
             metavar="VARIABLE",
         ),
     ] = None
-    api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM)] = None
+    api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM, secret=True)] = None
     header: Annotated[
         tuple[tuple[str, Secret], ...],
         Option("Extra request header; stored nowhere.", under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True),
@@ -107,10 +110,9 @@ class WhichServer(Options):
 
     def for_worker(self) -> dict[str, Any]:
         """What was given, keys in the clear, as values that travel to a process of ours on another machine."""
-        told = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
-        if "header" in told:
-            told["header"] = tuple((name, value.reveal()) for name, value in self.header)
-        return told
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
+        opening: dict[str, Any] = opened(plain)
+        return opening
 
     def _check(self) -> None:
         """Raise `UsageError` where the server is named in two ways."""

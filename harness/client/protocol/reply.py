@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
+from harness.client.address.redact import without_repeats
 from harness.core.records import Timing, Usage
+from harness.core.secret import HIDDEN, Secret
 
 FailureKind = Literal[
     "connect",  # refused, reset before the reply, unreachable, DNS
@@ -45,6 +47,29 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """Token → log-probability in the place of the last one, as plain completions state it (`top_logprobs`)."""
     notes: tuple[str, ...] = ()
     """Oddities worth a line in the log, e.g. "no [DONE]"."""
+
+
+def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
+    """The reply, what it repeats of a key hidden; a note says so.
+
+    The model's name stays where it is a secret in full: some gateways choose the model by a header, whose value counts
+    as one, and a run compares the name with its own.
+    """
+    secrets = tuple(secrets)
+    if not secrets:
+        return reply
+    hidden = {
+        name: shown
+        for name in ("text", "reasoning", "finish_reason", "server_model", "fingerprint", "request_id")
+        if (text := getattr(reply, name)) and (shown := without_repeats(text, secrets)) != text
+    }
+    if hidden.get("server_model") == HIDDEN:
+        del hidden["server_model"]
+    notes = tuple(without_repeats(note, secrets) for note in reply.notes)
+    if not hidden:
+        return reply if notes == reply.notes else msgspec.structs.replace(reply, notes=notes)
+    words = f"repeats a key of the request in its {', '.join(hidden)}: hidden"
+    return msgspec.structs.replace(reply, **hidden, notes=(*notes, words))
 
 
 class RequestFailed(Exception):

@@ -26,13 +26,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.address.redact import shown_safely, tail_redacted
+from harness.client.address.redact import repeats, shown_safely, tail_redacted
 from harness.client.protocol.completion import Completion
 from harness.client.protocol.event_fields import BadEvent
 from harness.client.protocol.failures import failed_event
 from harness.client.protocol.memory import LONG_REPLY_BYTES, Memory, Share
 from harness.client.protocol.plain_event import decode_plain_event
-from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
 from harness.client.protocol.written import SoFar, Written
 from harness.core import codec
 from harness.core.inert import quoted
@@ -232,8 +232,13 @@ class ReplyParser:
         self._count()
 
     def so_far(self) -> SoFar | None:
-        """What has come until now; None of a reply so long that it is hardly an answer, and is not copied again."""
-        return None if self.held_bytes > LONG_REPLY_BYTES else self._completion.so_far()
+        """What has come until now; None of a reply so long that it is hardly an answer, and is not copied again, and of
+        one that repeats a key, whose tokens would hold it."""
+        if self.held_bytes > LONG_REPLY_BYTES:
+            return None
+        seen = self._completion.so_far()
+        texts = (seen.text, seen.reasoning, seen.server_model, seen.request_id)
+        return None if any(repeats(text, self.secrets) for text in texts if text) else seen
 
     def feed_tokens(
         self,
@@ -285,13 +290,14 @@ class ReplyParser:
         reason = completion.finish_reason
         if reason in _NOT_FINISHED:
             raise self._fail("server", f"the server gave up on the request (finish_reason {reason!r})")
-        return completion.reply(
+        reply = completion.reply(
             started=self.started,
             started_utc=self._started_utc,
             ended=self._at,
             clock=self.clock,
             request_id=self.request_id,
         )
+        return without_keys(reply, self.secrets)
 
     def _count(self) -> None:
         """Count what is held, once a read. Raises `RequestFailed` where memory is short and this reply is long."""

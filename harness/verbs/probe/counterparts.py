@@ -23,8 +23,8 @@ from harness.asking.watching import Watcher
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.errors import StoreError, UsageError
-from harness.core.hidden import HIDDEN
 from harness.core.inert import quoted, visible
+from harness.core.secret import HIDDEN
 from harness.generation import fingerprint
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest

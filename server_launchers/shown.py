@@ -1,0 +1,59 @@
+"""What of a command line and its variables may be shown or stored: all but keys and passwords. Standard library only.
+
+Known by name: the value of an option or a variable that is called as keys are, and such fields of JSON in a word. Known
+by look: a variable's value of 20 or more characters that holds letters and digits. Names and passwords in addresses go.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+HIDDEN = "HIDDEN"
+
+MIN_SECRET_CHARS = 4
+"""Shortest value that is hidden in a log, in characters; a shorter one would mangle the log."""
+
+_SENSITIVE = r"(?:key|token|secret|password|passwd|hft)"
+_NAMES_A_SECRET = re.compile(rf"(?:^|[-_]){_SENSITIVE}$", re.IGNORECASE)
+_SECRET_IN_JSON = re.compile(rf'("[^"]*{_SENSITIVE}"\s*:\s*)"[^"]*"', re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+_SECRET_VARIABLE = re.compile(r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|auth|cookie)\Z")
+_KEY_SHAPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{20,}\Z")
+
+
+def is_secret(variable: str, value: str) -> bool:
+    """Whether no log and no terminal may show the value of an environment variable (no path, no flag)."""
+    shaped = bool(_KEY_SHAPED.match(value)) and not value.startswith((".", "/"))
+    return shaped or bool(_SECRET_VARIABLE.search(variable))
+
+
+def secrets_of(environment: Mapping[str, str]) -> list[str]:
+    """The values of variables that no log may hold."""
+    return [value for name, value in environment.items() if len(value) >= MIN_SECRET_CHARS and is_secret(name, value)]
+
+
+def assignments(environment: Mapping[str, str]) -> list[str]:
+    """NAME=VALUE for a shell, in order of the names; a secret stands there as a reference to a variable of its name."""
+    return [
+        f'{name}="${name}"' if is_secret(name, value) else f"{name}={shlex.quote(value)}"
+        for name, value in sorted(environment.items())
+    ]
+
+
+def words(argv: Iterable[str]) -> Iterator[str]:
+    """The words of a command line; what an option or a variable that is called as keys are holds is hidden."""
+    hide = first = False
+    for word in argv:
+        name, equals, _ = word.partition("=")
+        # An option that takes several values takes them up to the next option.
+        if hide and (first or not word.startswith("-")):
+            first = False
+            yield HIDDEN
+        elif equals and _NAMES_A_SECRET.search(name):
+            hide = False
+            yield f"{name}={HIDDEN}"
+        else:
+            hide = first = word.startswith("-") and bool(_NAMES_A_SECRET.search(word))
+            yield _USER_INFO.sub("", _SECRET_IN_JSON.sub(rf'\1"{HIDDEN}"', word))

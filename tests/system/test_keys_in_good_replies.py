@@ -1,0 +1,292 @@
+"""A server that repeats the key in replies that are good, over every way in and every way out; and ways in that fail.
+
+For: harness.client.address.redact, harness.core.sealed, harness.core.hidden, server_launchers.shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from harness.client.address.redact import repeats, without_repeats
+from harness.core.errors import HarnessError
+from harness.core.hidden import looks_like_a_key
+from harness.core.sealed import opened, sealed
+from harness.core.secret import HIDDEN, Secret
+from server_launchers import shown
+from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
+from tests.system.command import harness
+
+KEY = "canary-5f0c9d2e71ab4c38-Zq81"
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "whole": lambda key: key,
+    "second part": lambda key: key[-20:],
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "in a sentence": lambda key: f"your key is {key}, is it not?",
+}
+
+
+def leaks(text: str) -> bool:
+    """Whether 16 characters of the key in a row stand in a text, or the middle of its base64."""
+    middle = base64.b64encode(KEY.encode()).decode()[4:-8]
+    return middle in text or any(KEY[at : at + 16] in text for at in range(len(KEY) - 15))
+
+
+def in_text(said: str) -> Iterator[bytes]:
+    return event_stream(delta(f"The answer is 2. {said} \\boxed{{2}}", finish="stop"))
+
+
+def split(said: str) -> Iterator[bytes]:
+    """A character an event."""
+    return event_stream(*(delta(character) for character in f"\\boxed{{2}} {said}"), delta(finish="stop"))
+
+
+def in_reasoning(said: str) -> Iterator[bytes]:
+    return event_stream(delta(reasoning_content=said), delta("\\boxed{2}", finish="stop"))
+
+
+def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
+    def reply(said: str) -> Iterator[bytes]:
+        choice = {"index": 0, "delta": {"content": "\\boxed{2}"}, "finish_reason": "stop"}
+        value = {"id": "1", "model": "test-model", "choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 3}}
+        return event_stream(event(value | {name: said}))
+
+    return reply
+
+
+def as_finish_reason(said: str) -> Iterator[bytes]:
+    return event_stream(delta("\\boxed{2}", finish=said))
+
+
+def in_head(said: str) -> Iterator[bytes]:
+    events = b"".join(event_stream(delta("\\boxed{2}", finish="stop"))).replace(b'"id":"chatcmpl-1",', b"")
+    yield http(200, events.partition(b"\r\n\r\n")[2], **{"content-type": "text/event-stream", "x-request-id": said})
+
+
+def whole(said: str) -> Iterator[bytes]:
+    message = {"content": f"\\boxed{{2}} {said}", "reasoning_content": said}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    yield http(200, {"id": said, "model": "test-model", "system_fingerprint": said, "choices": [choice]})
+
+
+WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
+    "text": in_text, "text, split": split, "reasoning": in_reasoning, "id": in_field("id"),
+    "fingerprint": in_field("system_fingerprint"), "finish reason": as_finish_reason, "head": in_head, "whole": whole,
+}  # fmt: skip
+SCRIPT = [(way, spelling) for way in WAYS_OUT for spelling in SPELLINGS]
+
+
+class Repeating:
+    """Answers each question rightly, and repeats the key that it was sent in the next way and spelling."""
+
+    def __init__(self) -> None:
+        self.n_repeated = 0
+
+    def __call__(self, request: Request) -> Iterable[Step]:
+        sent = f"{unquote(request.path)} {dict(request.headers)} {request.body.decode()}"
+        for word in re.findall(r"Basic ([A-Za-z0-9+/=]+)", sent):
+            sent += base64.b64decode(word).decode()
+        key = KEY if KEY in sent else ""
+        if request.method == "GET":
+            return [models("test-model", owned_by=key, root=f"/weights/{key}", max_model_len=1_000_000)]
+        if not key:
+            return [http(401, {"error": {"message": "no key"}})]
+        way, spelling = SCRIPT[self.n_repeated % len(SCRIPT)]
+        self.n_repeated += 1
+        return WAYS_OUT[way](SPELLINGS[spelling](key))
+
+
+def by_environment(_folder: Path) -> tuple[list[str], dict[str, str]]:
+    return [], {"OPENAI_API_KEY": KEY}
+
+
+def by_variable(_folder: Path) -> tuple[list[str], dict[str, str]]:
+    return ["--api-key-env", "MY_OWN"], {"MY_OWN": KEY}
+
+
+def by_file(folder: Path) -> tuple[list[str], dict[str, str]]:
+    (folder.parent / "key").write_text(KEY)
+    return ["--api-key-file", str(folder.parent / "key")], {}
+
+
+def by_header(_folder: Path) -> tuple[list[str], dict[str, str]]:
+    return ["--header", f"X-Whatever: {KEY}"], {}
+
+
+def by_body(*path: str) -> Callable[[Path], tuple[list[str], dict[str, str]]]:
+    def way(_folder: Path) -> tuple[list[str], dict[str, str]]:
+        value: Any = KEY
+        for name in reversed(path):
+            value = [value] if name == "[]" else {name: value}
+        return ["--extra-body", json.dumps(value)], {}
+
+    return way
+
+
+def by_template(_folder: Path) -> tuple[list[str], dict[str, str]]:
+    return ["--chat-template-kwargs", json.dumps({"licence": KEY})], {}
+
+
+WAYS_IN: dict[str, Callable[[Path], tuple[list[str], dict[str, str]]]] = {
+    "environment": by_environment, "a variable of its own": by_variable, "file": by_file, "header": by_header,
+    "body": by_body("api_key"), "body under an odd name": by_body("byok"),
+    "body in depth": by_body("provider", "options", "[]", "licence", "[]"),
+    "body below a name": by_body("credentials", "[]", "value"), "template": by_template,
+}  # fmt: skip
+
+
+def stored(folder: Path) -> list[str]:
+    return [str(path) for path in folder.rglob("*") if path.is_file() and leaks(path.read_bytes().decode("latin-1"))]
+
+
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_what_a_good_reply_repeats_of_a_key_is_nowhere(way: str, tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    rows = [{"id": f"q{n}", "question": f"{n}-{n - 2}?", "answer": "2"} for n in range(4)]
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words, extra = WAYS_IN[way](folder)
+    printed = {}
+    repeating = Repeating()
+    with FaultServer(repeating) as server:
+        samples = str(-(-len(SCRIPT) // len(rows)))
+        run = ["run", "--data", "q.jsonl", "--id-key", "id", "--samples", samples, "--out", "r", "--no-canary",
+               "--base-url", server.base_url, "--concurrency", "1", *words]  # fmt: skip
+        for name, command in {"run": run, "dry run": [*run, "--dry-run"], "resumed": run}.items():
+            done = harness(folder, *command, extra=extra)
+            assert done.code == 0, done.err
+            printed[name] = done.out + done.err
+        assert repeating.n_repeated >= len(SCRIPT)
+    for command in (["score", "r"], ["report", "r", "--out", "page"], ["status", "r"], ["doctor", "r"], ["show", "r"],
+                    ["show", "r", "q1:0"], ["export", "r", "--format", "jsonl", "--out", "x"]):  # fmt: skip
+        done = harness(folder, *command, extra=extra)
+        printed[" ".join(command)] = done.out + done.err
+    assert [name for name, text in printed.items() if leaks(text)] == []
+    assert stored(folder) == []
+    journal = (folder / "r" / "q" / "samples.jsonl").read_text()
+    assert journal.count(HIDDEN) >= len(SCRIPT)
+    assert "1.0" in printed["score r"] or "100" in printed["score r"], "what is hidden costs no answer"
+
+
+def test_every_way_out_and_spelling_is_seen_by_the_looking() -> None:
+    assert [name for name, spelling in SPELLINGS.items() if not leaks(spelling(KEY))] == []
+    assert not leaks("[hidden] canary")
+
+
+@pytest.mark.parametrize("words", ["EMPTY", "none", "x", "anything", "12345678", "password", "Bearer token"])
+def test_a_placeholder_in_a_keys_place_takes_no_word_from_an_answer(words: str) -> None:
+    text = f"The password is anything but 12345678, EMPTY or none; a Bearer token, x = {words}."
+    assert without_repeats(text, [Secret(words)]) == text
+    assert not repeats(text, [Secret(words)])
+
+
+@pytest.mark.parametrize("length", range(8, 40))
+def test_a_key_of_any_length_is_hidden_and_nothing_beside_it(length: int) -> None:
+    key = ("k3y-" + "a1B2c3D4e5F6g7H8" * 3)[:length]
+    for before, after in (("", ""), ("so ", "."), ("x", "y"), ("Bearer ", "\n")):
+        assert without_repeats(before + key + after, [Secret(key)]) == before + HIDDEN + after
+        assert repeats(before + key + after, [Secret(f"Bearer {key}")])
+    part = key[: min(15, length // 2)]
+    assert without_repeats(part, [Secret(key)]) == part
+
+
+PLAIN: list[Any] = [
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "claude-3-5-sonnet-20241022", "Qwen2.5-Math-7B-Instruct-AWQ",
+    "json_schema_strict_v2", "high", "https://example.com/v1/models/list", "root ::= [A-Za-z0-9 .,+=]{20,120} think",
+    "{% for message in messages %}{{ message['content'] | trim }}{% endfor %}", {"order": ["deepinfra/fp8-turbo"]},
+    {"type": "json_object"}, {"enable_thinking": False, "thinking_budget": 4096}, 3, None, "0123",
+]  # fmt: skip
+
+
+def test_names_of_models_grammars_and_words_of_a_body_stay_to_be_read() -> None:
+    for value in PLAIN:
+        assert sealed({"field": value}) == {"field": value}, value
+
+
+KEYS = [
+    KEY, "sk-proj-abcdefghijklmnopqrst", "550e8400-e29b-41d4-a716-446655440000", "9f86d081884c7d659a2feaa0c55ad015",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl", "AKIA5T7XQ2M9LPZ4WJ6C0D",
+    "see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY2z9 there", "xK9v2Lq8Rt5Yw3Zp",
+]  # fmt: skip
+
+
+def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None:
+    for key in KEYS:
+        assert looks_like_a_key(key) or key.startswith("sk-"), key
+        for body in ({"byok": key}, {"a": {"b": [key]}}, {"a": [{"b": key}]}):
+            assert key not in str(sealed(body)) + repr(sealed(sealed(body)))
+            assert opened(sealed(body)) == body
+    for body in ({"api_key": "short"}, {"passwords": ["a", "b"]}, {"credentials": {"user": "u", "value": "v"}}):
+        assert "short" not in str(sealed(body))
+        assert str(sealed(body)).count(HIDDEN) in (1, 2)
+        assert opened(sealed(body)) == body
+
+
+SWEEP = "models: [m]\nbenchmarks: [{data: q.jsonl}]\n"
+MISTAKES: dict[str, tuple[list[str], str]] = {
+    "broken JSON": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'{{"api_key":"{KEY}"'], ""),
+    "JSON of another kind": (["run", "demo:1", "--base-url", "http://h", "--extra-body", f'"{KEY}"'], ""),
+    "broken JSON of a template": (["run", "demo:1", "--chat-template-kwargs", f"{{k: {KEY}}}"], ""),
+    "a key in place of its file": (["run", "demo:1", "--base-url", "http://h", "--api-key-file", KEY], ""),
+    "a judge's": (["score", "r", "--judge", "m", "--judge-api-key-file", KEY], ""),
+    "a list of variables": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: [X_TOKEN={KEY}]}}]"),
+    "a list of a list": (["sweep", "s.yaml"], SWEEP + f"servers: [{{engine: vllm, env: {{X: [{KEY}]}}}}]"),
+    "a body that is a text": (["sweep", "s.yaml"], SWEEP + f"run: {{extra_body: [{KEY}]}}"),
+    "a header that is none": (["sweep", "s.yaml"], SWEEP + f"run: {{header: [[{KEY}]]}}"),
+    "a key in place of a variable": (["serve", "vllm", "m", "--server-key-env", KEY], ""),
+    "a variable without a name": (["serve", "vllm", "m", "--env", KEY], ""),
+    "a variable of no name": (["serve", "vllm", "m", "--env", f"9-a={KEY}"], ""),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered_without_the_key_that_was_typed(mistake: str, tmp_path: Path) -> None:
+    words, text = MISTAKES[mistake]
+    (tmp_path / "s.yaml").write_text(text)
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    done = harness(tmp_path, *words)
+    assert done.code in (2, 3), done.out
+    assert done.err.strip()
+    assert not leaks(done.out + done.err), done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "stays"),
+    [
+        (["--env", f"X_TOKEN={KEY}"], 'X_TOKEN="$X_TOKEN"'),
+        (["--env", f"ODD={KEY}0123456789"], 'ODD="$ODD"'),
+        (["--env", "PLAIN=a b"], "PLAIN='a b'"),
+        (["--", "--api-key", KEY], "--api-key HIDDEN"),
+        (["--", f"--api-key={KEY}"], "--api-key=HIDDEN"),
+        (["--", "--config", json.dumps({"hf_token": KEY})], '"hf_token": "HIDDEN"'),
+    ],
+)
+def test_a_dry_run_of_a_server_shows_no_key(words: list[str], stays: str, tmp_path: Path) -> None:
+    done = harness(tmp_path, "serve", "command", "m", "--dry-run", *(words if "--" in words else [*words, "--", "x"]))
+    if "--" in words:
+        done = harness(tmp_path, "serve", "command", "m", "--dry-run", "--", "x", *words[1:])
+    assert (done.code, leaks(done.out + done.err)) == (0, False), done.out
+    assert stays in done.out
+    assert shlex.split(done.out)
+
+
+def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
+    assert shown.is_secret("X", KEY)
+    assert not shown.is_secret("X", "/opt/model-0123456789-abcdef")
+    assert shown.secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
+
+
+def test_errors_of_options_are_those_of_the_harness() -> None:
+    from harness.asking.options import RunOptions
+
+    with pytest.raises(HarnessError) as refused:
+        RunOptions.of(extra_body=f'{{"api_key": "{KEY}"')
+    assert not leaks(str(refused.value) + repr(refused.value.__cause__))
