@@ -29,6 +29,7 @@ from harness.runs.overrides import Override
 from harness.viewer import pages
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
+from harness.viewer.rows import text_of
 from harness.viewer.search import MAX_HITS, Step, search
 from harness.viewer.why import why
 
@@ -234,10 +235,15 @@ class Viewer:
         return response
 
     async def _raw(self, request: web.Request) -> web.Response:
-        """The whole text, reasoning or record, as plain text."""
-        key, part = _key(request), request.query.get("part", "text")
+        """The whole text, reasoning or record of a sample, or its question, as plain text."""
+        part = request.query.get("part", "text")
 
         def read() -> bytes:
+            if part == "question":
+                return text_of(self._opened(request).question(_asked(request, "question"))).encode(
+                    "utf-8", "backslashreplace"
+                )
+            key = _key(request)
             offsets = self._opened(request).offsets
             if part == "record":
                 return offsets.line(key) + b"\n"

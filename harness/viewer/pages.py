@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from harness.core import codec
 from harness.core.records import Grade, Key, Question, Sample, Timing, Usage
 from harness.runs.overrides import Override
 from harness.scoring import Score
@@ -15,7 +17,11 @@ from harness.viewer.request import curl
 from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sample_row, sample_rows, votes
 
 MAX_SHOWN_CHARS = 400_000
-"""Longer texts are shown without their middle; the raw text is served whole."""
+"""Longer texts of samples and questions are shown without their middle; the raw text is served whole."""
+MAX_MESSAGES = 200
+"""Most messages before the last one that a question's page shows."""
+MAX_FIELD_CHARS = 2000
+"""Longer values of metadata, and longer references, are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +69,6 @@ class BenchmarkPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionPage:
-    """One question with all its samples."""
-
-    question: Question
-    samples: Sequence[SampleRow]
-    votes: Sequence[Vote]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A text as the page gets it. text: without its middle when it is very long; omitted: characters left out, at
     `cut`; answer: where the answer stands. Positions count UTF-16 units of `text`, as JavaScript does.
@@ -81,6 +78,28 @@ class Shown:
     omitted: int
     cut: int | None
     answer: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownQuestion:
+    """A question as the page gets it. text: the last message, or the raw prompt. before: role and text of the messages
+    before it (examples, a system prompt); n_before: how many there are."""
+
+    text: Shown
+    before: Sequence[tuple[str, Shown]]
+    n_before: int
+    kind: str
+    references: Sequence[str]
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPage:
+    """One question with all its samples."""
+
+    question: ShownQuestion
+    samples: Sequence[SampleRow]
+    votes: Sequence[Vote]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +170,7 @@ def benchmark_page(benchmark: OpenBenchmark) -> BenchmarkPage:
     """The benchmark's questions."""
     return BenchmarkPage(
         standing=standing(benchmark),
-        questions=question_rows(benchmark),
+        questions=[replace(row, metadata=_fields(row.metadata)) for row in question_rows(benchmark)],
         warnings=() if benchmark.score is None else benchmark.score.warnings,
     )
 
@@ -160,7 +179,32 @@ def question_page(benchmark: OpenBenchmark, question_id: str) -> QuestionPage:
     """The question and its samples. Raises `UsageError` for an unknown one."""
     question = benchmark.question(question_id)
     rows = sample_rows(benchmark, question_id)
-    return QuestionPage(question=question, samples=rows, votes=votes(rows))
+    return QuestionPage(question=shown_question(question), samples=rows, votes=votes(rows))
+
+
+def shown_question(question: Question) -> ShownQuestion:
+    """The question, cut as samples are: all that one page shows of it is bounded."""
+    earlier = question.messages[:-1]
+    limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
+    return ShownQuestion(
+        text=shown(question.messages[-1].content if question.messages else question.prompt, None),
+        before=[(message.role, shown(message.content, None, limit)) for message in earlier[-MAX_MESSAGES:]],
+        n_before=len(earlier),
+        kind=question.kind,
+        references=[_field(reference) for reference in question.references],
+        metadata=_fields(question.metadata),
+    )
+
+
+def _fields(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        _field(name): _field(value if isinstance(value, str) else codec.encode(value).decode())
+        for name, value in metadata.items()
+    }
+
+
+def _field(text: str) -> str:
+    return text if len(text) <= MAX_FIELD_CHARS else text[:MAX_FIELD_CHARS] + "…"
 
 
 def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:

@@ -108,7 +108,7 @@ def test_the_command_ends_with_standard_input(place: Path, when: str) -> None:
     process.stdin.close()
     process.stdin = None
     process.communicate()
-    assert process.returncode == (130 if when == "ready" else -signal.SIGTERM)
+    assert process.returncode == (130 if when == "ready" else 128 + signal.SIGTERM)
     assert not file.exists()
     while alive(place):  # where it was not ready yet, its guard ends it
         time.sleep(0.01)

@@ -454,6 +454,70 @@ def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
     browser.wait(lambda: browser.script("return document.documentElement.scrollWidth") <= 1280)
 
 
+LONG: dict[str, str] = {
+    "one word": "Q" * 1_900_000,
+    "formulas": r"$\frac12$ " * 150_000,
+    "dollars": "$" * 1_000_000,
+    "acting characters": "a\u202e" * 500_000,
+    "lines": "\n" * 1_000_000,
+    "words": "of common length " * 100_000,
+    "brackets": r"\(\[" * 300_000,
+}
+"""Texts of 1 to 2 million characters, as a file of questions may hold them."""
+
+DRAWN_SECONDS = 25.0
+"""A page of long texts is drawn, and its main thread free again, within this time; the texts whole took 12 to 75 s and
+more, and the machine of the tests may be busy."""
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
+    name: str, browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    """In every place that its text reaches: the question, reference and metadata, a sample, the request."""
+    text = LONG[name]
+    asked = Asked(text, text, [Said(text, reasoning=text)], "text", {"field": text, text[:50]: "value"})
+    write_run(results / "results" / "long", {"demo": {"q": asked}}, scored=False)
+    for path in ("/run/long/demo", "/run/long/demo/q/s0", "/compare/long/long/demo/q/s0"):
+        begun = time.monotonic()
+        browser.open(viewer, path)
+        if path.count("/") > 3:
+            browser.wait(lambda: browser.all(".sample > .text"))
+        if path.startswith("/run/long/demo/q"):
+            for key in "rwc":
+                browser.press(key)
+        assert browser.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0, 1)))") == 1
+        assert time.monotonic() - begun < DRAWN_SECONDS, path
+        assert len(browser.text()) < 10_000_000
+    assert "characters left out here" in browser.text(".text")
+
+
+def test_the_whole_of_a_long_question_is_a_link_away(browser: Browser, viewer: Viewer, results: Path) -> None:
+    text = "Q" * 500_000
+    write_run(results / "results" / "long", {"demo": {"q": Asked(text, "1", [Said("1")])}}, scored=False)
+    browser.open(viewer, "/run/long/demo/q")
+    link = browser.one("a[href*='part=question']").get_attribute("href")
+    assert link is not None
+    browser.driver.get(link)
+    assert browser.text("body") == text
+
+
+def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
+    browser: Browser, viewer: Viewer, results: Path
+) -> None:
+    text = r'$\char"202E$ and $x + \text{\char"202D y}$ and $z$'
+    folder = write_run(results / "results" / "acts", {"demo": {"q": Asked(text, "1", [Said(text)])}})
+    said = overrides.Override(
+        benchmark="demo", question_id="q", sample_index=0, verdict="correct", graded="wrong", who="\u202ewho",
+        when="2026-01-01T00:00:00+00:00", why="\u202ewhy",
+    )  # fmt: skip
+    overrides.append(folder.benchmark("demo"), said)
+    browser.open(viewer, "/run/acts/demo/q/s0")
+    browser.wait(lambda: browser.all(".sample .formula.set"))
+    browser.wait(lambda: len(browser.all(".sample .formula.unset")) == 2)
+    assert not {"\u202d", "\u202e"} & set(browser.text("body"))
+
+
 def test_the_longest_words_can_be_broken_and_read_as_they_are(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer)
     longest = (

@@ -85,7 +85,7 @@ export function sideBySide({ query, first, second, benchmark, id, sample, go, se
       one: new Panel("/api/sample", { ...where, sample: index }, (value) => sampleText(value, { ...options, where: { ...where, sample: index } })),
     };
   });
-  const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", {}, foreign(id)), questionText(value.question, options)]);
+  const text = new Panel("/api/question", { run: first, benchmark, question: id }, (value) => [h("h1", {}, foreign(id)), questionText(value.question, { ...options, where: { run: first, benchmark, question: id } })]);
   const step = (by) => {
     const indices = [...new Set(sides.flatMap(({ asked }) => (asked.value?.samples ?? []).map((row) => row.index)))].sort((a, b) => a - b);
     const next = indices[indices.indexOf(here().sample ?? index) + by];

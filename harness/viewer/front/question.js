@@ -1,8 +1,12 @@
 // One question: what was asked, its samples as a strip, the votes, and one sample in full.
 import { address, chip, count, foreign, h, plain, queryOf, verdictOf } from "./dom.js";
 import { Panel, facts } from "./facts.js";
-import { rendered } from "./mathtext.js";
+import { excerpt, rendered } from "./mathtext.js";
 import { NEAR_MISSES, chosen, rowsById } from "./questions.js";
+
+const MAX_REFERENCE = 2000; // characters of all references together
+const MAX_STEP = 4000; // characters of one reason for a verdict
+const MAX_REQUEST = 20000; // characters of a request that are drawn; the copy is whole
 
 export function question({ query, run, benchmark, id, sample, set, go, who, refresh, here }) {
   const where = { run, benchmark, question: id };
@@ -49,7 +53,7 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
   }
 
   function drawQuestion(value) {
-    return [h("h1", {}, foreign(id), h("span", { class: "of" }, " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, options),
+    return [h("h1", {}, foreign(id), h("span", { class: "of" }, " in ", foreign(run), " · ", foreign(benchmark))), questionText(value.question, { ...options, where }),
       h("h2", {}, "Samples"), samplesOf(value, sample, at), votesOf(value)];
   }
 
@@ -59,16 +63,19 @@ export function question({ query, run, benchmark, id, sample, set, go, who, refr
 }
 
 /** What was asked, with options, reference and metadata. */
-export function questionText(question, { maths }) {
+export function questionText(question, { maths, where }) {
   const metadata = Object.entries(question.metadata);
-  const before = question.messages.slice(0, -1); // examples, a system prompt
+  const { before, n_before } = question; // examples, a system prompt
+  const summary = `${count(n_before)} message${n_before === 1 ? "" : "s"} before${before.length < n_before ? `, the last ${before.length} of them here` : ""}`;
+  const cut = question.text.omitted || before.length < n_before || before.some(([, text]) => text.omitted);
   return [
-    before.length ? h("details", { "data-key": "before" }, h("summary", {}, `${before.length} messages before`), lazily(() => h("div", {}, before.map((message) => [h("p", { class: "quiet" }, foreign(message.role)), rendered(message.content, { maths })])))) : null,
-    rendered(question.messages.at(-1)?.content ?? question.prompt, { maths }),
+    before.length ? h("details", { "data-key": "before" }, h("summary", {}, summary), lazily(() => h("div", {}, before.map(([role, text]) => [h("p", { class: "quiet" }, foreign(plain(role))), rendered(text.text, { ...text, maths })])))) : null,
+    rendered(question.text.text, { ...question.text, maths }),
+    cut ? h("p", {}, h("a", { href: "/raw?" + queryOf({ ...where, part: "question" }), target: "_blank", rel: "noopener" }, "The whole question as raw text")) : null,
     h("dl", { class: "facts" },
-      h("div", {}, h("dt", {}, question.references.length > 1 ? "references" : "reference"), h("dd", {}, h("b", {}, foreign(question.references.join("  or  "))))),
+      h("div", {}, h("dt", {}, question.references.length > 1 ? "references" : "reference"), h("dd", {}, h("b", {}, foreign(plain(question.references.join("  or  "), MAX_REFERENCE))))),
       h("div", {}, h("dt", {}, "kind"), h("dd", {}, question.kind)),
-      metadata.map(([name, value]) => h("div", {}, h("dt", {}, foreign(plain(name, 60))), h("dd", {}, foreign(plain(typeof value === "string" ? value : JSON.stringify(value))))))),
+      metadata.map(([name, value]) => h("div", {}, h("dt", {}, foreign(plain(name, 60))), h("dd", {}, foreign(plain(value)))))),
   ];
 }
 
@@ -129,7 +136,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
     value.text ? rendered(value.text.text, { ...value.text, maths }) : h("p", { class: "quiet" }, "No text came after the reasoning."),
     h("dl", { class: "facts" }, pairs.map(([name, shown]) => h("div", {}, h("dt", {}, name), h("dd", {}, shown)))),
     h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
-    h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), h("pre", { tabindex: 0, "aria-label": "Request as curl" }, foreign(value.curl)), copyButton(value.curl)),
+    h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),
     h("p", {}, "Raw: ", raw("text", "text"), " · ", value.reasoning ? [raw("reasoning", "reasoning"), " · "] : null, raw("record", "record")),
     who === undefined ? null : corrections(value, where, who, refresh));
 }
@@ -144,7 +151,7 @@ function lazily(make) {
 
 function whyOf(where) {
   const out = h("ol", { class: "why" }, h("li", { class: "quiet" }, "Grading it again …"));
-  facts("/api/why", where).then(({ value }) => out.replaceChildren(...value.steps.map((step) => h("li", {}, foreign(step)))), (error) => out.replaceChildren(h("li", { class: "problem" }, foreign(error.message))));
+  facts("/api/why", where).then(({ value }) => out.replaceChildren(...value.steps.map((step) => h("li", {}, foreign(plain(step, MAX_STEP))))), (error) => out.replaceChildren(h("li", { class: "problem" }, foreign(error.message))));
   return out;
 }
 
@@ -166,7 +173,7 @@ function corrections(value, where, who, refresh) {
   };
   return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} said so far)` : ""),
     h("p", { class: "quiet" }, "The grade stays as it is; your word is stored beside it, with your name, and scores are shown with and without."),
-    value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, ` by `, foreign(one.who), ` at ${one.when}: `, foreign(one.why)))) : null,
+    value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, one.verdict === null ? "taken back" : verdictOf(one.verdict).word, " by ", foreign(plain(one.who, 100)), " at ", foreign(plain(one.when, 40)), ": ", foreign(plain(one.why, 2000))))) : null,
     h("form", { class: "correct", submit: send },
       h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, ["correct", "wrong", "no_answer"].map((name) => h("option", { value: name }, verdictOf(name).word)), h("option", { value: "" }, "as the grader said"))),
       h("label", {}, "Your name ", h("input", { name: "who", required: true, maxlength: 100, value: who, autocomplete: "name" })),
