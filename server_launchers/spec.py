@@ -170,9 +170,7 @@ class ServerSpec:
         for variable, value in self.environment.items():
             if not _VARIABLE.match(variable) or "\0" in value:
                 # Neither is repeated: a key may stand in either place.
-                raise SpecError(
-                    "environment", "expected NAME=VALUE; a name is made of letters, digits and underscores"
-                )
+                raise SpecError("environment", "expected NAME=VALUE; a name is made of letters, digits and underscores")
         ways = [way for way in ("python", "uvx", "docker") if getattr(self, way) is not None]
         if len(ways) > 1:
             raise SpecError(ways[1], "python, uvx and docker are three ways to find the engine: give one")

@@ -91,4 +91,6 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     prompt = "messages" if settings.spelling.api == "chat" else "prompt"
     # Sealed, a field is hidden whatever its name.
     sealed_body = body | dict(settings.spelling.extra_body)
-    return codec.encode(without_secrets({name: value for name, value in sealed_body.items() if name != prompt})).decode()
+    return codec.encode(
+        without_secrets({name: value for name, value in sealed_body.items() if name != prompt})
+    ).decode()

@@ -56,7 +56,12 @@ def in_reasoning(said: str) -> Iterator[bytes]:
 def in_field(name: str) -> Callable[[str], Iterator[bytes]]:
     def reply(said: str) -> Iterator[bytes]:
         choice = {"index": 0, "delta": {"content": "\\boxed{2}"}, "finish_reason": "stop"}
-        value = {"id": "1", "model": "test-model", "choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 3}}
+        value = {
+            "id": "1",
+            "model": "test-model",
+            "choices": [choice],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 3},
+        }
         return event_stream(event(value | {name: said}))
 
     return reply
