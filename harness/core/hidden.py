@@ -11,17 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.core import codec
+from harness.core.sealed import is_secret, sealed
 from harness.core.secret import HIDDEN, Secret
 
-_SECRET_NAME = re.compile(
-    r"(?i)(api[-_]?keys?|access[-_]?keys?|token|secrets?|passw(or)?ds?|authorization|credentials?|cookies?)\Z"
-)
-_KEY_SHAPED = re.compile(r"(sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}\Z")
-_TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
-"""Characters in a row that could be a key."""
-_SEPARATORS = re.compile(r"[_+/=.~-]+")
-_WORD = re.compile(r"[A-Za-z]*[0-9]{0,8}[A-Za-z]*")
-"""What names of models, files and fields are made of, between their separators: `DeepSeek`, `R1`, `20241022`, `v2b`."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&\s#]+)=([^&\s#]+)")
 _NAMED_VALUES = frozenset({"header", "judge-header", "env"})
@@ -30,25 +22,6 @@ _NAMED_VALUES = frozenset({"header", "judge-header", "env"})
 _JSON_VALUES = frozenset({"extra-body", "chat-template-kwargs"})
 _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
 """Fields whose values go into a request's body: keys in them are known by their look, too (`sealed`)."""
-
-
-def names_a_secret(name: str) -> bool:
-    """Whether a field is called as keys and passwords are."""
-    return bool(_SECRET_NAME.search(name))
-
-
-def is_secret(name: str, value: Any) -> bool:
-    """Whether a field of this name and value is one that nobody should read."""
-    if not isinstance(value, str):
-        return isinstance(value, Secret)
-    return names_a_secret(name) or bool(_KEY_SHAPED.match(value))
-
-
-def looks_like_a_key(text: str) -> bool:
-    """Whether 16 or more characters in a row are not made of words and numbers, as those of keys are not."""
-    return any(
-        not all(_WORD.fullmatch(part) for part in _SEPARATORS.split(token[0])) for token in _TOKEN.finditer(text)
-    )
 
 
 def without_secrets(value: Any, *, queries: bool = False) -> Any:
@@ -69,8 +42,6 @@ def _hidden_in(name: str, value: Any, queries: bool) -> Any:
     if is_secret(name, value):
         return HIDDEN
     if name in _BODY_FIELDS:
-        from harness.core.sealed import sealed
-
         value = sealed(value)
     return without_secrets(value, queries=queries)
 
@@ -109,7 +80,7 @@ def _argument(option: str, value: str) -> str:
         return value if hidden == given else codec.encode(hidden).decode()
     if option and not value.startswith("-") and is_secret(option, value):
         return HIDDEN
-    if _KEY_SHAPED.match(value):
+    if is_secret("", value):
         return HIDDEN
     return _address(value)
 

@@ -18,8 +18,7 @@ import pytest
 
 from harness.client.address.redact import repeats, without_repeats
 from harness.core.errors import HarnessError
-from harness.core.hidden import looks_like_a_key
-from harness.core.sealed import opened, sealed
+from harness.core.sealed import looks_like_a_key, opened, sealed
 from harness.core.secret import HIDDEN, Secret
 from server_launchers import shown
 from tests.faults.server import FaultServer, Request, Step, delta, event, event_stream, http, models
