@@ -27,8 +27,8 @@ from harness.asking.servers import Found, Looks
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
 from harness.benchmarks import catalogue, questions, shards
-from harness.benchmarks.made import Kept
 from harness.benchmarks.questions import QuestionSet
+from harness.benchmarks.recipe import StoredQuestions
 from harness.client.address.providers import DROPPABLE
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
@@ -151,7 +151,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             ids=options.ids,
             filters=options.filter,
             api=options.api,
-            kept=partial(_kept, options),
+            stored_by=partial(_stored, options),
         )
         for note in chosen.notes:
             watcher.warn(Sentence(note))
@@ -165,7 +165,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     return Asked(options=options, sets=sets, benchmarks=benchmarks, preset=preset, prices=prices)
 
 
-def _kept(options: RunOptions, name: str, recipe: str) -> Kept | None:
+def _stored(options: RunOptions, name: str, recipe: str) -> StoredQuestions | None:
     """The questions that the run has stored, where they were made by `recipe`; None where its folder is not yet known.
 
     What is wrong with the folder is said when it is opened.

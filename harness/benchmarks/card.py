@@ -40,8 +40,8 @@ def _as_tuple(value: Any) -> Any:
 
 
 def _graders(name: str) -> str:
-    known = plugins.names("grader")
-    return f" ({', '.join(known)}).{near_names(name, known)}" if known else ""
+    graders = plugins.names("grader")
+    return f" ({', '.join(graders)}).{near_names(name, graders)}" if graders else ""
 
 
 def _as_rules(value: Any) -> Any:
@@ -288,10 +288,10 @@ class Card(_Part):
 
     @model_validator(mode="after")
     def _consistent(self) -> Card:
-        known = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
+        names = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
-            if name not in known and name not in plugins.names("prompt"):
-                raise ValueError(f"prompt {name!r} is not known.{near_names(name, known)}")
+            if name not in names and name not in plugins.names("prompt"):
+                raise ValueError(f"prompt {name!r} is not known.{near_names(name, names)}")
         if not isinstance(self.source, GymSource):
             if not self.columns.answer and not (self.choices and self.choices.correct):
                 raise ValueError("`columns` names no answer")

@@ -41,29 +41,29 @@ def load(name_or_path: str) -> Card:
         path = Path(before)
     if path.suffix in (".yaml", ".yml"):
         return load_file(path, task)
-    wanted = _folded(name_or_path)
+    folded = _folded(name_or_path)
     for file in _card_files():
-        if _folded(file.stem) == wanted:
+        if _folded(file.stem) == folded:
             return load_file(file)
     for file in _card_files():
         candidate = _named_card(file)
-        if candidate and wanted in {_folded(candidate.name), *map(_folded, candidate.aliases)}:
+        if candidate and folded in _names_of(candidate):
             return load_file(file)
     if path.is_file():
         raise UsageError(f"{visible(name_or_path, 100)} is a file: give it with {option('data')}")
-    known = names()
-    every = {*known, *(alias for c in cards() for alias in c.aliases)}
+    listing = names()
+    every = {*listing, *(alias for c in cards() for alias in c.aliases)}
     raise UsageError(
-        f"unknown benchmark {visible(name_or_path, 100)!r}; there are {', '.join(known)}, or give the path of a card "
+        f"unknown benchmark {visible(name_or_path, 100)!r}; there are {', '.join(listing)}, or give the path of a card "
         f"(.yaml) or a file with {option('data')}.{near_names(name_or_path, every)}"
     )
 
 
 def knows(name: str) -> bool:
     """Whether a card goes by this name or alias."""
-    wanted = _folded(name)
-    return any(_folded(path.stem) == wanted for path in _card_files()) or any(
-        wanted in map(_folded, one.aliases) for one in cards()
+    folded = _folded(name)
+    return any(_folded(path.stem) == folded for path in _card_files()) or any(
+        folded in map(_folded, card.aliases) for card in cards()
     )
 
 
@@ -75,9 +75,9 @@ def load_file(path: Path, task: str = "") -> Card:
     if task:
         raise UsageError(f"{path} is a card and has no tasks: leave out #{visible(task, 60)}")
     value.setdefault("name", path.stem)
-    found = card.from_mapping(value, where=str(path), folder=path.resolve().parent)
-    found._file = None if path.resolve().parent == shipped_folder().resolve() else path.resolve()
-    return found
+    loaded = card.from_mapping(value, where=str(path), folder=path.resolve().parent)
+    loaded._file = None if path.resolve().parent == shipped_folder().resolve() else path.resolve()
+    return loaded
 
 
 def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
@@ -92,7 +92,7 @@ def file_of(name: str, settings: Mapping[str, object]) -> Path | None:
 
 
 def by_rules_of_card(
-    name: str, settings: Mapping[str, object], asked: Sequence[Question]
+    name: str, settings: Mapping[str, object], questions: Sequence[Question]
 ) -> tuple[Sequence[Question], str | None]:
     """(the questions with the rules that their card has now, a sentence where the run began with other rules).
 
@@ -103,9 +103,9 @@ def by_rules_of_card(
         file = file_of(name, settings)
         current = None if file is None else load_file(file)
     except UsageError as error:
-        return asked, f"the rules are those that the run began with: {error}"
+        return questions, f"the rules are those that the run began with: {error}"
     if current is None:
-        return asked, None
+        return questions, None
     of_rows = bool(current.columns.tolerance)  # a tolerance for each question, read from the data
     rules = current.rules
 
@@ -113,9 +113,9 @@ def by_rules_of_card(
         own = question.rules.absolute_tolerance
         return msgspec.structs.replace(rules, absolute_tolerance=own) if of_rows else rules
 
-    if all(ruled(question) == question.rules for question in asked):
-        return asked, None
-    regraded = (msgspec.structs.replace(question, rules=ruled(question)) for question in asked)
+    if all(ruled(question) == question.rules for question in questions):
+        return questions, None
+    regraded = (msgspec.structs.replace(question, rules=ruled(question)) for question in questions)
     warning = f"graded by the rules of the card as they are now ({file}); the run began with others"
     return Packed(Question, regraded), warning
 
@@ -140,7 +140,7 @@ def may_publish(name: str, settings: Mapping[str, object]) -> bool:
     if settings.get("publish_questions") is False:
         return False
     named = [_named_card(path) for path in _card_files() if _folded(path.stem) == _folded(name)]
-    return all(found.publish_questions for found in named if found is not None)
+    return all(named_card.publish_questions for named_card in named if named_card is not None)
 
 
 def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
@@ -149,17 +149,17 @@ def is_test_set(name: str, settings: Mapping[str, object]) -> bool:
     settings: those that its run recorded. Data without a card go by the name of their file: a copy of a benchmark under
     its own name is that benchmark.
     """
-    found = shipped(name, settings)
-    return found is not None and not found.training
+    shipped_card = shipped(name, settings)
+    return shipped_card is not None and not shipped_card.training
 
 
 def shipped(name: str, settings: Mapping[str, object]) -> Card | None:
     """The card that ships for a run's benchmark; None where it was asked by a card of the user's, or has none."""
     if settings.get(CARD) is not None:
         return None
-    wanted = _folded(name)
+    folded = _folded(name)
     listed = (_named_card(path) for path in sorted(shipped_folder().glob("*.yaml")))
-    return next((one for one in listed if one and wanted in {_folded(one.name), *map(_folded, one.aliases)}), None)
+    return next((candidate for candidate in listed if candidate and folded in _names_of(candidate)), None)
 
 
 def shipped_folder() -> Path:
@@ -169,6 +169,11 @@ def shipped_folder() -> Path:
 
 def _folded(name: str) -> str:
     return re.sub(r"[\s_.-]+", "", name.casefold())
+
+
+def _names_of(named_card: Card) -> set[str]:
+    """The name and the aliases of a card, folded."""
+    return {_folded(named_card.name), *map(_folded, named_card.aliases)}
 
 
 def _folders() -> Iterable[Path]:

@@ -102,9 +102,9 @@ def reordered(card: Card, draft: Draft, orders: int) -> Iterator[Draft]:
     """The draft and, as questions of their own, `orders` - 1 further orders of its choices."""
     yield draft
     for order in range(1, orders):
-        other = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
-        metadata = other.metadata | {"same_as": draft.question_id}
-        yield replace(other, question_id=f"{draft.question_id}~{order}", metadata=metadata)
+        variant = _draft(card, draft.row, draft.question_id, draft.row_digest, order)
+        metadata = variant.metadata | {"same_as": draft.question_id}
+        yield replace(variant, question_id=f"{draft.question_id}~{order}", metadata=metadata)
 
 
 def _draft(card: Card, row: Row, question_id: str, row_digest: str, order: int = 0) -> Draft:
@@ -267,10 +267,10 @@ def _required(row: Row, names: Names, role: str) -> str:
 
 
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
-    wanted = " or ".join(repr(visible(name, 100)) for name in names) or "named"
+    expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
     have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
     near = near_names(names[0], row.value) if names else ""
-    return UsageError(f"{row.where} has no column {wanted} for {role}; it has {have}.{near}")
+    return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}")
 
 
 def _shown(value: Any) -> str:

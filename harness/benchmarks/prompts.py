@@ -108,14 +108,14 @@ def render(
     """
     system = prompt.system if system is None else (system or None)
     turns = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
-    asked = substitute(prompt.template, question, choices)
+    turn = substitute(prompt.template, question, choices)
     if api == "completions":
         head = [system] if system else []
-        return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in turns), f"{asked}\n"])
+        return (), "\n\n".join([*head, *(f"{q}\n{a}" for q, a in turns), f"{turn}\n"])
     messages = [Message("system", system)] if system else []
     for q, a in turns:
         messages += [Message("user", q), Message("assistant", a)]
-    return (*messages, Message("user", asked)), ""
+    return (*messages, Message("user", turn)), ""
 
 
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."
@@ -270,19 +270,19 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
 
 def named(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
     """The prompt of that name: the card's own variants first. Raises `UsageError` with the near names."""
-    known = PROMPTS | {variant.name: variant for variant in variants}
-    if name not in known and (found := plugins.load("prompt", name)) is not None:
-        return _of_plugin(name, found)
-    if name not in known:
-        raise UsageError(f"unknown prompt {name!r}; there are {', '.join(known)}.{near_names(name, known)}")
-    return known[name]
+    available = PROMPTS | {variant.name: variant for variant in variants}
+    if name not in available and (offered := plugins.load("prompt", name)) is not None:
+        return _of_plugin(name, offered)
+    if name not in available:
+        raise UsageError(f"unknown prompt {name!r}; there are {', '.join(available)}.{near_names(name, available)}")
+    return available[name]
 
 
-def _of_plugin(name: str, found: object) -> Prompt:
-    if not isinstance(found, Prompt | Mapping):
-        raise plugins.refuse("prompt", name, found)
+def _of_plugin(name: str, offered: object) -> Prompt:
+    if not isinstance(offered, Prompt | Mapping):
+        raise plugins.refuse("prompt", name, offered)
     try:
-        return found if isinstance(found, Prompt) else Prompt.model_validate({"name": name, **found})
+        return offered if isinstance(offered, Prompt) else Prompt.model_validate({"name": name, **offered})
     except ValidationError as error:
         raise UsageError(f"the prompt {visible(name, 100)!r} of a plug-in: {first_problem(error).sentence}") from error
 

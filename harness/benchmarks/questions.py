@@ -13,8 +13,8 @@ from typing import NamedTuple
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import LETTERS, Draft
-from harness.benchmarks.made import Kept, Made
 from harness.benchmarks.prompts import Prompt
+from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.benchmarks.sources import chooser
 from harness.core.about import __version__
 from harness.core.checksums import digest, digest_of_each
@@ -51,7 +51,7 @@ class QuestionSet:
     with the references and choices made from them, in any order and whatever the selection: part of a run's identity.
     template_digest: checksum of prompt and system prompt. notes: what a reader of the score should know.
     part: where other clients ask the other questions of the selection (`harness.benchmarks.shards`).
-    recipe: see `Made`; None where the data cannot be told but by reading them. made: the run's note, of questions that
+    recipe: see `RecipeNote`; None where only reading the data tells what they are. note: the run's, where the questions
     were taken from its file.
     """
 
@@ -72,13 +72,13 @@ class QuestionSet:
     card_file: str | None = None
     part: Part | None = None
     recipe: str | None = None
-    made: Made | None = None
+    note: RecipeNote | None = None
 
-    def noted(self, file: str) -> Made | None:
+    def noted(self, file: str) -> RecipeNote | None:
         """The note of a run that stores the selection, and it alone, in a file of that SHA-256."""
         if self.recipe is None:
             return None
-        return Made(
+        return RecipeNote(
             recipe=self.recipe,
             file=file,
             n_all=self.n_all,
@@ -127,7 +127,7 @@ class Places:
     __slots__ = ("_sorted",)
 
     def __init__(self, ids: Iterable[str]) -> None:
-        self._sorted = array("Q", sorted(_hash_bits(one) | place for place, one in enumerate(ids)))
+        self._sorted = array("Q", sorted(_hash_bits(name) | index for index, name in enumerate(ids)))
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -150,22 +150,26 @@ class QuestionsById(Mapping[tuple[str, str], Question]):
     """The questions of several sets by (benchmark, question_id), looked up at each use: a large set is kept packed."""
 
     def __init__(self, sets: Iterable[QuestionSet]) -> None:
-        self._sets = {one.name: one for one in sets}
+        self._sets = {question_set.name: question_set for question_set in sets}
 
     def __getitem__(self, key: tuple[str, str]) -> Question:
         name, question_id = key
-        chosen = self._sets[name]
-        for place in chosen.places.candidates(question_id):
-            question = chosen.questions[place]
+        question_set = self._sets[name]
+        for index in question_set.places.candidates(question_id):
+            question = question_set.questions[index]
             if question.question_id == question_id:
                 return question
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((name, question.question_id) for name, chosen in self._sets.items() for question in chosen.questions)
+        return (
+            (name, question.question_id)
+            for name, question_set in self._sets.items()
+            for question in question_set.questions
+        )
 
     def __len__(self) -> int:
-        return sum(len(chosen.questions) for chosen in self._sets.values())
+        return sum(len(question_set.questions) for question_set in self._sets.values())
 
 
 def build(
@@ -177,17 +181,17 @@ def build(
     ids: Sequence[str] | None = None,
     filters: Sequence[str] = (),
     api: Api = "chat",
-    kept: Callable[[str, str], Kept | None] = lambda _name, _recipe: None,
+    stored_by: Callable[[str, str], StoredQuestions | None] = lambda _name, _recipe: None,
 ) -> QuestionSet:
     """Read, verify, select and render. Raises `UsageError`: one sentence with file, line and field.
 
     prompt: a name, or a prompt of one's own; default the card's. system_prompt: a name or a text, "none" for no
     system turn; default the prompt's. filters: "column=value", all must hold; then `ids`, then the first `limit`.
-    kept: by benchmark and recipe, the questions of a run that made them by it; they are taken as they are.
+    stored_by: (benchmark, recipe) → the questions of a run that made them by this recipe; they are taken as they are.
     """
-    chosen = prompt if isinstance(prompt, Prompt) else prompts.named(prompt or card.prompt, card.prompts)
+    chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.named(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    recipe = _recipe(card, chosen, system, limit, ids, filters, api)
+    recipe = _recipe(card, chosen_prompt, system, limit, ids, filters, api)
     framed = QuestionSet(
         name=card.name,
         samples=card.samples,
@@ -198,38 +202,40 @@ def build(
         n_all=0,
         rows_digest="",
         dataset_digest="",
-        prompt=chosen.name,
-        system_prompt=(chosen.system if system is None else system) or None,
-        template_digest=digest([chosen.template_digest, chosen.system if system is None else system, api]),
+        prompt=chosen_prompt.name,
+        system_prompt=(chosen_prompt.system if system is None else system) or None,
+        template_digest=digest(
+            [chosen_prompt.template_digest, chosen_prompt.system if system is None else system, api]
+        ),
         api=api,
         origin="",
         recipe=recipe,
     )
-    stored = kept(card.name, recipe) if recipe is not None else None
+    stored = stored_by(card.name, recipe) if recipe is not None else None
     if stored is not None:
         return _as_kept(framed, stored)
-    return _read(card, framed, _Selection(card, filters, ids, limit), chosen, system)
+    return _read(card, framed, _Selection(card, filters, ids, limit), chosen_prompt, system)
 
 
-def _as_kept(framed: QuestionSet, stored: Kept) -> QuestionSet:
+def _as_kept(framed: QuestionSet, stored: StoredQuestions) -> QuestionSet:
     """The set with the questions that a run keeps."""
-    made = stored.made
+    note = stored.note
     return replace(
         framed,
         questions=stored.questions,
-        n_all=made.n_all,
-        rows_digest=made.rows_digest,
-        dataset_digest=made.dataset_digest,
-        origin=made.origin,
-        notes=made.notes,
-        made=made,
+        n_all=note.n_all,
+        rows_digest=note.rows_digest,
+        dataset_digest=note.dataset_digest,
+        origin=note.origin,
+        notes=note.notes,
+        note=note,
     )
 
 
-def _read(card: Card, framed: QuestionSet, chosen_rows: _Selection, chosen: Prompt, system: str | None) -> QuestionSet:
+def _read(card: Card, framed: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None) -> QuestionSet:
     """The set with the questions of the card's source that are chosen. Raises `UsageError`."""
     source = chooser.read(card)
-    asked: Packed[Question] = Packed(Question)
+    selected: Packed[Question] = Packed(Question)
     seen = _Seen(with_answers=card.answers_checksum is not None)
     stripped = n_all = 0
     for original in drafts.drafts(card, source.rows):
@@ -238,21 +244,21 @@ def _read(card: Card, framed: QuestionSet, chosen_rows: _Selection, chosen: Prom
         for draft in drafts.reordered(card, original, orders):
             n_all += 1
             seen.draft(draft)
-            text, had = _text_of(draft, chosen, system)
+            text, had = _text_of(draft, prompt, system)
             stripped += had
-            if chosen_rows.takes(draft):
-                asked.append(_question(card, draft, text, chosen, system, framed.api))
-    rows_digest = digest_of_each(one.hex() for one in sorted(seen.rows))
+            if selection.takes(draft):
+                selected.append(_question(card, draft, text, prompt, system, framed.api))
+    rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_verified(card, seen, rows_digest, source.origin)]
-    chosen_rows.check(seen.ids)
+    selection.check(seen.ids)
     if stripped:
         notes.append(f"{stripped} of {n_all} questions carry the instruction themselves; it is asked once")
     return replace(
         framed,
-        questions=asked,
+        questions=selected,
         n_all=n_all,
         rows_digest=rows_digest,
-        dataset_digest=digest_of_each(one.hex() for one in sorted(seen.identities)),
+        dataset_digest=digest_of_each(key.hex() for key in sorted(seen.identities)),
         origin=source.origin,
         notes=tuple(notes),
     )
@@ -271,8 +277,8 @@ def _recipe(
     data = chooser.fingerprint(card)
     if data is None:
         return None
-    said = [card.model_dump(mode="json"), prompt.model_dump(mode="json"), system, limit, ids, list(filters), api]
-    return digest([__version__, data, *said])
+    ingredients = [card.model_dump(mode="json"), prompt.model_dump(mode="json"), system, limit, ids, list(filters), api]
+    return digest([__version__, data, *ingredients])
 
 
 class _Seen:
@@ -337,8 +343,9 @@ def _verified(card: Card, seen: _Seen, rows_digest: str, origin: str) -> list[st
     elif card.answers_checksum is not None and answers != card.answers_checksum:
         problem = f"other reference answers than the card {card.name!r} knows (checksum {answers})"
     if problem is None:
-        known = card.editions or card.answers_checksum
-        return [f"{visible(origin)} is an edition that the card does not know (rows {rows_digest})"] if known else []
+        if not (card.editions or card.answers_checksum):
+            return []
+        return [f"{visible(origin)} is an edition that the card does not know (rows {rows_digest})"]
     if card.own_data:
         raise UsageError(
             f"{visible(origin)} holds {problem}; fetch the data again, or use a card of your own for other data"
@@ -382,19 +389,19 @@ class _Selection:
         """Whether the next question of the source is asked. Raises `UsageError` for a filter that fits no column."""
         if self._filters is None:
             self._filters = [self._read(text, draft) for text in self._texts]
-        for place, (name, wanted) in enumerate(self._filters):
+        for index, (name, expected) in enumerate(self._filters):
             value = _cell(draft, name)
-            if not self._passed[place]:
-                self._values[place].add(value)
-            if value != wanted:
+            if not self._passed[index]:
+                self._values[index].add(value)
+            if value != expected:
                 return False
-            self._passed[place] += 1
+            self._passed[index] += 1
         if self._ids is not None and draft.question_id not in self._ids:
             return False
         self._n += 1
         return self._limit is None or self._n <= self._limit
 
-    def check(self, known: Iterable[str]) -> None:
+    def check(self, all_ids: Iterable[str]) -> None:
         """Raises `UsageError` where nothing is left, for an unknown id, and for an impossible limit."""
         name = self._card.name
         for text, passed, held in zip(self._texts, self._passed, self._values, strict=True):
@@ -403,13 +410,13 @@ class _Selection:
                 shown = ", ".join(visible(value, 40) for value in values[:MAX_SHOWN_VALUES])
                 raise UsageError(f"the filter {quoted(text)!r} leaves no question of {name}; values are {shown}")
         if self._ids is not None:
-            known = list(known)
-            there = set(known)
-            for wanted in self._ids:
-                if wanted not in there:
+            all_ids = list(all_ids)
+            there = set(all_ids)
+            for question_id in self._ids:
+                if question_id not in there:
                     raise UsageError(
-                        f"{name} has no question {visible(wanted, 100)!r}.{near_names(wanted, there)} "
-                        f"The first ids are {', '.join(visible(one, 40) for one in known[:5])}"
+                        f"{name} has no question {visible(question_id, 100)!r}.{near_names(question_id, there)} "
+                        f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n:
                 raise UsageError(f"no question of {name} has one of the ids and passes the filter")
@@ -417,17 +424,17 @@ class _Selection:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
     def _read(self, text: str, first: Draft) -> tuple[str, str]:
-        name, equals, wanted = text.partition("=")
-        name, wanted = name.strip(), wanted.strip()
+        name, equals, expected = text.partition("=")
+        name, expected = name.strip(), expected.strip()
         if not equals or not name:
             raise UsageError(f"the filter {quoted(text)!r} must be of the form column=value, such as level=5")
-        known = {*first.metadata, *first.row.value}
-        if name not in known:
+        columns = {*first.metadata, *first.row.value}
+        if name not in columns:
             raise UsageError(
                 f"{self._card.name} has no column {visible(name, 100)!r} to filter by; it has "
-                f"{', '.join(sorted(map(visible, known)))}.{near_names(name, known)}"
+                f"{', '.join(sorted(map(visible, columns)))}.{near_names(name, columns)}"
             )
-        return name, wanted
+        return name, expected
 
 
 def _cell(draft: Draft, name: str) -> str:

@@ -49,20 +49,20 @@ def holders(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, i
     """By question id, the number of the part that asks it, from 1."""
     first = int(digest(benchmark)[:12], 16)
     ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
-    return {question_id: (first + place) % of + 1 for place, question_id in enumerate(ordered)}
+    return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}
 
 
-def part(chosen: QuestionSet, shard: Shard) -> QuestionSet:
+def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     """What this part asks of a benchmark, in the order of the source; it may be nothing.
 
     The whole selection stays known with it, so that the parts can be joined as they belong.
     """
-    held = holders(chosen.name, (question.question_id for question in chosen.questions), shard.of)
-    mine = (question for question in chosen.questions if held[question.question_id] == shard.number)
+    held = holders(whole.name, (question.question_id for question in whole.questions), shard.of)
+    mine = (question for question in whole.questions if held[question.question_id] == shard.number)
     return replace(
-        chosen,
+        whole,
         questions=Packed(Question, mine),
-        part=Part(str(shard), chosen.questions, digest_of_each(sorted(held))),
+        part=Part(str(shard), whole.questions, digest_of_each(sorted(held))),
     )
 
 
@@ -71,12 +71,12 @@ def divided(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]
 
     Raises `UsageError` where none leaves anything.
     """
-    wanted = Shard.parse(shard)
-    parts = [part(chosen, wanted) for chosen in sets]
-    for empty in (one for one in parts if not one.questions):
+    parsed = Shard.parse(shard)
+    parts = [part(whole, parsed) for whole in sets]
+    for empty in (share for share in parts if not share.questions):
         note(
             f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, and leave none for this one"
         )
-    if kept := [one for one in parts if one.questions]:
-        return kept
+    if asking := [share for share in parts if share.questions]:
+        return asking
     raise UsageError("there are fewer questions than parts, and none is left for this one", field="shard", value=shard)

@@ -241,7 +241,7 @@ class Session:
 
         noted: the settings that the session found. False where the file holds them already, as is noted.
         """
-        kept = stored_questions.still_noted(noted, chosen.made) if name in self._bound else {}
+        kept = stored_questions.still_noted(noted, chosen.note) if name in self._bound else {}
         place, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
         said = kept or stored_questions.to_note(place, chosen.selection, chosen.noted)
         record = msgspec.structs.replace(record, settings={**record.settings, **said})

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 import msgspec
 
-from harness.benchmarks.made import Kept, Made
+from harness.benchmarks.recipe import RecipeNote, StoredQuestions
 from harness.core import codec, packed
 from harness.core.checksums import digest_of_each
 from harness.core.errors import StoreError
@@ -25,7 +25,7 @@ DIGEST = "questions_digest"
 _SEAL = "seal-1:"
 
 MADE = "questions_made"
-"""The setting that holds the note `harness.benchmarks.made.Made`, where the file holds one selection in order."""
+"""The setting that holds the `RecipeNote`, where the file holds one selection in order."""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
@@ -101,7 +101,7 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     """The questions of the benchmark's plan. Raises `StoreError` as `read` does, and where the file is not the one that
     the run wrote; a record of an older version does not say, and then only a planned question that is missing shows it.
     """
-    noted = _as_made(folder, _note(record.settings))
+    noted = _as_noted(folder, _note(record.settings))
     stored = read(folder) if noted is None else noted
     chosen = record.plan.question_ids
     places = {} if chosen is None else {question.question_id: place for place, question in enumerate(stored)}
@@ -112,21 +112,21 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     return stored if chosen is None else Packed(Question, (stored[places[question_id]] for question_id in chosen))
 
 
-def kept(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> Kept | None:
+def kept(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
     """The questions of the file, where the record says that they were made by `recipe` and the file is as it was then.
 
     Raises `StoreError` as `read` does.
     """
-    made = _note(record.settings)
-    if made is None or made.recipe != recipe or (questions := _as_made(folder, made)) is None:
+    note = _note(record.settings)
+    if note is None or note.recipe != recipe or (questions := _as_noted(folder, note)) is None:
         return None
-    return Kept(made, questions)
+    return StoredQuestions(note, questions)
 
 
 def to_note(
-    folder: BenchmarkFolder, questions: Sequence[Question], made: Callable[[str], Made | None]
+    folder: BenchmarkFolder, questions: Sequence[Question], noted: Callable[[str], RecipeNote | None]
 ) -> dict[str, object]:
-    """The settings of a record under which `write` stores `questions`. made: the note of them, by the file's SHA-256.
+    """The settings of a record under which `write` stores `questions`. noted: the note of them, by the file's SHA-256.
 
     Raises `StoreError` as `merged` does.
     """
@@ -136,34 +136,34 @@ def to_note(
         hashed = sha256()
         for question in questions:
             hashed.update(line(question))
-        if (note := made(hashed.hexdigest())) is not None:
+        if (note := noted(hashed.hexdigest())) is not None:
             said[MADE] = msgspec.to_builtins(note)
     return said
 
 
-def still_noted(settings: Mapping[str, object], made: Made | None) -> dict[str, object]:
-    """Those of a record's settings that are about its questions, if they are `made` as they say; else none."""
-    if made is None or _note(settings) != made:
+def still_noted(settings: Mapping[str, object], note: RecipeNote | None) -> dict[str, object]:
+    """Those of a record's settings that are about its questions, if they have the same note; else none."""
+    if note is None or _note(settings) != note:
         return {}
     return {name: settings[name] for name in (DIGEST, MADE) if name in settings}
 
 
-def _note(settings: Mapping[str, object]) -> Made | None:
+def _note(settings: Mapping[str, object]) -> RecipeNote | None:
     try:
-        return msgspec.convert(settings.get(MADE), Made)
+        return msgspec.convert(settings.get(MADE), RecipeNote)
     except msgspec.ValidationError:
         return None
 
 
-def _as_made(folder: BenchmarkFolder, made: Made | None) -> Sequence[Question] | None:
+def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Question] | None:
     """The questions of the file, where it is, to the byte, the one that was noted; many are read when looked at."""
-    if made is None:
+    if note is None:
         return None
     try:
         filed = Filed(folder.questions, Question, _REMEDY)
     except OSError:
         return None
-    if filed.sha256 != made.file:
+    if filed.sha256 != note.file:
         return None
     return filed if len(filed) > packed.PLAIN_RECORDS else Packed(Question, filed)
 

@@ -1,6 +1,6 @@
 """Questions of the reasoning-gym package: seeded, judged by its own verifier. Skipped without the package.
 
-For: harness.benchmarks.made.
+For: harness.benchmarks.recipe.
 """
 
 from __future__ import annotations

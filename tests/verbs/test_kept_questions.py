@@ -60,12 +60,12 @@ def asked_by(folder: Path, **given: Any) -> int:
 def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -> None:
     (first,) = questions_of(options(tmp_path / "elsewhere" / "..")).sets
     (kept,) = questions_of(options(tmp_path)).sets
-    assert kept.made is not None
+    assert kept.note is not None
     assert list(kept.questions) == list(questions.read(run.benchmark("sums")))
     assert (kept.n_all, kept.dataset_digest, kept.template_digest) == (6, first.dataset_digest, first.template_digest)
     before = run.manifest.read_bytes()
     assert asked_by(tmp_path, samples=2) == 6
-    assert questions_of(options(tmp_path)).sets[0].made == kept.made
+    assert questions_of(options(tmp_path)).sets[0].note == kept.note
     after = Manifest.load(run).benchmarks["sums"]
     noted = (questions.MADE, questions.DIGEST)
     assert [json.loads(before)["benchmarks"]["sums"]["settings"][one] for one in noted] == [
@@ -77,7 +77,7 @@ def test_the_same_questions_are_not_made_again(run: RunFolder, tmp_path: Path) -
 
 def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> None:
     data(tmp_path, [*ROWS[:-1], {**ROWS[-1], "answer": "9"}])
-    assert questions_of(options(tmp_path)).sets[0].made is None
+    assert questions_of(options(tmp_path)).sets[0].note is None
     with pytest.raises(StoreError, match="dataset_digest"):
         asked_by(tmp_path, samples=2)
 
@@ -93,7 +93,7 @@ def test_changed_data_are_read_and_refused(run: RunFolder, tmp_path: Path) -> No
     ],
 )
 def test_another_prompt_or_selection_is_made(run: RunFolder, tmp_path: Path, given: dict[str, Any]) -> None:
-    assert questions_of(options(tmp_path, **given)).sets[0].made is None
+    assert questions_of(options(tmp_path, **given)).sets[0].note is None
 
 
 def spoilt_file(run: RunFolder) -> None:
@@ -125,18 +125,18 @@ def test_a_file_that_is_not_as_it_was_noted_is_not_taken(
     run: RunFolder, tmp_path: Path, spoil: Callable[[RunFolder], None]
 ) -> None:
     spoil(run)
-    assert questions_of(options(tmp_path)).sets[0].made is None
+    assert questions_of(options(tmp_path)).sets[0].note is None
     if spoil is spoilt_file:
         with pytest.raises(StoreError, match="is not as it was when this run began"):
             asked_by(tmp_path, samples=2)
     else:
         assert asked_by(tmp_path, samples=2) == 6
-        assert questions_of(options(tmp_path)).sets[0].made is not None
+        assert questions_of(options(tmp_path)).sets[0].note is not None
 
 
 def test_a_file_that_holds_more_than_the_selection_is_not_taken(run: RunFolder, tmp_path: Path) -> None:
     assert asked_by(tmp_path, limit=3) == 0
-    assert questions_of(options(tmp_path, limit=3)).sets[0].made is None
+    assert questions_of(options(tmp_path, limit=3)).sets[0].note is None
     assert len(questions.read(run.benchmark("sums"))) == 6
     assert score_run(run, GradingOptions(workers=1))[0].n_questions == 3
 
@@ -145,7 +145,7 @@ def test_a_part_of_the_questions_is_taken_from_the_selection_of_all(tmp_path: Pa
     data(tmp_path, ROWS)
     first = asked_by(tmp_path, shard="1/2")
     (kept,) = questions_of(options(tmp_path, shard="1/2")).sets
-    assert kept.made is not None
+    assert kept.note is not None
     assert (first, len(kept.questions), len(kept.selection)) == (3, 3, 6)
     assert asked_by(tmp_path, shard="1/2") == 0
     keys = {one.key for one in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))}
@@ -159,7 +159,7 @@ def test_questions_that_are_kept_are_not_written_again(run: RunFolder, tmp_path:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     settings = Manifest.load(run).benchmarks["sums"].settings
     (kept,) = questions_of(options(tmp_path)).sets
-    assert questions.still_noted(settings, kept.made) == {
+    assert questions.still_noted(settings, kept.note) == {
         name: settings[name] for name in (questions.DIGEST, questions.MADE)
     }
     assert questions.still_noted(settings, None) == {}

@@ -55,10 +55,10 @@ def _of_plugin(scheme: str, source: FileSource) -> Rows:
     """The rows that a plug-in reads at an address of its own, within the bounds of any other file."""
     read_rows = plugins.function("source", scheme)
     if read_rows is None:
-        known = ["hf", *plugins.names("source")]
+        schemes = ["hf", *plugins.names("source")]
         raise UsageError(
             f"{visible(source.path, 200)}: no source reads {visible(scheme, 40)}://; there are "
-            f"{', '.join(f'{name}://' for name in known)}.{near_names(scheme, known)}"
+            f"{', '.join(f'{name}://' for name in schemes)}.{near_names(scheme, schemes)}"
         )
     values = read_rows(source.path, source.split)
     return Rows(tables.given(plugins.call("source", scheme, list, values), source.path), source.path)

@@ -53,8 +53,8 @@ def read(source: GymSource) -> Rows:
     """`size` questions of the task: columns id, question, answer, task, entry. Raises `UsageError`."""
     library = _library()
     if source.task not in library.factory.DATASETS:
-        known = library.factory.DATASETS
-        raise UsageError(f"reasoning-gym has no task {source.task!r}.{near_names(source.task, known)}")
+        tasks = library.factory.DATASETS
+        raise UsageError(f"reasoning-gym has no task {source.task!r}.{near_names(source.task, tasks)}")
     name = f"reasoning-gym {source.task}"
     try:
         dataset = library.create_dataset(source.task, size=source.size, seed=source.seed, **source.options)

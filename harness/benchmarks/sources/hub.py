@@ -77,9 +77,9 @@ def read(source: HubSource) -> Rows:
     for config, file in _wanted(source, listing):
         archive, member = archives.parts(file)
         path, shown = _file(source, listing, archive), f"{source.id}:{file}"
-        found = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
+        file_rows = archives.read(path, member, shown) if member else tables.read(path, shown=shown)
         column = source.config_column
-        rows += found if column is None else (Row(row.where, {**row.value, column: config}) for row in found)
+        rows += file_rows if column is None else (Row(row.where, {**row.value, column: config}) for row in file_rows)
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
@@ -88,8 +88,8 @@ def read(source: HubSource) -> Rows:
 def file_of(source: HubSource, name: str) -> tuple[Path, str]:
     """(one file of a data set that is no data, the commit that it was read at). Raises `UsageError`."""
     listing = _listing(source, [])
-    ((_, found),) = _wanted(source.model_copy(update={"files": (name,)}), listing)
-    return _file(source, listing, found), listing.revision
+    ((_, path),) = _wanted(source.model_copy(update={"files": (name,)}), listing)
+    return _file(source, listing, path), listing.revision
 
 
 def _listing(source: HubSource, notes: list[str]) -> _Listing:
@@ -122,8 +122,8 @@ def _wanted(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]
         raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
     if not source.files:
         for config in source.config or (None,):
-            chosen = choose(listing.files, listing.configs, config, source.split, source.id)
-            files += [(config, file) for file in chosen]
+            paths = choose(listing.files, listing.configs, config, source.split, source.id)
+            files += [(config, file) for file in paths]
     return files
 
 
@@ -172,8 +172,8 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    wanted = {archives.parts(file)[0] for file in source.files}
-    complete = wanted and wanted <= set(files)
+    named = {archives.parts(file)[0] for file in source.files}
+    complete = named and named <= set(files)
     return _Listing(revision, files) if complete or (files and _offline()) else None
 
 

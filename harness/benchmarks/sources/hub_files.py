@@ -35,15 +35,15 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
             if files
             else f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)"
         )
-    chosen = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
-    if not chosen and split == "train" and not any(_split_of(f) for f in inside):
-        chosen = inside
-    if not chosen:
+    paths = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
+    if not paths and split == "train" and not any(_split_of(f) for f in inside):
+        paths = inside
+    if not paths:
         raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_listed(inside)}")
-    chosen = _one_format(chosen)
-    if config is None and len({f.rpartition("/")[0] for f in chosen}) > 1:
+    paths = _one_format(paths)
+    if config is None and len({f.rpartition("/")[0] for f in paths}) > 1:
         raise UsageError(f"{name} has several configurations; name one ({_NAME_ONE}). It holds {_listed(inside)}")
-    return chosen
+    return paths
 
 
 def _described(files: list[str], entries: list[dict[str, Any]], config: str | None, split: str, name: str) -> list[str]:
@@ -56,8 +56,8 @@ def _described(files: list[str], entries: list[dict[str, Any]], config: str | No
                 f"{name} has the configurations {', '.join(map(visible, by_name))}; name one ({_NAME_ONE})"
             )
     if config not in by_name:
-        known = ", ".join(map(visible, by_name))
-        raise UsageError(f"{name} has no configuration {config!r}; it has {known}.{near_names(config, by_name)}")
+        listing = ", ".join(map(visible, by_name))
+        raise UsageError(f"{name} has no configuration {config!r}; it has {listing}.{near_names(config, by_name)}")
     splits: dict[str, list[str]] = {}
     data_files = by_name[config]["data_files"]
     for item in [data_files] if isinstance(data_files, str | dict) else data_files:
@@ -68,10 +68,10 @@ def _described(files: list[str], entries: list[dict[str, Any]], config: str | No
             splits.setdefault("train", []).append(str(item))
     if split not in splits:
         raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
-    chosen = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
-    if not chosen:
+    paths_of_split = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
+    if not paths_of_split:
         raise UsageError(f"{name} describes the split {split!r} but holds none of its files; it holds {_listed(files)}")
-    return chosen
+    return paths_of_split
 
 
 def _matches(file: str, pattern: str) -> bool:

@@ -130,8 +130,8 @@ def _lines(
                     try:
                         text = line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\n")
                     except UnicodeDecodeError as error:
-                        at = size - len(line) + error.start
-                        raise UsageError(f"{where} is not UTF-8 (byte {at}); save the file as UTF-8") from error
+                        offset = size - len(line) + error.start
+                        raise UsageError(f"{where} is not UTF-8 (byte {offset}); save the file as UTF-8") from error
                     yield _object(parse_json(text, where, responses), where)
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
@@ -224,17 +224,17 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     if not files:
         raise UsageError(f"the folder {folder} holds no data files; expected one of {', '.join(_KNOWN[:-1])} in it")
     if split is not None:
-        chosen = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
+        matching = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
     else:
-        chosen = files if len(files) == 1 else []
-    if not chosen:
+        matching = files if len(files) == 1 else []
+    if not matching:
         held = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20])
-        wanted = f"no file for the split {visible(split)!r}" if split else "several data files"
+        problem = f"no file for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
-            f"{folder} has {wanted}; it holds {held}. Name one of these files, or a split with {option('split')} (the "
+            f"{folder} has {problem}; it holds {held}. Name one of these files, or a split with {option('split')} (the "
             "beginning of a file's name, up to its first - or .)"
         )
-    return chosen
+    return matching
 
 
 def _bytes(path: Path, compression: str, shown: str) -> bytes:
