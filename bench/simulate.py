@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.scoring import differences, intervals
+from harness.scoring.copies import Texts
 from harness.scoring.distributions import Z_95, t_factor
 from harness.scoring.estimators import (
     VoteGroup,
@@ -248,6 +249,38 @@ def unequal_clusters_compared(rng: np.random.Generator, repeats: int) -> Table:
             rates.append(Rate(float(((limits.low > 0) | (limits.high < 0)).mean()), len(gaps)))
         rows.append(Row(name, rates))
     return Table("Two equally good models found to differ, clusters of unequal size", rows, 0.0, MAX_ALARMS)
+
+
+COPY_SHARES = (0.1, 0.25, 0.5, 1.0)
+"""Shares of a question's samples that are one text."""
+
+
+def copied(rng: np.random.Generator, repeats: int) -> Table:
+    """Sampling interval where some samples of every question are one long text; copies count as one sample."""
+    rows = []
+    for n_questions in (30, 198):
+        for n in (8, 64):
+            for share in COPY_SHARES:
+                rates = []
+                k = max(2, round(share * n))
+                texts = Texts()
+                for number in range(n_questions * n):
+                    texts.add_text(f"{number if number % n >= k else number // n} " * 400)
+                equal = texts.equal(
+                    np.repeat(np.arange(n_questions, dtype=np.uint32), n), [*map(str, range(n_questions))]
+                )
+                assert equal is not None
+                counts = np.array([float(equal.independent.get(str(q), n)) for q in range(n_questions)])
+                for cell in cells(n_questions):
+                    chances = cell.chances(rng, max(200, _repeats(repeats, n_questions) // 4))
+                    right = draw(rng, chances, n - k) + k * draw(rng, chances, 1)
+                    plain = covered(
+                        intervals.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1)
+                    )
+                    limits = intervals.sampling_limits(right * counts / n, counts)
+                    rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
+                rows.append(Row(f"{n_questions} × {n}, {100 * share:g} %", rates))
+    return Table("Sampling interval where samples are copies", rows, MIN_COVERAGE, 1.0, "% covered, copies counted")
 
 
 # pass@k, pass^k, maj@k
@@ -611,6 +644,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "question": question,
     "fixed": fixed_sets,
     "half_rounds": half_rounds,
+    "copies": copied,
     "clusters": clusters,
     "clusters-unequal": unequal_clusters,
     "clusters-unequal-compared": unequal_clusters_compared,

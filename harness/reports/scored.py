@@ -15,7 +15,7 @@ from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.scoring import QuestionTally, Score, score_file
-from harness.scoring.score import with_ks
+from harness.scoring.score import counted_copies, with_ks
 from harness.scoring.tally import slim, tally
 
 MAX_QUESTION_ROWS = 500
@@ -125,6 +125,7 @@ def _benchmark(
         for number, question in enumerate(planned)
     ]
     tallies = tally(questions, grade_file.read(folder), record.planned).questions if questions else ()
+    tallies = counted_copies(score, tallies)
     if ks and tallies:
         score = with_ks(score, tallies, ks)
     return ScoredBenchmark(folder.name, record, score, tallies, withheld)

@@ -65,10 +65,10 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     these would have been. sampling_error: of the difference, if both runs were equally good; single_error: the same
     with one sample of each question in both runs (n samples of each divide it by √n). detectable: the smallest true
     difference that these samples find in 80 % of repetitions (sampling line, one test); detection_variance,
-    detection_growth, missing_shift: what `smallest` makes it of. at_most: a run has one sample of every question, so
-    its sampling interval is the widest possible. better, worse: questions on which the first run does better, worse.
-    unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids: the first
-    few of them.
+    detection_growth, missing_shift: what `smallest` makes it of. at_most: a run has one sample of every question, or
+    copies, so its sampling interval is the widest possible. better, worse: questions on which the first run does
+    better, worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs;
+    unpaired_ids: the first few of them.
     """
 
     benchmark: str
@@ -167,7 +167,10 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         detection_variance=float(blunter.variance),
         detection_growth=float(blunter.growth),
         missing_shift=max(abs(line.difference - difference) for line in lines),
-        at_most=any(all(item.n == 1 for item in side) for side in zip(*seen, strict=True)),
+        at_most=any(
+            all(item.n == 1 for item in side) or any(item.independent is not None for item in side)
+            for side in zip(*seen, strict=True)
+        ),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
         unpaired=len(unpaired),
@@ -202,11 +205,11 @@ class _Lines(NamedTuple):
 
 
 def _counted(items: Sequence[QuestionTally]) -> _Counted:
-    return _Counted(
-        np.array([float(item.correct) for item in items]),
-        np.array([float(item.planned) for item in items]),
-        np.array([float(item.planned - item.n) for item in items]),
-    )
+    """The samples of the questions; copies count as one sample."""
+    columns = np.array([(float(item.correct), float(item.planned), float(item.planned - item.n)) for item in items])
+    copied = [(1, 1) if item.independent is None else (item.independent, item.n) for item in items]
+    independent, present = np.array(copied, dtype=float).T[..., None]
+    return _Counted(*(columns * independent / present).T)
 
 
 def _lines(ours: tuple[Array, Array], theirs: tuple[Array, Array], clusters: np.ndarray[Any, Any]) -> _Lines:

@@ -60,11 +60,12 @@ class ById(Mapping[str, Question]):
 class Graded:
     """The grades of a journal, in the order of questions and sample indices.
 
-    index, rows: of each grade, its sample index and its row in `observed`. observed: facts of every sample of the
-    journal. report: what was wrong with the journal's lines.
+    question, index, rows: of each grade, its question's number, its sample index and its row in `observed`. observed:
+    facts of every sample of the journal. report: what was wrong with the journal's lines.
     """
 
     grades: Sequence[Grade]
+    question: NDArray[np.uint32]
     index: NDArray[np.uint32]
     rows: Rows
     observed: Observed
@@ -159,6 +160,7 @@ def grade_journal(
 
     marks = np.frombuffer(reused.mark + new.mark if reused else new.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
+    question = (marks[order] >> _INDEX_BITS).astype(np.uint32)
     index = marks[order]
     index &= (1 << _INDEX_BITS) - 1
     rows = np.frombuffer(reused.row + new.row if reused else new.row, dtype=np.uint32)[order].astype(np.int64)
@@ -176,6 +178,7 @@ def grade_journal(
 
     return Graded(
         grades=Packed(Grade, in_order()),
+        question=question,
         index=index.astype(np.uint32),
         rows=rows,
         observed=observed,

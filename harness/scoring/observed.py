@@ -23,6 +23,7 @@ from harness.core.inert import visible
 from harness.core.packed import Spilled
 from harness.core.records import FROM_FILE, Anomaly, Sample
 from harness.scoring.anomalies import signs_of
+from harness.scoring.copies import Texts
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""
@@ -118,6 +119,7 @@ class Observed:
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
         self._endpoint = array("I")
         self._facts, self._signs = BitRows(), BitRows()
+        self.texts = Texts()
 
     def observe(self, sample: Sample) -> int:
         """Take in `sample`; return its row number, the next one."""
@@ -139,6 +141,7 @@ class Observed:
         self._facts.put(
             (timing.clock == "kernel", bool(sample.reasoning), bool(sample.salvaged_at), near, sample.foreign)
         )
+        self.texts.add(sample)
         shown = signs_of(sample)
         self._signs.put([sign in shown for sign in _SIGNS])
         return row

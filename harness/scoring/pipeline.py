@@ -45,6 +45,7 @@ from harness.runs.safe_open import refuse_link
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, anomalies
 from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.copies import EqualTexts, Texts
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.doubtful import reply_doubts
 from harness.scoring.in_order import ById, basis, grade_journal
@@ -72,10 +73,10 @@ class GradedBenchmark:
     questions: the planned ones, in order. samples: planned a question; None: what is there is the plan. grades: in the
     order of questions and sample indices. warnings: about the journal. observed, rows: facts of the samples, and the
     row of each grade. failures: failed requests by endpoint, if there are several. speed, workload, anomalies: as in
-    `Score`. from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option
-    was not given. cut: by budget in tokens, the grades of the longer replies cut there; None = the option was not
-    given. first_right: completion tokens up to where the right answer first stands, of the samples in which it does,
-    likewise. ks, salvaged: see `GradingOptions`.
+    `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken from the reasoning
+    where there is no other; None = the option was not given. cut: by budget in tokens, the grades of the longer replies
+    cut there; None = the option was not given. first_right: completion tokens up to where the right answer first
+    stands, of the samples in which it does, likewise. ks, salvaged: see `GradingOptions`.
     """
 
     folder: BenchmarkFolder
@@ -89,6 +90,7 @@ class GradedBenchmark:
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
+    equal_texts: EqualTexts | None = None
     from_reasoning: Sequence[Grade] | None = None
     cut: Mapping[int, Mapping[Key, Grade]] | None = None
     first_right: Mapping[Key, int] = field(default_factory=dict)
@@ -149,7 +151,8 @@ def _graded(
     )
     within = journal.index < record.plan.samples
     planned_rows = journal.rows if within.all() else journal.rows[within]
-    counted = planned_rows if grading.salvaged else planned_rows[~journal.observed.salvaged(planned_rows)]
+    counts = within if grading.salvaged else within & ~journal.observed.salvaged(journal.rows)
+    counted = journal.rows if counts.all() else journal.rows[counts]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
     return GradedBenchmark(
         folder=files,
@@ -169,6 +172,7 @@ def _graded(
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
+        equal_texts=journal.observed.texts.equal(journal.question[counts], [*by_id], counted),
         from_reasoning=from_reasoning,
         cut=_cut(files, by_id, journal.grades, grading) if grading.cut_text else None,
         first_right=_first_right(files, by_id, grading) if grading.cut_text else {},
@@ -213,12 +217,12 @@ def score_of(graded: GradedBenchmark) -> Score:
     """The benchmark's score; nothing is written. Raises `UsageError` for a k beyond the samples of a question."""
     counted_grades = graded.counted(graded.grades)
     rows = graded.rows if graded.salvaged else graded.rows[graded.counts]
+    scored = partial(score_benchmark, graded.questions, equal_texts=graded.equal_texts)
     thought = graded.observed.reasoning_tokens
     endpoints: tuple[EndpointScore, ...] = ()
     if len(graded.observed.endpoints) > 1:
         endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failures, graded.samples)
-    score = score_benchmark(
-        graded.questions,
+    score = scored(
         counted_grades,
         graded.samples,
         ks=graded.ks,
@@ -230,14 +234,15 @@ def score_of(graded: GradedBenchmark) -> Score:
         warnings=graded.warnings,
     )
     if graded.from_reasoning is not None:
-        with_reasoning = score_benchmark(graded.questions, graded.counted(graded.from_reasoning), graded.samples)
+        with_reasoning = scored(graded.counted(graded.from_reasoning), graded.samples)
         score = msgspec.structs.replace(
             score,
             accuracy_from_reasoning=with_reasoning.accuracy,
             accuracy_from_reasoning_intervals=intervals_of(with_reasoning),
         )
     if graded.cut is not None:
-        counted = tally(graded.questions, counted_grades, graded.samples).questions
+        independent = {} if graded.equal_texts is None else graded.equal_texts.independent
+        counted = tally(graded.questions, counted_grades, graded.samples, independent).questions
         budgets = []
         for budget in score.budgets:
             cut_text = accuracy_of_cut_text(counted, graded.cut.get(budget.budget, {}))
@@ -267,7 +272,7 @@ def _beside_overrides(graded: GradedBenchmark, score: Score) -> Score:
     n = sum(ours.verdict != theirs.verdict for ours, theirs in zip(counted, corrected, strict=True))
     if n == 0:
         return score
-    by_hand = score_benchmark(graded.questions, corrected, graded.samples)
+    by_hand = score_benchmark(graded.questions, corrected, graded.samples, equal_texts=graded.equal_texts)
     share = "unknown" if by_hand.accuracy is None else f"{100 * by_hand.accuracy:.2f} %"
     sentence = (
         f"{n} verdict{'' if n == 1 else 's'} corrected by hand (overrides.jsonl); the accuracy would be {share} with "
@@ -367,12 +372,20 @@ def grade_outputs(
     unequal numbers of samples.
     """
     by_benchmark: dict[str, dict[str, Question]] = {}
+    texts: dict[str, Texts] = {}
+    of_question: dict[str, array[int]] = {}  # the number of each sample's question
+    numbers: dict[str, dict[str, int]] = {}
     by_id: dict[str, Question] = {}
 
     def samples() -> Iterator[Sample]:
         for question, sample in pairs:
             by_id[question.question_id] = question
             by_benchmark.setdefault(question.benchmark, {})[question.question_id] = question
+            texts.setdefault(question.benchmark, Texts()).add(sample)
+            ids = numbers.setdefault(question.benchmark, {})
+            of_question.setdefault(question.benchmark, array("I")).append(
+                ids.setdefault(question.question_id, len(ids))
+            )
             yield sample
 
     graded: dict[str, list[Grade]] = {}
@@ -390,6 +403,7 @@ def grade_outputs(
             samples=None,
             grades=graded[name],
             warnings=(),
+            equal_texts=texts[name].equal(np.frombuffer(of_question[name], dtype=np.uint32), [*numbers[name]]),
             ks=grading.k,
         )
         for name, questions in sorted(by_benchmark.items())

@@ -1,10 +1,13 @@
 """The score of one benchmark from its grades: the record of `scores.json`. Fractions throughout, not percent.
 
 `tally` counts the grades by question, `uncertainty` makes the intervals; here they become one record with its warnings.
+
+Long: the record of scores.json, the functions that fill it and those that write its warnings are read together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +24,7 @@ from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
 from harness.scoring.anomalies import Anomalies
 from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.copies import Copies, EqualTexts
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval
 from harness.scoring.speed import Speed
@@ -102,7 +106,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     Kinds of samples. n_truncated: cut by max_tokens. n_undecided: no rule could decide, or the grader ran out of time
     or memory; they are wrong in the accuracy. verifier_errors: sentences about exceptions of the benchmark's own
     verifier, whose samples are undecided. near_misses: wrong answers by how they miss. n_unextracted: the right answer
-    stood in the text but was not given as the answer. anomalies: samples whose text looks wrong.
+    stood in the text but was not given as the answer. anomalies: samples whose text looks wrong. copies: samples with
+    the text of another one; where they are many, sampling_error is None and sampling intervals are at most.
 
     Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right): k → value; with `_intervals`,
     k → intervals. maj_at_estimated: the k whose maj@k was drawn at random; the others are exact.
@@ -161,6 +166,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
+    copies: Copies | None = None
     accuracy_from_reasoning: float | None = None
     accuracy_from_reasoning_intervals: Intervals | None = None
     n_overridden: int = 0
@@ -185,6 +191,7 @@ def score_benchmark(
     anomalies: Anomalies | None = None,
     reasoning_tokens: NDArray[np.float64] | None = None,
     warnings: Iterable[str] = (),
+    equal_texts: EqualTexts | None = None,
 ) -> Score:
     """The score of one benchmark over the planned `questions`.
 
@@ -192,8 +199,10 @@ def score_benchmark(
     with unequal counts). ks: further k of pass@k, pass^k and maj@k, beside the powers of two up to the samples that
     every question has; a k above these raises `UsageError`. endpoints, speed, workload, anomalies: from `Observed`.
     reasoning_tokens: of each of the `grades`, NaN where not stated. warnings: sentences of earlier stages, handed on.
+    equal_texts: copies among the samples; None = unknown.
     """
-    tallies = tally([*map(slim, questions)], grades, samples_per_question)
+    independent = {} if equal_texts is None else equal_texts.independent
+    tallies = tally([*map(slim, questions)], grades, samples_per_question, independent)
     covered = sorted(tallies.questions, key=lambda item: item.question.question_id)  # equal sums in every order
     columns = SampleColumns.of(covered)
     present = [item for item in covered if item.n]
@@ -238,6 +247,7 @@ def score_benchmark(
         speed=speed,
         workload=workload,
         anomalies=anomalies,
+        copies=None if equal_texts is None else equal_texts.copies,
     )
     about_items = [sentence for sentence in (unequal_clusters(present),) if sentence is not None]
     own = _warnings(score, [*tallies.warnings, *about_items], columns.kinds)
@@ -284,6 +294,16 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
                 field="k",
                 value=k,
             )
+
+
+def counted_copies(score: Score, items: Sequence[QuestionTally]) -> tuple[QuestionTally, ...]:
+    """The questions of a stored score with as many independent samples as it states: the same share of each."""
+    if score.copies is None or not score.copies.many:
+        return tuple(items)
+    share = score.copies.independent
+    return tuple(
+        dataclasses.replace(item, independent=max(1, int(share * item.n))) if item.n else item for item in items
+    )
 
 
 def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> Score:
@@ -338,7 +358,9 @@ def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, i
     sentences += [
         f"{count} wrong answers are near misses: {NEAR_MISSES[near]}" for near, count in score.near_misses.items()
     ]
-    if score.accuracy is not None and score.sampling_error is None:
+    if score.copies is not None and score.copies.many:
+        sentences.append(score.copies.sentence)
+    elif score.accuracy is not None and score.sampling_error is None:
         sentences.append("one sample per question: the sampling error is unknown, only its upper bound")
     if score.n_imputed:
         sentences.append(f"{score.n_imputed} questions have one sample; their spread is taken from the others")

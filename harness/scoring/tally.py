@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,11 +46,13 @@ class QuestionTally:
     """One question's covered samples. planned: how many the score should cover; correct: how many are graded correct.
 
     undecided: samples on which the grader could not decide; they are wrong in the accuracy and open in the bounds.
+    independent: as many independent samples the present ones count as, where some are copies (`copies`); None = all.
     """
 
     question: Question
     grades: Sequence[Grade]
     planned: int
+    independent: int | None = None
     correct: int = field(init=False)
     undecided: int = field(init=False)
 
@@ -103,12 +106,17 @@ class Tallies:
     warnings: tuple[str, ...]
 
 
-def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_question: int | None) -> Tallies:
+def tally(
+    questions: Sequence[Question],
+    grades: Iterable[Grade],
+    samples_per_question: int | None,
+    independent: Mapping[str, int] = MappingProxyType({}),
+) -> Tallies:
     """Count `grades` by question. Their order matters for repeated keys only, of which the first counts.
 
     With a plan, samples beyond it and grades of questions that were not planned are left out with a warning. Complete
     rounds stand in for an unfinished run (see the module) because samples that finish first tend to be short and right.
-    Raises `UsageError` for no question, one id twice, or
+    independent: by question id, see `QuestionTally`. Raises `UsageError` for no question, one id twice, or
     samples_per_question < 1.
     """
     if samples_per_question is not None and samples_per_question < 1:
@@ -163,7 +171,8 @@ def tally(questions: Sequence[Question], grades: Iterable[Grade], samples_per_qu
         n_planned = len(rounds) if keep_rounds else samples_per_question
         if n_planned is None:
             n_planned = end - begin
-        tallies.append(QuestionTally(question, Picked(held, covers, begin, end), n_planned))
+        picked = Picked(held, covers, begin, end)
+        tallies.append(QuestionTally(question, picked, n_planned, independent.get(question.question_id)))
     return Tallies(
         questions=tuple(tallies),
         planned=samples_per_question,

@@ -51,14 +51,14 @@ class SamplingError(NamedTuple):
 def sampling_error(items: Sequence[QuestionTally]) -> SamplingError:
     """How far the accuracy moves when the same questions are asked again. Every question has samples.
 
-    With one sample of every question the error is unknown; it is at most √(p̄(1−p̄)/Q), which it reaches when all
-    questions are equally hard.
+    With one sample of every question, or with copies among the samples, the error is unknown; it is at most
+    √(p̄(1−p̄)/Q), which it reaches when all questions are equally hard.
     """
     correct, counts = _counts(items)
     variance = float(sampling_variance_of_mean(correct, counts))
     mean = float((correct / counts).mean())
     return SamplingError(
-        None if math.isnan(variance) else math.sqrt(variance),
+        None if math.isnan(variance) or any(item.independent is not None for item in items) else math.sqrt(variance),
         math.sqrt(max(0.0, mean * (1.0 - mean)) / len(items)),
         int((counts == 1).sum()),
     )
@@ -120,10 +120,15 @@ def rate_intervals(
     """
     counts = np.array([item.n for item in items] if samples is None else samples, dtype=float)
     right = np.array(hits, dtype=float)
+    has_copies = any(item.independent is not None for item in items)
+    if has_copies:  # of a part of the samples, the same share is independent
+        of_all = np.array([item.n if item.independent is None else item.independent for item in items], dtype=float)
+        thinned = np.maximum(1.0, np.floor(counts * of_all / np.array([item.n for item in items])))
+        right, counts = right * thinned / counts, thinned
     return Intervals(
         sampling_interval=sampling_limits(right, counts).interval(),
         question_interval=_question_interval(right / counts, items),
-        at_most=bool((counts == 1).all()),
+        at_most=has_copies or bool((counts == 1).all()),
     )
 
 
@@ -190,13 +195,15 @@ def maj_at(items: Sequence[QuestionTally], ks: Sequence[int]) -> dict[int, Estim
 
 
 def _counts(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
-    """(samples graded correct, samples) of each question."""
-    return np.array([float(item.correct) for item in items]), np.array([float(item.n) for item in items])
+    """(samples graded correct, samples) of each question; copies count as one sample."""
+    correct, counts = np.array([(float(item.correct), float(item.n)) for item in items]).T
+    independent = np.array([float(item.n if item.independent is None else item.independent) for item in items])
+    return correct * independent / counts, independent
 
 
 def _spread_is_known(items: Sequence[QuestionTally], k: int) -> bool:
-    """Whether every question has two disjoint draws of k samples; fewer do not show how much such draws differ."""
-    return all(2 * k <= item.n for item in items)
+    """Whether every question has two disjoint draws of k independent samples, which show how much such draws differ."""
+    return all(2 * k <= item.n and item.independent is None for item in items)
 
 
 def _estimate(

@@ -184,6 +184,8 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     if _graders(ours) != _graders(first):
         found.append("they were graded by different graders: score both again, afresh")
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
+        if score.copies is not None and score.copies.many:
+            found.append(f"{which}: {score.copies.sentence}")
         if score.n_missing:
             found.append(
                 f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % of false differences hold for "

@@ -1,0 +1,127 @@
+"""Copies among the samples of a question: counted and named in the score, one sample in its interval.
+
+For: harness.scoring.copies.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from harness.core import codec
+from harness.core.records import Question, Sample
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder
+from harness.scoring import Score, score_file
+from harness.scoring.copies import Texts, allowed
+from harness.scoring.pipeline import grade_outputs, score_of, score_run
+from harness.verbs.compare import compare
+from tests.scoring.graded import question
+from tests.scoring.test_scoring_endpoints import A, sample, stored
+
+QUESTIONS = [question(f"q{n}") for n in range(12)]
+QUESTION_OF_ALL = np.zeros(64, dtype=np.uint32)
+
+
+def replies(copies: int, *, characters: int = 600, samples: int = 8) -> list[Sample]:
+    """For each of 12 questions `samples` replies, half of the questions right; the first `copies` have one text."""
+    every = []
+    for number, asked in enumerate(QUESTIONS):
+        for index in range(samples):
+            reply = sample(asked.question_id, index, A, right=number % 2 == 0)
+            thought = f"{number} {0 if index < copies else index} ".ljust(characters, "x")
+            every.append(msgspec.structs.replace(reply, reasoning=thought))
+    return every
+
+
+def scored(place: Path, samples: list[Sample]) -> Score:
+    (score,) = score_run(stored(place, QUESTIONS, samples, 8), GradingOptions(workers=1))
+    return score
+
+
+def test_copies_are_counted_named_and_one_sample_in_the_interval(tmp_path: Path) -> None:
+    score, sound = scored(tmp_path / "cached", replies(8)), scored(tmp_path / "sound", replies(1))
+    assert score.copies is not None
+    assert (score.copies.n_samples, score.copies.n_equal, score.copies.n_excess) == (96, 84, 84)
+    assert (score.copies.n_questions, score.copies.independent) == (12, 1 / 8)
+    (sentence,) = [text for text in score.warnings if "word for word" in text]
+    assert sentence.startswith("84 of 96 samples repeat another reply")
+    assert score.sampling_error is None  # "at most", as with one sample a question
+    assert score.sampling_interval is not None
+    assert sound.sampling_interval is not None
+    assert score.sampling_interval.half_width > 4 * sound.sampling_interval.half_width
+    assert sound.copies is not None
+    assert (sound.copies.n_equal, sound.copies.n_excess, sound.sampling_error) == (0, 0, 0.0)
+    assert not any("word for word" in text for text in sound.warnings)
+
+
+def test_a_few_copies_of_each_question_are_found_too(tmp_path: Path) -> None:
+    score = scored(tmp_path, replies(2))
+    assert score.copies is not None
+    assert (score.copies.n_equal, score.copies.independent) == (12, pytest.approx(0.8))
+    assert any("12 of 96 samples repeat" in text for text in score.warnings)
+
+
+def test_short_replies_may_repeat_as_often_as_independent_ones_do(tmp_path: Path) -> None:
+    score = scored(tmp_path, replies(8, characters=6))
+    assert score.copies is not None
+    assert (score.copies.n_equal, score.copies.n_excess) == (84, 0)
+    assert not any("word for word" in text for text in score.warnings)
+    assert score.sampling_error is not None
+    few, many = (Texts(), Texts())
+    for number in range(64):
+        few.add_text("the same short sentence, once more" if number % 2 else str(number) * 20)
+        many.add_text("the same sentence, which is longer, and comes again once more, as it does" * 4)
+    for texts, beyond in ((few, False), (many, True)):
+        equal = texts.equal(QUESTION_OF_ALL, ["q0"])
+        assert equal is not None
+        assert equal.copies.many is beyond
+
+
+def test_the_bound_falls_with_the_length_and_never_below_one() -> None:
+    n = np.array([8, 8, 8, 64])
+    bounds = allowed(n, np.array([1, 100, 2000, 35], dtype=np.uint32)).tolist()
+    assert bounds[0] > 8 > bounds[1] > bounds[2] == 1.0
+    assert bounds[3] == pytest.approx(64 * 2**-0.7 + 3 * (64 * 2**-0.7 * (1 - 2**-0.7)) ** 0.5)
+
+
+def test_the_outputs_of_another_tool_are_counted_too(tmp_path: Path) -> None:
+    by_id = {asked.question_id: asked for asked in QUESTIONS}
+
+    def pairs(copies: int) -> list[tuple[Question, Sample]]:
+        shuffled = sorted(replies(copies), key=lambda reply: (reply.sample_index, reply.question_id))
+        return [(by_id[reply.question_id], reply) for reply in shuffled]
+
+    (cached,), (sound,) = (
+        grade_outputs(pairs(copies), RunFolder(tmp_path), GradingOptions(workers=1)) for copies in (8, 1)
+    )
+    assert score_of(cached).copies is not None
+    assert any("84 of 96 samples repeat" in text for text in score_of(cached).warnings)
+    assert not any("repeat" in text for text in score_of(sound).warnings)
+
+
+def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> None:
+    runs = [stored(tmp_path / name, QUESTIONS, replies(8), 8) for name in ("a", "b")]
+    single = [stored(tmp_path / name, QUESTIONS, replies(1), 8) for name in ("c", "d")]
+    for run in (*runs, *single):
+        score_run(run, GradingOptions(workers=1))
+    (copied,), (sound,) = compare(runs), compare(single)
+    assert copied.decision.paired.at_most
+    assert copied.decision.detectable > 2 * sound.decision.detectable
+    assert any("word for word" in text for text in copied.decision.warnings)
+    assert not any("word for word" in text for text in sound.decision.warnings)
+
+
+def test_a_score_of_an_earlier_version_has_no_copies_and_is_read(tmp_path: Path) -> None:
+    run = stored(tmp_path, QUESTIONS, replies(8), 8)
+    score_run(run, GradingOptions(workers=1))
+    folder = run.benchmark("demo")
+    stored_score = codec.decode(folder.scores.read_bytes(), dict)
+    del stored_score["copies"]
+    folder.scores.write_bytes(codec.encode(stored_score))
+    score = score_file.read(folder)
+    assert score is not None
+    assert score.copies is None
