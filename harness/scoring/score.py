@@ -209,7 +209,6 @@ def score_benchmark(
     fewest = min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
     every_k = sorted({*_powers_of_two(fewest), *ks})
-    n_known, mean_tokens = _mean_tokens(columns.tokens)
     whole = _group_score(covered)
     n_clusters = len({item.cluster for item in covered})
     spread = sampling_error(present) if present else None
@@ -232,7 +231,7 @@ def score_benchmark(
         accuracy_finished_intervals=finished and finished[1],
         tokens=token_statistics(columns, reasoning_tokens),
         budgets=budget_scores(covered, columns),
-        mean_completion_tokens=mean_tokens,
+        **_stated_tokens(columns.tokens),
         bounds=_bounds(covered),
         partial=tallies.partial,
         rounds=tallies.covered,
@@ -241,7 +240,6 @@ def score_benchmark(
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
         **_over_kinds(columns.kinds),
-        n_tokens_known=n_known,
         breakdowns=_breakdowns(covered),
         endpoints=endpoints,
         speed=speed,
@@ -249,8 +247,7 @@ def score_benchmark(
         anomalies=anomalies,
         copies=None if equal_texts is None else equal_texts.copies,
     )
-    about_items = [sentence for sentence in (unequal_clusters(present),) if sentence is not None]
-    own = _warnings(score, [*tallies.warnings, *about_items], columns.kinds)
+    own = _warnings(score, filter(None, (*tallies.warnings, unequal_clusters(present))), columns.kinds)
     return msgspec.structs.replace(score, warnings=(*warnings, *own))
 
 
@@ -267,10 +264,11 @@ def _over_k(covered: Sequence[QuestionTally], ks: Sequence[int]) -> dict[str, An
     return {**values, **intervals, "maj_at_estimated": estimated}
 
 
-def _mean_tokens(tokens: NDArray[np.float64]) -> tuple[int, float | None]:
-    """(samples whose tokens are stated, their mean)."""
+def _stated_tokens(tokens: NDArray[np.float64]) -> dict[str, Any]:
+    """The fields of a score on the samples whose tokens are stated."""
     stated = tokens[~np.isnan(tokens)]
-    return len(stated), math.fsum(stated) / len(stated) if len(stated) else None
+    mean = math.fsum(stated) / len(stated) if len(stated) else None
+    return {"n_tokens_known": len(stated), "mean_completion_tokens": mean}
 
 
 def intervals_of(score: Score) -> Intervals:

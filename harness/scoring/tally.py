@@ -121,14 +121,7 @@ def tally(
     """
     if samples_per_question is not None and samples_per_question < 1:
         raise UsageError(f"samples per question must be at least 1, not {samples_per_question}")
-    numbers: dict[str, int] = {}
-    for question in questions:
-        if question.question_id in numbers:
-            raise UsageError(f"question id {quoted(question.question_id)} occurs twice; ids must be unique")
-        numbers[question.question_id] = len(numbers)
-    if not numbers:
-        raise UsageError("there are no questions to score")
-
+    numbers = _numbers(questions)
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
     of_question, of_index, of_position = array("q"), array("q"), array("q")
     foreign = beyond = 0
@@ -181,6 +174,18 @@ def tally(
         partial=bool(missing) and not keep_rounds,
         warnings=_left_out(foreign, beyond, repeated, int(again.sum())),
     )
+
+
+def _numbers(questions: Sequence[Question]) -> dict[str, int]:
+    """Each question's number by id. Raises `UsageError` for no question, or one id twice."""
+    numbers: dict[str, int] = {}
+    for question in questions:
+        if question.question_id in numbers:
+            raise UsageError(f"question id {quoted(question.question_id)} occurs twice; ids must be unique")
+        numbers[question.question_id] = len(numbers)
+    if not numbers:
+        raise UsageError("there are no questions to score")
+    return numbers
 
 
 def _in_order(of: NDArray[np.int64], index: NDArray[np.int64]) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import harness as reasoning_harness
 from harness.core import codec
 from harness.core.records import Question, Sample
 from harness.presets.grading import GradingOptions
@@ -18,7 +19,6 @@ from harness.runs import RunFolder
 from harness.scoring import Score, score_file
 from harness.scoring.copies import Texts, allowed
 from harness.scoring.pipeline import grade_outputs, score_of, score_run
-from harness.verbs.compare import compare
 from tests.scoring.graded import question
 from tests.scoring.test_scoring_endpoints import A, sample, stored
 
@@ -108,7 +108,7 @@ def test_a_comparison_of_runs_with_copies_counts_them_once(tmp_path: Path) -> No
     single = [stored(tmp_path / name, QUESTIONS, replies(1), 8) for name in ("c", "d")]
     for run in (*runs, *single):
         score_run(run, GradingOptions(workers=1))
-    (copied,), (sound,) = compare(runs), compare(single)
+    (copied,), (sound,) = (reasoning_harness.compare([run.path for run in pair]) for pair in (runs, single))
     assert copied.decision.paired.at_most
     assert copied.decision.detectable > 2 * sound.decision.detectable
     assert any("word for word" in text for text in copied.decision.warnings)
