@@ -119,6 +119,17 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     differing: dict[str, tuple[Any, Any]]
 
+    @property
+    def same_settings(self) -> bool:
+        """Whether the source states settings for this score, and ours equal all of them. An unknown setting counts as a
+        difference: a source that states none decides nothing alone."""
+        return bool(self.published.settings) and self.published.stated and not self.differing
+
+    def rank(self) -> tuple[bool, bool, int]:
+        """The order in which published scores stand beside a run: what is the source's own first, then what has the
+        same settings, then what differs in few."""
+        return (self.published.quoted, not self.same_settings, len(self.differing))
+
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
     """The paired comparison of two runs of one benchmark. first, second: `tally(…).questions` of each.

@@ -108,13 +108,13 @@ def standing(comparisons: Sequence[PublishedComparison]) -> PublishedVerdict:
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count, each only where it leaves any:
-    1. scores whose stated settings all equal ours: the others differ for a reason that is known;
+    1. scores with the same settings as ours, stated by their source: the others may differ for a reason;
     2. of these pass@1: the other metrics are made of the same samples, and pass@k hardly tells two models apart where
        nearly every question is solved in k samples;
     3. of these the sharp ones (`MAX_BLUNTNESS`).
     """
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and entry.detectable is not None]
-    listed = [entry for entry in decided if not entry.differing] or decided
+    listed = [entry for entry in decided if entry.same_settings] or decided
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return "cannot say"

@@ -120,7 +120,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
             for reference in matching(scores, name, benchmark.name)
         ]
         if comparisons:
-            comparisons.sort(key=lambda one: (len(one.differing), one.published.quoted))
+            comparisons.sort(key=PublishedComparison.rank)
             found.append(Verified(benchmark=benchmark.name, standing=standing(comparisons), comparisons=comparisons))
     if not found:
         names = ", ".join(visible(one, 40) for one in run.benchmarks)

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import harness as reasoning_harness
+from harness.asking.options.deciding import CompareOptions, VerifyOptions
 from harness.core.errors import StoreError, UsageError
 from harness.runs import RunFolder, grades
 from harness.scoring.deciding import RunPair, decide
@@ -69,7 +70,7 @@ def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> 
     done = harness(tmp_path, "compare", "toy", "toy-b", "--fail-if-worse", "1")
     assert done.code == 1
     assert "repetitions: 0.0 points" not in done.out
-    (beside,) = compare([RunFolder(tmp_path / name) for name in ("toy", "toy-b")])
+    (beside,) = compare([RunFolder(tmp_path / name) for name in ("toy", "toy-b")], CompareOptions())
     paired = beside.decision.paired
     assert (paired.first_accuracy, paired.second_accuracy) == (1.0, 1.0)
     assert beside.decision.detectable > 0.3
@@ -78,13 +79,13 @@ def test_two_runs_that_are_all_right_see_no_small_difference(tmp_path: Path) -> 
 def test_questions_of_one_run_only_are_counted_and_named_and_the_choice_is_a_setting(tmp_path: Path) -> None:
     base = write_run(tmp_path / "base", benchmarks=[("demo", 12, 4)])
     few = write_run(tmp_path / "few", benchmarks=[("demo", 12, 4)], only=6)
-    (beside,) = compare([base, few])
+    (beside,) = compare([base, few], CompareOptions())
     (sentence,) = [text for text in beside.decision.warnings if "left out" in text]
     assert sentence.startswith("6 questions are left out, which only one run has: ")
     assert "q006, q007, q008, q009, q010 and 1 more" in sentence
     chosen = 'questions (limit, ids, filter): "all" → "6 chosen"'
     assert [str(one) for one in beside.settings] == [chosen]
-    (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])])
+    (same,) = compare([base, write_run(tmp_path / "again", benchmarks=[("demo", 12, 4)])], CompareOptions())
     assert not any("left out" in text for text in same.decision.warnings)
     assert same.settings == []
 
@@ -101,11 +102,11 @@ def test_python_decides_as_the_command_does(tmp_path: Path) -> None:
 def test_a_run_alone_or_without_scores_is_refused_in_one_sentence(tmp_path: Path) -> None:
     base, _ = two_runs(tmp_path)
     with pytest.raises(UsageError, match="name two runs at least"):
-        compare([base])
+        compare([base], CompareOptions())
     with pytest.raises(UsageError, match="shares no benchmark"):
-        compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])])
+        compare([base, write_run(tmp_path / "elsewhere", benchmarks=[("other", 4, 2)])], CompareOptions())
     with pytest.raises(StoreError, match="demo of fresh is not scored"):
-        compare([base, write_run(tmp_path / "fresh", scored=False)])
+        compare([base, write_run(tmp_path / "fresh", scored=False)], CompareOptions())
 
 
 def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     twin = write_run(tmp_path / "twin", identity={"dataset_digest": "aaa", "seed": 0})
     place = twin.benchmark("demo")
     grades.write(place, [msgspec.structs.replace(one, grader="rules/older") for one in grades.read(place)])
-    first, second = compare([base, other, twin])
+    first, second = compare([base, other, twin], CompareOptions())
     assert any("not asked the same: dataset_digest: " in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run is unfinished" in warning]
     assert "hold for one look" in unfinished
@@ -127,7 +128,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
 
 def test_verdicts_are_corrected_for_all_that_is_printed(tmp_path: Path) -> None:
     base, tuned = two_runs(tmp_path, second=0.44)
-    (alone,) = compare([base, tuned])
+    (alone,) = compare([base, tuned], CompareOptions())
     same = RunPair(run="r", baseline="b", paired=alone.decision.paired, samples=16)
     many = decide([same] * 10)
     assert all(one.p_sampling >= alone.decision.p_sampling for one in many)
@@ -149,7 +150,7 @@ def test_a_run_that_is_far_off_is_told_with_the_size_of_it(tmp_path: Path) -> No
     assert done.code == 4
     assert "lower by" in done.out
     assert " ± " in done.out
-    (found,) = verify(bad)
+    (found,) = verify(bad, VerifyOptions())
     assert len(found.comparisons) > 5
     assert len(found.comparisons[0].differing) <= len(found.comparisons[-1].differing)
     printed = json.loads(harness(tmp_path, "verify", "bad", "--json").out)
@@ -160,7 +161,7 @@ def test_a_run_that_is_far_off_is_told_with_the_size_of_it(tmp_path: Path) -> No
 def test_a_score_of_one_sample_a_question_acquits_no_run(tmp_path: Path) -> None:
     """Of QwQ-32B one source has a single sample, beside which a run eight points too low is compatible."""
     folder = write_run(tmp_path / "low", model="Qwen/QwQ-32B", benchmarks=[("aime24", 30, 16)], strength=0.72)
-    (found,) = verify(folder)
+    (found,) = verify(folder, VerifyOptions())
     assert any(one.verdict == "compatible" for one in found.comparisons)
     assert found.standing == "not compatible"
 
@@ -218,5 +219,26 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
 def test_a_model_of_which_nothing_is_published_is_refused(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "mine", model="me/mine", benchmarks=[("aime24", 30, 2)])
     with pytest.raises(UsageError, match="nothing is published of me/mine on aime24"):
-        verify(folder)
-    assert verify(folder, R1)[0].benchmark == "aime24"
+        verify(folder, VerifyOptions())
+    assert verify(folder, VerifyOptions(model=R1))[0].benchmark == "aime24"
+
+
+def test_settings_that_a_source_does_not_state_decide_nothing_alone(tmp_path: Path) -> None:
+    """A far-off score whose settings are unknown, or a guess, stands beside one under other settings: both count."""
+    folder = write_run(tmp_path / "run", model="org/model-7b", benchmarks=[("demo", 30, 16)], strength=0.31)
+    scores = json.loads(folder.benchmark("demo").scores.read_bytes())
+    row = (
+        f"{{model: org/model-7b, benchmark: demo, metric: pass@1, percent: {100 * scores['accuracy']:.1f}, samples: 64"
+    )
+    near = row + ", settings: {temperature: 0.9}}"
+    far = "{model: org/model-7b, benchmark: demo, metric: pass@1, percent: 1.0, samples: 64"
+    head = 'schema: 1\nsource: {title: Wiki, url: "https://example.org", by: others}\nquestions: {demo: 30}\nscores:\n'
+    page = tmp_path / "page.yaml"
+    for unknown, standing in (
+        ("}", "compatible"),
+        (", stated: false, settings: {temperature: 0.6}}", "compatible"),
+        (", settings: {temperature: 0.6}}", "not compatible"),  # stated, and equal to ours: it decides alone
+    ):
+        page.write_text(f"{head}  - {near}\n  - {far}{unknown}\n")
+        (found,) = verify(folder, VerifyOptions(published=page))
+        assert found.standing == standing

@@ -36,6 +36,7 @@ class _ScoreRow(Part):
     run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
     mean_tokens: float | None = pydantic.Field(default=None, ge=0)
     quoted: bool = False
+    stated: bool = True
     note: str = ""
     settings: Settings = pydantic.Field(default_factory=dict)
 
@@ -84,6 +85,7 @@ def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
             run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
             mean_tokens=row.mean_tokens,
             quoted=row.quoted,
+            stated=row.stated,
             note=row.note,
             settings={**file.settings, **row.settings},
             source=source,

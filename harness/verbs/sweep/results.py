@@ -54,8 +54,8 @@ class Result:
 
     def nearest(self, metric: str) -> PublishedComparison | None:
         """The published score of this metric whose settings are nearest; a quoted one where there is no other."""
-        fitting = [one for one in self.published if one.published.metric == metric]
-        return min(fitting, key=lambda one: (one.published.quoted, len(one.differing)), default=None)
+        fitting = [comparison for comparison in self.published if comparison.published.metric == metric]
+        return min(fitting, key=PublishedComparison.rank, default=None)
 
 
 class Aggregate(NamedTuple):
