@@ -73,6 +73,10 @@ fuzz: $(VENV)/.installed-test
 simulate-runs: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)))
 
+## test-planted: every bug of tests/simulation/bugs.py, planted in a copy of the dispatcher, is found within 2,000 runs
+test-planted: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.simulation --bugs
+
 ## storms: SEEDS=200 whole runs and scorings, killed and disturbed from a seed, each compared with a quiet one
 storms: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.storms --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST))

@@ -321,9 +321,8 @@ class Runner:
         if ending.rule:
             prices = self._settings.prices
             return StoppedByRule(
-                f"{ending.rule}: {outcome.tokens} tokens bought {outcome.n_session} samples"
-                f"{f' ({outcome.spent.sentence(prices)})' if prices else ''}, and "
-                f"{outcome.n_done} of {outcome.n_expected} are stored in {where}."
+                f"{ending.rule}{f' ({outcome.spent.sentence(prices)})' if prices else ''}. "
+                f"{outcome.n_done} of {outcome.n_expected} samples are stored in {where}.{resume}"
             )
         return None
 

@@ -281,8 +281,55 @@ def test_an_endpoint_in_doubt_that_is_set_aside_is_probed_by_a_whole_request() -
     assert known.allowed(TASK, 0, set_aside=False)
     assert not known.allowed(TASK, 0, set_aside=True)
     assert known.allowed(TASK, 1, set_aside=True)
-    known.whole_failed(0)
+    known.whole_failed(0, by_chance=False)
     assert known.allowed(TASK, 0, set_aside=True)
+
+
+def test_after_a_continuation_that_met_429_a_whole_request_tells_a_limiter_from_a_gateway() -> None:
+    known = Continuations()
+    other = Task("sums", "q1", 0)
+    known.failed(TASK, 0, refused=True)
+    assert not known.allowed(TASK, 0, set_aside=False)
+    assert not known.allowed(other, 0, set_aside=False)
+    assert known.allowed(other, 1, set_aside=False)
+    known.whole_failed(0, by_chance=False)  # refused, too: it was a limiter
+    assert known.allowed(TASK, 0, set_aside=False)
+
+
+def test_a_whole_request_that_failed_by_chance_gives_no_sample_its_tries_back() -> None:
+    known = Continuations()
+    for _ in range(TRIES):
+        known.failed(TASK, 0)
+    known.whole_failed(0, by_chance=True)
+    assert not known.allowed(TASK, 0, set_aside=False)
+    known.whole_failed(0, by_chance=False)
+    assert known.allowed(TASK, 0, set_aside=False)
+
+
+def test_a_retry_after_holds_the_endpoint_and_not_the_sample() -> None:
+    first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
+    played = Played(endpoints=(first, second), canary=False)
+    (ask, _) = played.do()
+    assert isinstance(ask, Ask)
+    played.dispatcher.failed(ask.task, RequestFailed("server", "restart", status=500, retry_after=400.0))
+    (again, _) = played.sleep()
+    assert isinstance(again, Ask)
+    assert played.now < 2
+    assert again.endpoint != ask.endpoint
+
+
+def test_a_continuation_that_met_a_retry_after_goes_elsewhere_meanwhile() -> None:
+    first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
+    played = Played(endpoints=(first, second), canary=False)
+    (ask, _) = played.do()
+    assert isinstance(ask, Ask)
+    failure = RequestFailed("server", "no worker", status=503, retry_after=400.0)
+    failure.going_on = True
+    played.dispatcher.failed(ask.task, failure)
+    (again, _) = played.sleep()
+    assert isinstance(again, Ask)
+    assert played.now < 2
+    assert again.endpoint != ask.endpoint
 
 
 def test_a_continuation_that_is_answered_clears_its_endpoint() -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import heapq
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from harness.client.address.endpoint import Endpoint
+from harness.generation.dispatch.actions import Ask, Done, Store, Wait
+from harness.generation.dispatch.retry import RetryPolicy
+from harness.generation.plan import Task
 from tests.faults.server import CLOSE, HEAD, Answer, FaultServer, Request, Step, chunk, completion, delta, http
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
+from tests.generation.test_dispatcher import Played
 
 CUT = [HEAD, chunk(delta("so far")), CLOSE]
 ERROR = [http(500, {"error": {"message": "boom"}})]
@@ -59,3 +66,36 @@ def test_a_single_endpoint_is_asked_again(tmp_path: Path) -> None:
     with FaultServer(answer) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
         assert run(settings, question_set(tmp_path, 3)).complete
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_endpoints_that_fail_different_questions_serve_them_all_in_the_end(seed: int) -> None:
+    """One breaks the even questions and is set aside for it again and again; the other one breaks some odd ones."""
+    chance = random.Random(seed)
+    first, second = Endpoint.parse("http://a/v1"), Endpoint.parse("http://b/v1")
+    broken = {first: {f"q{n}" for n in range(0, 48, 2)}, second: {f"q{n}" for n in range(1, 48, 6)}}
+    played = Played(
+        questions=48, policy=RetryPolicy(attempts=2), endpoints=(first, second), concurrency=8, canary=False
+    )
+    ends: list[tuple[float, Task, Ask]] = []
+    stored = 0
+    while True:
+        action = played.dispatcher.next()
+        if isinstance(action, Ask):
+            heapq.heappush(ends, (played.now + chance.uniform(0.05, 0.5), action.task, action))
+        elif isinstance(action, Store):
+            stored += 1
+            played.dispatcher.written(action.task)
+        elif isinstance(action, Wait):
+            until = played.now + (float("inf") if action.seconds is None else action.seconds)
+            if not ends or ends[0][0] > until:
+                played.now = until
+                continue
+            played.now, _, ask = heapq.heappop(ends)
+            if ask.task.question_id in broken[ask.endpoint]:
+                played.fail(ask.task, "server", 500, f"boom {chance.random()}")
+            else:
+                played.answer(ask.task)
+        elif isinstance(action, Done):
+            break
+    assert (stored, played.dispatcher.causes.given_up()) == (48, {})

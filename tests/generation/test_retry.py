@@ -60,8 +60,15 @@ def test_waits_grow_with_full_jitter_up_to_their_cap() -> None:
         assert ceiling / 2 < max(at_n) <= ceiling
 
 
-def test_the_servers_wait_is_a_floor() -> None:
-    assert (started().failed(TASK, failure(retry_after=7)).again_after or 0) >= 7
+def test_a_retry_after_is_the_endpoints_and_lengthens_no_backoff() -> None:
+    assert (started().failed(TASK, failure(retry_after=7)).again_after or 0) <= RetryPolicy().ceiling(1)
+
+
+def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_are_used_up() -> None:
+    retries = started(RetryPolicy(attempts=1))
+    assert retries.failed(TASK, failure("connect"), "endpoint").again_after == 0
+    assert retries.failed(TASK, failure(), "chance").used_up
+    assert retries.failed(TASK, failure("connect"), "endpoint").used_up
 
 
 def test_attempts_are_bounded() -> None:

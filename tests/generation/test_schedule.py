@@ -197,17 +197,21 @@ def test_a_dropped_question_returns_its_waiting_samples_and_is_not_asked() -> No
     assert {t.question_id for t in hand_out(scheduler)} == {"q0", "q1", "q2"} - {task.question_id}
 
 
-def test_a_refused_round_ends_the_run() -> None:
+def test_a_round_that_may_not_start_waits_and_is_asked_for_again() -> None:
     asked: list[int] = []
 
     def may_start(number: int) -> bool:
         asked.append(number)
-        return number < 2
+        return number < last
 
+    last = 2
     scheduler = Scheduler(plan(4, 5), Clock(), order="rounds", may_start_round=may_start)
     assert {t.sample_index for t in hand_out(scheduler)} == {0, 1}
-    assert scheduler.n_waiting == 0
+    assert scheduler.n_waiting == 12
     assert asked == [1, 2]
+    last = 3
+    assert {t.sample_index for t in hand_out(scheduler)} == {2}
+    assert asked == [1, 2, 2, 3]
 
 
 def two_speeds(rows: list[Owed], prior: dict[tuple[str, str], float]) -> Scheduler:

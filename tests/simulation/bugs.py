@@ -1,88 +1,225 @@
-"""Bugs to plant in the dispatcher, each a change of a few characters, to see that the simulator finds them."""
+"""Bugs to plant in a copy of the dispatcher, each a change of a few characters, and the rule that must speak."""
 
 from __future__ import annotations
 
-import inspect
-import sys
-import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+import builtins
+import importlib
+from functools import cache
+from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
-from harness.generation.dispatch.continuations import Continuations
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.lanes import Lane, Lanes
-from harness.generation.dispatch.retry import Retries
-from harness.generation.dispatch.schedule import Scheduler
+
+DISPATCH = Path(__file__).resolve().parents[2] / "harness" / "generation" / "dispatch"
+PACKAGE = "harness.generation.dispatch"
+SHARED = "actions"
+"""The one module that is not copied: the simulator tells actions apart by their class."""
 
 
 class Bug(NamedTuple):
-    """In `owner.name`, `right` becomes `wrong`."""
+    """In `file` of the dispatcher, `right` becomes `wrong`; `rule` must speak, or one of several ("a|b").
 
-    owner: type
-    name: str
+    rare: more than 100 seeds may pass before one shows it.
+    """
+
+    file: str
     right: str
     wrong: str
+    rule: str
+    rare: bool = False
 
 
 PLANTED = {
-    "a lost wake-up: nobody wakes for a sample that waits to be asked again": Bug(
-        Dispatcher, "_seconds_to_next_change", "(due := self._retries.next_due) is not None", "(due := 0.0) is None"
+    "a Retry-After is not obeyed": Bug("lanes", "lane.until = max(lane.until, until)", "pass", "retry-after"),
+    "a second opinion goes out during a Retry-After": Bug(
+        "lanes",
+        "and not self.set_aside and now >= self.asked_until:",
+        "and not self.set_aside:",
+        "retry-after",
+        rare=True,
     ),
-    "a double hand-out: what is given back is handed out twice": Bug(
-        Scheduler, "give_back", "self._returned.append(task)", "self._returned.extend([task, task])"
+    "a Retry-After holds the sample back, and not the endpoint": Bug(
+        "dispatcher", "self._lanes.heed(flight.ticket.place, failure.retry_after)", "pass", "retry-after"
     ),
-    "an endpoint set aside is never probed again": Bug(Lane, "limit", "1 if self.set_aside", "0 if self.set_aside"),
+    "no backoff": Bug(
+        "retry", "Decision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))", "Decision(0.0)", "backoff"
+    ),
+    "a backoff that never grows": Bug(
+        "retry", "self.policy.ceiling(attempts.failures)", "self.policy.ceiling(1)", "backoff"
+    ),
+    "backoffs end five seconds early": Bug(
+        "retry", "self._later[0][0] <= now:", "self._later[0][0] <= now + 5:", "backoff"
+    ),
+    "twice the requests and tokens a minute": Bug(
+        "quota",
+        "self.per_second = spread / MINUTE_S",
+        "self.per_second = 2 * spread / MINUTE_S",
+        "requests a minute|tokens a minute",
+    ),
+    "twice the tokens a minute": Bug("quota", "_Bucket(tokens, now)", "_Bucket(2 * tokens, now)", "tokens a minute"),
+    "what a reply cost is not charged": Bug(
+        "quota", "+ expected_tokens - tokens)", "+ expected_tokens)", "tokens a minute"
+    ),
+    "a reply is charged beside what was expected of it": Bug(
+        "quota", "self._tokens.level + expected_tokens - tokens", "self._tokens.level - tokens", "idle"
+    ),
+    "tokens that were kept are counted again": Bug(
+        "counts",
+        "self.tokens += max(0, completion_tokens(sample) - kept)",
+        "self.tokens += completion_tokens(sample)",
+        "accounts",
+    ),
+    "money: what was kept is no part of the prompt": Bug(
+        "counts", "None if prompt is None else prompt + kept", "prompt", "accounts"
+    ),
+    "truncated replies are not counted": Bug("counts", "self.truncated += sample.truncated", "pass", "accounts"),
+    "weights are ignored": Bug("lanes", " / self._lanes[i].endpoint.weight)", ")", "weights"),
+    "work goes to the fullest endpoint": Bug(
+        "lanes", "/ self._lanes[i].endpoint.weight)", "/ self._lanes[i].endpoint.weight, reverse=True)", "weights"
+    ),
+    "a sample goes back to the endpoint that failed it": Bug(
+        "dispatcher", "self._scheduler.steer_away(task)", "pass", "elsewhere"
+    ),
+    "elsewhere is forgotten when the sample comes back": Bug(
+        "schedule", "if endpoint not in failed_by or (", "if endpoint not in failed_by or (True or ", "elsewhere"
+    ),
+    "one attempt too many": Bug(
+        "retry", "attempts.failures >= self.policy.attempts", "attempts.failures > self.policy.attempts", "elsewhere"
+    ),
+    "the same words for ever": Bug("retry", "attempts.alike >= self.policy.alike", "False", "elsewhere", rare=True),
+    "worn samples take their turn before all others": Bug(
+        "schedule", "return self._n_returned[task] >= WORN or", "return False and", "turns", rare=True
+    ),
+    "a round too many for the budget": Bug("budget", "return not self.holds_round", "return True", "budget"),
+    "a request that the budget may not cover": Bug(
+        "budget",
+        "self._exceeded_by(self._in_flight + 1, self._reserve)",
+        "self._exceeded_by(1, self._reserve)",
+        "budget",
+    ),
+    "the first replies, the short ones, pass for all lengths": Bug(
+        "budget", "self._n_finished >= KNOWN and not self._first", "self._n_finished >= 1", "budget"
+    ),
+    "the budget forgets failed requests are over": Bug(
+        "budget", 'counts as free."""\n        self._in_flight -= 1', 'counts as free."""', "budget|crash"
+    ),
+    "an endpoint that left is asked": Bug(
+        "lanes", "lane.left = True\n                left.append(url)", "left.append(url)", "list of endpoints"
+    ),
+    "an endpoint that answered stays set aside": Bug(
+        "lanes", "            lane.set_aside = False\n", "            pass\n", "answered"
+    ),
+    "two requests at a time for an endpoint that is down": Bug(
+        "lanes", "1 if self.set_aside else", "2 if self.set_aside else", "probes"
+    ),
+    "an endpoint set aside is never asked again": Bug(
+        "lanes", "1 if self.set_aside else", "0 if self.set_aside else", "probes|wake-up"
+    ),
+    "pauses between probes do not grow": Bug(
+        "lanes", "self._patience.first_wait * 2.0 ** min(lane.waits, 30)", "self._patience.first_wait", "probes"
+    ),
+    "patience runs on during a pause": Bug(
+        "lanes",
+        '"""The run was paused: nobody could answer meanwhile."""\n        self._down_since = None',
+        '""""""',
+        "patience",
+    ),
+    "patience ends while a probe is under way": Bug(
+        "lanes", "lane.try_owed or lane.in_flight", "lane.try_owed", "patience"
+    ),
+    "a slot stays idle": Bug(
+        "dispatcher", "if len(self._flights) >= limit or", "if len(self._flights) >= max(1, limit - 1) or", "idle"
+    ),
+    "the shortest go first": Bug(
+        "schedule",
+        "self._long.append((-self._urgency(place)",
+        "self._long.append((self._urgency(place)",
+        "order",
+        rare=True,
+    ),
+    "known questions before those of which nothing is known": Bug(
+        "schedule", "[q for q in self._questions if q.prior is None and q.waiting]", "[]", "order"
+    ),
+    "rounds in the wrong order": Bug(
+        "schedule",
+        "number = min(q.waiting[0] for q in pending)",
+        "number = max(q.waiting[0] for q in pending)",
+        "order",
+    ),
+    "nobody wakes for a sample that waits to be asked again": Bug(
+        "dispatcher", "(due := self._retries.next_due) is not None", "(due := 0.0) is None", "wake-up|idle|end"
+    ),
+    "what is given back is handed out twice": Bug(
+        "schedule",
+        "self._returned.append(task)",
+        "self._returned.extend([task, task])",
+        "one request a sample|owed|places|crash",
+    ),
     "an in-flight count leaks where a request is cancelled": Bug(
-        Lanes, "cancelled", "self._lanes[ticket.place].pace.ended(ticket)", "pass"
+        "lanes",
+        "self._lanes[ticket.place].pace.ended(ticket)\n\n    def answered_by",
+        "pass\n\n    def answered_by",
+        "places|idle",
     ),
     "a give-up forgets its key": Bug(
-        Dispatcher, "_give_up", "self.causes.gave_up(task, kind, message, status)", "pass"
+        "dispatcher",
+        "self.causes.gave_up(task, kind, message, status)\n\n    def _leave_out",
+        "pass\n\n    def _leave_out",
+        "causes|places",
     ),
     "the budget of retries is counted and not obeyed": Bug(
-        Retries, "failed", "if not self.budget.take():", "if not (self.budget.take() or True):"
+        "retry", "if not self.budget.take():", "if not (self.budget.take() or True):", "retry budget"
     ),
-    "one sample too many on its way to the disk": Bug(Dispatcher, "_fill", "self._n_unwritten <= limit and", ""),
-    "a paused session asks": Bug(Dispatcher, "next", "and not self._paused", ""),
+    "one sample too many on its way to the disk": Bug(
+        "dispatcher", " and self._n_unwritten <= limit and", " and", "concurrency"
+    ),
+    "a paused session asks": Bug(
+        "dispatcher", "if self.ending.asking and not self._paused:", "if self.ending.asking:", "pause"
+    ),
     "a continuation that fails is tried for ever": Bug(
-        Continuations, "allowed", "self._failures[place][task] < TRIES", "True"
+        "continuations", "self._failures[place][task] < TRIES", "True", "continuations"
     ),
     "the end comes before the disk has all": Bug(
-        Dispatcher, "_ended", "if self._flights or self._n_unwritten:", "if self._flights:"
+        "dispatcher", "if self._flights or self._n_unwritten:", "if self._flights:", "end"
+    ),
+    "a server that says 429 for ever is never taken for down": Bug(
+        "lanes", "lane.failures_in_row += lane.in_flight == 1", "pass", "patience|end", rare=True
+    ),
+    "a request that fails while the user cancels its sample ends the session": Bug(
+        "dispatcher", "self._flights[task].given_up = True", "pass", "crash"
     ),
 }
-"""The first five are classics of such programs."""
-
-FOUND = {
-    "a server that says 429 for ever, at its own pace, was never taken for down": (
-        17591,
-        Bug(Lanes, "failed", "lane.in_flight == 1", "(lane.pace.limit == 1)"),
-    ),
-    "the patience ended while a probe's reply was under way": (
-        83321,
-        Bug(Lanes, "gave_up", "lane.try_owed or lane.in_flight", "lane.try_owed"),
-    ),
-    "a request that failed while the user cancelled its sample ended the session": (
-        12,
-        Bug(Dispatcher, "cancel", "self._flights[task].given_up = True", "pass"),
-    ),
-}
-"""Real ones that the simulator found, each with a seed that meets it."""
 
 
-@contextmanager
-def planted(bug: Bug) -> Iterator[None]:
-    """The bug is there for the length of the block."""
-    real = inspect.getattr_static(bug.owner, bug.name)
-    function = real.fget if isinstance(real, property) else real
-    assert callable(function)
-    source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(bug.right) == 1, f"{bug.owner.__name__}.{bug.name} no longer reads {bug.right!r}"
-    space: dict[str, Any] = {}
-    module = vars(sys.modules[bug.owner.__module__])
-    exec(compile(source.replace(bug.right, bug.wrong), f"<{bug.name} with a bug>", "exec"), module, space)
-    setattr(bug.owner, bug.name, space[bug.name])
-    try:
-        yield
-    finally:
-        setattr(bug.owner, bug.name, real)
+def copy_with(bug: Bug) -> type[Dispatcher]:
+    """The dispatcher of a copy of its package in which `bug` is planted."""
+    copies: dict[str, ModuleType] = {}
+
+    def copied(name: str) -> ModuleType:
+        if name not in copies:
+            module = copies[name] = ModuleType(f"{PACKAGE}.{name}")
+            vars(module)["__builtins__"] = {**vars(builtins), "__import__": imported}
+            exec(_planted(bug) if name == bug.file else _compiled(name), vars(module))
+        return copies[name]
+
+    def imported(name: str, *rest: Any) -> Any:
+        package, _, last = name.rpartition(".")
+        return copied(last) if package == PACKAGE and last != SHARED else importlib.__import__(name, *rest)
+
+    dispatcher: type[Dispatcher] = vars(copied("dispatcher"))["Dispatcher"]
+    return dispatcher
+
+
+@cache
+def _compiled(name: str) -> CodeType:
+    path = DISPATCH / f"{name}.py"
+    return compile(path.read_text("utf-8"), path, "exec")
+
+
+def _planted(bug: Bug) -> CodeType:
+    source = (DISPATCH / f"{bug.file}.py").read_text("utf-8")
+    assert source.count(bug.right) == 1, (
+        f"{bug.file}.py holds {bug.right!r} {source.count(bug.right)} times, expected once"
+    )
+    return compile(source.replace(bug.right, bug.wrong), f"<{bug.file} with a bug>", "exec")

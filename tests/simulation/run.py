@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.simulation.session import Broken, Session
+from harness.generation.dispatch.dispatcher import Dispatcher
+from tests.simulation.bugs import Bug, copy_with
+from tests.simulation.rules import Broken
+from tests.simulation.session import Session
 from tests.simulation.world import World
 
 
@@ -18,9 +21,9 @@ class Size(NamedTuple):
     seconds: float
 
 
-def play(seed: int, trace: list[str] | None = None) -> Size:
+def play(seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> Size:
     """Sessions with everything that can go wrong, then a quiet one. Raises `Broken`; trace: takes what happens."""
-    world = World(seed, trace)
+    world = World(seed, trace, dispatcher)
     n_sessions = world.chance.randint(1, 2)
     for _ in range(n_sessions):
         _session(world, faults=True)
@@ -29,9 +32,11 @@ def play(seed: int, trace: list[str] | None = None) -> Size:
     _session(world, faults=False)
     missing = {row[:2] for row in world.owed()}
     if not missing <= world.natures.keys():
-        raise Broken(f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed")
+        raise Broken(
+            "all answered", f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed"
+        )
     if len(set(world.disk.stored.values())) > 1:
-        raise Broken("samples of two models are on one disk")
+        raise Broken("one model", "samples of two models are on one disk")
     return Size(len(world.keys), n_sessions + 1, world.n_requests, world.n_steps, world.now)
 
 
@@ -41,13 +46,21 @@ def _session(world: World, *, faults: bool) -> None:
         Session(world, rows, faults=faults).play()
 
 
-def broken(seed: int, trace: list[str] | None = None) -> str:
+def broken(seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> str:
     """The promise that the run of this seed breaks; empty if it keeps them all. A crash is a broken promise, too."""
     try:
-        play(seed, trace)
+        play(seed, trace, dispatcher)
+    except Broken as error:
+        return str(error)
     except Exception as error:  # noqa: BLE001
-        return f"{type(error).__name__}: {error}"
+        return f"crash: {type(error).__name__}: {error}"
     return ""
+
+
+def first_broken(bug: Bug, seeds: int) -> tuple[int, str] | None:
+    """The first seed at which `bug` breaks a promise, and which one."""
+    dispatcher = copy_with(bug)
+    return next(((seed, rule) for seed in range(seeds) if (rule := broken(seed, None, dispatcher))), None)
 
 
 def told(seed: int) -> str:

@@ -23,10 +23,10 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.actions import Ask, Cancel, Log, Store, Wait
 from harness.generation.dispatch.continuations import TRIES
-from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.keeping import GOES_ON
 from harness.generation.plan import Owed, SessionPlan, Task
 from harness.generation.progress import Progress
+from tests.simulation.rules import Broken, Rules, name
 from tests.simulation.world import (
     CONTINUATIONS,
     DEADLINE_S,
@@ -52,11 +52,11 @@ LONGEST_WAIT_S = 60.0
 CANCELLED = "cancelled by the user"
 
 _TIMING = Timing(started=0.0, total=1.0)
-_USAGES = [Usage(prompt_tokens=20, completion_tokens=n) for n in (5, 50, 500, 5000)]
-
-
-class Broken(AssertionError):
-    """A promise was not kept; the message says which one."""
+_USAGES = [
+    *(Usage(prompt_tokens=20, completion_tokens=n) for n in (5, 50, 500, 5000)),
+    Usage(),
+    Usage(prompt_tokens=90),
+]
 
 
 @dataclass(slots=True)
@@ -96,25 +96,26 @@ class Session:
         self.n_fruitless: Counter[tuple[Task, str]] = Counter()
         self.off: set[str] = set()
         done = {name: world.total[name] - sum(t.benchmark == name for t in self.owed) for name in world.total}
-        settings = replace(world.settings, budget_tokens=None) if self.quiet else world.settings
-        self.limited = settings.budget_tokens is not None
+        settings = replace(world.settings, budget_tokens=None, budget_usd=None) if self.quiet else world.settings
         self.concurrency = self.highest = settings.concurrency
-        self.dispatcher = Dispatcher(
+        self.dispatcher = world.dispatcher(
             settings,
             SessionPlan(
                 owed=rows, done=done, total=world.total, long_prompts=world.long_prompts, server_model=world.model
             ),
             clock=lambda: world.now,
-            jitter=chance.uniform,
+            jitter=world.jitter,
             policy=world.policy,
             prior_lengths=world.prior,
         )
+        self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
         if faults:
             for _ in range(chance.choice((0, 0, 1, 2, 4))):
                 self._later(chance.uniform(0.0, 60.0), self._command, None)
             if chance.random() < 0.3:
                 self._later(chance.expovariate(1 / 20.0), self._kill, None)
-        self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
+        if world.trace is not None:
+            self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
 
     def play(self) -> None:
         world, next_action = self.world, self.dispatcher.next
@@ -137,7 +138,7 @@ class Session:
             if self.killed:
                 break
             if steps > MOST_STEPS or world.now - begun > MOST_SECONDS:
-                raise Broken(f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
+                raise Broken("end", f"the session does not end ({steps} steps, {world.now - begun:.0f} s)")
         world.n_steps += steps
         self.events.clear()  # they refer to this session
         if self.killed:
@@ -153,25 +154,26 @@ class Session:
     def _ask(self, ask: Ask) -> None:
         world, task, url = self.world, ask.task, ask.endpoint.base_url
         if world.trace is not None:
-            self._say(f"ask {_name(task)} of {url}, attempt {ask.attempt}")
+            self._say(f"ask {name(task)} of {url}, attempt {ask.attempt}")
         if task in self.flights:
-            raise Broken(f"{_name(task)} is asked twice at a time")
+            raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
         if task not in self.owed or task in world.disk.stored or task in world.disk.pending:
-            raise Broken(f"{_name(task)} is asked, and not owed")
+            raise Broken("owed", f"{name(task)} is asked, and not owed")
         if url not in self.present:
-            raise Broken(f"{url} is asked, and has left")
+            raise Broken("list of endpoints", f"{url} is asked, and has left")
         if self.paused or not self.dispatcher.ending.asking:
-            raise Broken("a request goes out, and the session is paused or ending")
+            raise Broken("pause", "a request goes out, and the session is paused or ending")
         self.attempts[task] = self.attempts.get(task, 0) + 1
         if ask.attempt != self.attempts[task]:
-            raise Broken(f"attempt {ask.attempt} at {_name(task)} is its {self.attempts[task]}.")
+            raise Broken("attempts", f"attempt {ask.attempt} at {name(task)} is its {self.attempts[task]}.")
         if task in self.to_charge:
             self.to_charge.discard(task)
             self.n_charged += 1
             policy = world.policy
             allowed = policy.floor + policy.floor_per_slot * self.highest + policy.share * len(self.attempts)
             if self.n_charged > allowed + 1:
-                raise Broken(f"{self.n_charged} retries, and the budget allows {allowed:.1f}")
+                raise Broken("retry budget", f"{self.n_charged} retries, and the budget allows {allowed:.1f}")
+        self.rules.asked(ask)
         one = world.servers[url]
         one.working += 1
         world.n_requests += 1
@@ -184,13 +186,15 @@ class Session:
             seconds, end = self._going_on(task, one, seconds, end)
         flight = self.flights[task] = _Flight(one, end, goes_on)
         if len(self.flights) > self.concurrency or self.n_unwritten > self.concurrency:
-            raise Broken(f"{len(self.flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}")
+            raise Broken(
+                "concurrency", f"{len(self.flights)} in flight, {self.n_unwritten} unwritten at {self.concurrency}"
+            )
         self._later(seconds, self._end, (task, flight))
 
     def _going_on(self, task: Task, one: Server, seconds: float, end: End) -> tuple[float, End]:
         """What becomes of a request that goes on with what was written: a gateway may fail it, whatever it would do."""
         if one.endpoint.base_url in self.off:
-            raise Broken(f"{_name(task)} goes on at an endpoint that takes no continuations")
+            raise Broken("continuations", f"{name(task)} goes on at an endpoint that takes no continuations")
         failure = CONTINUATIONS[one.continuations]
         if isinstance(end, Reply) and failure is not None:
             seconds, end = DEADLINE_S if failure.kind == "timeout" else ROUND_TRIP_S, failure
@@ -199,7 +203,7 @@ class Session:
         if isinstance(end, RequestFailed) and end.going_on and end.kind != "out_of_files":
             self.n_fruitless[task, one.endpoint.base_url] += 1
             if (n := self.n_fruitless[task, one.endpoint.base_url]) > TRIES:
-                raise Broken(f"{_name(task)} went on {n} times in a row, and nothing came")
+                raise Broken("continuations", f"{name(task)} went on {n} times in a row, and nothing came")
         return seconds, end
 
     def _end(self, of: tuple[Task, _Flight]) -> None:
@@ -213,7 +217,7 @@ class Session:
         self._free(flight.server)
         end = flight.end
         if self.world.trace is not None:
-            self._say(f"end {_name(task)}: {end!r}")
+            self._say(f"end {name(task)}: {end!r}")
         if isinstance(end, Reply):
             self._answer(task, flight, end)
         elif isinstance(end, RequestFailed):
@@ -225,11 +229,13 @@ class Session:
             if (end.kind in ("cut", "malformed") or end.status == 500) and not end.going_on:
                 self.to_charge.add(task)
                 n = self.n_chances[task] = self.n_chances.get(task, 0) + 1
-                if n > self.world.policy.attempts:
-                    raise Broken(f"{_name(task)} failed {n} times, and was asked again")
+                if n > self.world.policy.attempts + len(ENDPOINTS):
+                    raise Broken("attempts", f"{name(task)} failed {n} times, and was asked again")
+            self.rules.failed(task, end, given_up=flight.given_up)
             self.dispatcher.failed(task, end)
         else:
             self.befell[task].add("internal")
+            self.rules.broke(task)
             self.dispatcher.broke(task, end, "trace")
 
     def _answer(self, task: Task, flight: _Flight, end: Reply) -> None:
@@ -252,14 +258,15 @@ class Session:
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.goes_on else (),
         )
         self.dispatcher.answered(task, sample, reply)
+        self.rules.answered(task, sample, given_up=flight.given_up)
 
     def _cancel(self, task: Task) -> None:
         flight = self.flights.get(task)
         if flight is None:
             return  # it had ended, before anybody looked
         if flight.ending:
-            raise Broken(f"{_name(task)} is cancelled twice")
-        self._say(f"cancel {_name(task)}")
+            raise Broken("one end", f"{name(task)} is cancelled twice")
+        self._say(f"cancel {name(task)}")
         flight.ending = True
         if self.world.chance.random() < 0.1:
             self._later(0.0, self._end, (task, flight))  # its end had come in the same moment
@@ -271,6 +278,7 @@ class Session:
         if self.flights.get(task) is flight:
             del self.flights[task]
             self._free(flight.server)
+            self.rules.cancelled(task)
             self.dispatcher.cancelled(task)
 
     def _heard_whole(self, url: str) -> None:
@@ -291,7 +299,7 @@ class Session:
             disk.append(task, store.sample.server_model or "")
         except Exception as error:  # noqa: BLE001 - as the network thread tells it
             if isinstance(error, AssertionError):
-                raise Broken(str(error)) from None
+                raise Broken("stored once", str(error)) from None
             self.dispatcher.written(task, error)
             return
         self.n_unwritten += 1
@@ -300,7 +308,7 @@ class Session:
     def _written(self, task: Task) -> None:
         error = self.world.disk.sync(task)
         if self.world.trace is not None:
-            self._say(f"written {_name(task)} {error or ''}")
+            self._say(f"written {name(task)} {error or ''}")
         self.n_unwritten -= 1
         if error is not None:
             self.befell[task].add("malformed")
@@ -313,8 +321,12 @@ class Session:
             self.off.add(log.facts["endpoint"])
         elif log.event == "endpoint_left_out":
             self.present.discard(log.facts["endpoint"])
+            self.rules.left(log.facts["endpoint"])
+        elif log.event == "stopped":
+            self.rules.stopped(log.facts["reason"])
         elif log.event == "concurrency_lowered":
             self.concurrency = log.facts["to"]
+            self.rules.concurrency_is(self.concurrency)
 
     # ---- time
 
@@ -325,9 +337,11 @@ class Session:
     def _wait(self, seconds: float | None) -> None:
         world, chance = self.world, self.world.chance
         if seconds is None and not self.events:
-            raise Broken("a lost wake-up: nothing is under way, and nothing is waited for")
+            raise Broken("wake-up", "a lost wake-up: nothing is under way, and nothing is waited for")
         if chance.random() < 0.02:
             self._check_places(self.dispatcher.progress())
+        if not self.paused and self.dispatcher.ending.asking:
+            self.rules.waits(self.n_unwritten)
         until = float("inf") if seconds is None else world.now + seconds
         soonest = self.events[0][0] if self.events else float("inf")
         if (at := min(until, soonest)) > self.probe_check:
@@ -364,6 +378,7 @@ class Session:
             case "concurrency":
                 self.concurrency = chance.choice((1, 2, 8, 32))
                 self.highest = max(self.highest, self.concurrency)
+                self.rules.concurrency_is(self.concurrency)
                 dispatcher.set_concurrency(self.concurrency)
             case "cancel":
                 self._cancel_some()
@@ -374,6 +389,7 @@ class Session:
                 for url in joined:
                     self._heard_of(url)
                 self._say(f"endpoints {sorted(self.present)}: {dispatcher.replace_endpoints(endpoints)}")
+                self.rules.endpoints_are({e.base_url: e.weight for e in endpoints})
             case "drain":
                 dispatcher.drain("drained", chance.choice((None, 5.0)))
             case "stop":
@@ -382,6 +398,7 @@ class Session:
     def _resume(self, _: object) -> None:
         if self.dispatcher.ending.asking:
             self.paused = False
+            self.rules.resumed()
             self.dispatcher.resume()
 
     def _cancel_some(self) -> None:
@@ -389,10 +406,11 @@ class Session:
         index = self.world.chance.choice((None, task.sample_index))
         n = self.dispatcher.cancel(task.question_id, index, CANCELLED)
         mine = [t for t in self.world.keys if t.question_id == task.question_id and index in (None, t.sample_index)]
-        self._say(f"cancelled {n} of {[_name(t) for t in mine]}")
+        self._say(f"cancelled {n} of {[name(t) for t in mine]}")
         for one in mine:
             if one in self.befell:
                 self.befell[one].add("cancelled")
+            self.rules.given_up(one)
             if one in self.flights:
                 self.flights[one].given_up = True
 
@@ -402,13 +420,16 @@ class Session:
         """Each sample is in one place, and the books of the endpoints agree with what is in flight."""
         if facts.in_flight != len(self.flights) or sum(e.in_flight for e in facts.endpoints) != len(self.flights):
             by_endpoint = [e.in_flight for e in facts.endpoints]
-            raise Broken(f"{len(self.flights)} in flight; the books say {facts.in_flight}, by endpoint {by_endpoint}")
+            raise Broken(
+                "places", f"{len(self.flights)} in flight; the books say {facts.in_flight}, by endpoint {by_endpoint}"
+            )
         flying = sum(not flight.given_up for flight in self.flights.values())
         known = facts.done + self.n_unwritten + facts.given_up + facts.waiting + flying
-        if self.dispatcher.ending.phase != "stopping" and not self.limited and known != facts.total:
+        if self.dispatcher.ending.phase != "stopping" and known != facts.total:
             raise Broken(
+                "places",
                 f"{known} of {facts.total} samples are accounted for: {facts.done} stored, {self.n_unwritten} on "
-                f"their way, {facts.given_up} given up, {facts.waiting} waiting, {flying} in flight"
+                f"their way, {facts.given_up} given up, {facts.waiting} waiting, {flying} in flight",
             )
 
     def _check_probes(self, until: float) -> None:
@@ -422,35 +443,38 @@ class Session:
             (lane,) = (e for e in facts.endpoints if e.base_url == url and e.state != "left")
             room = len(self.flights) < self.concurrency and self.n_unwritten <= self.concurrency
             free = room and not lane.in_flight and not self.paused and self.dispatcher.ending.asking
-            if not free or facts.waiting == 0 or lane.state == "open" or self.world.settings.requests_per_minute:
+            if not free or lane.state == "open" or not self.rules.work_for(url):
                 self.quiet_since[url] = until
                 self.idle_since.pop(url, None)
             elif until - self.idle_since.setdefault(url, self.world.now) > longest:
-                raise Broken(f"{url} is {lane.state}, there is work, and it is not asked for {longest:.0f} s")
+                raise Broken("probes", f"{url} is {lane.state}, there is work, and it is not asked for {longest:.0f} s")
 
     def _ended(self) -> None:
         dispatcher, world = self.dispatcher, self.world
         why = dispatcher.ending.why
         self._say(f"ended: {why or 'of itself'}; given up: {len(dispatcher.causes.given_up())}")
         if self.flights or self.n_unwritten:
-            raise Broken(f"the session ended with {len(self.flights)} in flight and {self.n_unwritten} unwritten")
+            raise Broken(
+                "end", f"the session ended with {len(self.flights)} in flight and {self.n_unwritten} unwritten"
+            )
         facts = dispatcher.progress()
         self._check_places(facts)
+        self.rules.ended()
         given_up = dispatcher.causes.given_up()
         for task, kind in given_up.items():
             kinds = self.befell[task]
             question = world.natures.get(task[:2])
             if kind not in kinds and not (kind == "too_long" and question == "too long"):
-                raise Broken(f"{_name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
+                raise Broken("causes", f"{name(task)} was given up as {kind}, and what befell it is {sorted(kinds)}")
         stored = {name: sum(t.benchmark == name for t in world.disk.stored) for name in world.total}
         if dispatcher.counts.done != stored and dispatcher.ending.error is None:
-            raise Broken(f"the books say that {dispatcher.counts.done} are stored, the disk holds {stored}")
+            raise Broken("places", f"the books say that {dispatcher.counts.done} are stored, the disk holds {stored}")
         forgotten = [t for t in self.owed if t not in world.disk.stored and t not in given_up]
         if forgotten and not why:
-            raise Broken(f"{_name(forgotten[0])} is neither stored nor among the causes, and nothing says why")
+            raise Broken("causes", f"{name(forgotten[0])} is neither stored nor among the causes, and nothing says why")
         n_owed = facts.total - facts.done
         if sum(cause.count for cause in dispatcher.causes.listed(n_owed, why)) != n_owed:
-            raise Broken(f"{n_owed} are owed, the causes are {dispatcher.causes.listed(n_owed, why)}")
+            raise Broken("causes", f"{n_owed} are owed, the causes are {dispatcher.causes.listed(n_owed, why)}")
 
     def _say(self, what: str) -> None:
         if self.world.trace is not None:
@@ -462,7 +486,3 @@ def _without_tokens(failure: RequestFailed) -> RequestFailed:
     told = RequestFailed(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
     told.going_on = True
     return told
-
-
-def _name(task: Task) -> str:
-    return f"{task.question_id}:{task.sample_index}"

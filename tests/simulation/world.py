@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import StoreError
+from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.plan import Owed, Task
 from harness.generation.settings import BenchmarkSettings, RunSettings
+from harness.generation.spending import Prices
 from harness.presets.sampling import Sampling
 from harness.runs.record import RecordRefused
 
@@ -86,6 +88,13 @@ def _moody(server: Server, chance: random.Random) -> tuple[float, End]:
     return _well(server, chance)
 
 
+def _absent_minded(server: Server, chance: random.Random) -> tuple[float, End]:
+    if chance.random() < 0.4:
+        when = chance.choice((None, server.retry_after))
+        return ROUND_TRIP_S, RequestFailed("rate_limited", "slow down", status=429, retry_after=when)
+    return _well(server, chance)
+
+
 def _always_busy(server: Server, chance: random.Random) -> tuple[float, End]:
     return ROUND_TRIP_S, RequestFailed("rate_limited", "slow down", status=429, retry_after=server.retry_after)
 
@@ -149,6 +158,7 @@ MOODS: dict[str, Mood] = {
     "slow": _slow,
     "few slots": _few_slots,
     "moody": _moody,
+    "absent-minded": _absent_minded,
     "always busy": _always_busy,
     "broken": _broken,
     "gateway": _gateway,
@@ -161,7 +171,7 @@ MOODS: dict[str, Mood] = {
     "closed": _closed,
     "lying": _lying,
 }
-_USUAL = [*list(MOODS)[:-2], "well", "well", "few slots", "flaky", "dead"]
+_USUAL = [*list(MOODS)[:-2], "well", "well", "few slots", "flaky", "dead", "always busy"]
 _FATAL = ["closed", "lying"]
 
 
@@ -189,9 +199,12 @@ class Server:
         self.model = model
 
 
-SAMPLING = Sampling(temperature=0.6)
+SAMPLINGS = [Sampling(temperature=0.6), Sampling(temperature=0.6, max_tokens=5000)]
 
-ENDPOINTS = [Endpoint.parse(f"http://server{n}:80") for n in range(4)]
+WEIGHTS = (1.0, 1.0, 3.0, 0.5)
+ENDPOINTS = [replace(Endpoint.parse(f"http://server{n}:80"), weight=weight) for n, weight in enumerate(WEIGHTS)]
+
+PRICES = Prices(prompt=1.0, completion=10.0)
 
 
 def server(number: int, chance: random.Random) -> Server:
@@ -208,6 +221,15 @@ def server(number: int, chance: random.Random) -> Server:
         retry_after=chance.choice((None, None, 0.5, 20.0, 400.0)),
         moods=[*moods, (float("inf"), last)],
     )
+
+
+BUDGETS: list[dict[str, Any]] = [
+    *[{}] * 9,
+    {"budget_tokens": 5000},
+    {"budget_tokens": 20_000},
+    {"budget_tokens": 60_000},
+    {"budget_usd": 0.2},
+]
 
 
 @dataclass(slots=True)
@@ -272,9 +294,13 @@ class Disk:
 
 
 class World:
-    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens."""
+    """All of it, over the sessions of one run, from `seed`. trace: takes a line for everything that happens.
 
-    def __init__(self, seed: int, trace: list[str] | None = None) -> None:
+    dispatcher: the one that is tried.
+    """
+
+    def __init__(self, seed: int, trace: list[str] | None = None, dispatcher: type[Dispatcher] = Dispatcher) -> None:
+        self.dispatcher = dispatcher
         chance = self.chance = random.Random(seed)
         self.trace = trace
         self.now = 0.0
@@ -290,7 +316,11 @@ class World:
         if self.keeps:
             for one in self.servers.values():
                 one.continuations = self.seams.choice(["taken", *CONTINUATIONS])
+        self.longest_jitter = seed % 5 == 1
         n_questions, n_samples = chance.randint(2, 5), chance.randint(1, 3)
+        budget = chance.choice(BUDGETS)
+        if budget and chance.random() < 0.06:
+            n_samples = 8  # so many that lengths become known
         self.questions = [("even" if n % 2 else "odd", f"q{n}") for n in range(n_questions)]
         natures: list[Nature] = list(NATURES)
         self.natures = {key: chance.choice(natures) for key in self.questions[:2] if chance.random() < 0.1}
@@ -299,12 +329,16 @@ class World:
         self.settings = RunSettings(
             asker=Asker(model="m"),
             endpoints=tuple(ENDPOINTS[: chance.randint(1, 3)]),
-            benchmarks=dict.fromkeys(("odd", "even"), BenchmarkSettings(samples=n_samples, sampling=SAMPLING)),
+            benchmarks=dict.fromkeys(
+                ("odd", "even"),
+                BenchmarkSettings(samples=n_samples, sampling=chance.choice(SAMPLINGS)),
+            ),
             out=Path("nowhere"),
             concurrency=chance.choice((1, 2, 4, 16)),
             order=chance.choice(("longest", "rounds")),
             accept_missing=chance.random() < 0.2,
-            budget_tokens=chance.choice((None, None, None, 5000)),
+            prices=PRICES,
+            **budget,
             requests_per_minute=chance.choice((None, None, None, 30.0)),
             tokens_per_minute=chance.choice((None, None, None, 20_000.0)),
         )
@@ -313,6 +347,10 @@ class World:
         self.policy = RetryPolicy(
             attempts=chance.randint(1, 5), floor=chance.choice((0, 2, 50)), floor_per_slot=chance.choice((0, 4))
         )
+
+    def jitter(self, low: float, high: float) -> float:
+        """A random number between two bounds; the upper one in seeds in which every pause is as long as it may be."""
+        return high if self.longest_jitter else self.chance.uniform(low, high)
 
     def owed(self) -> list[Owed]:
         """What is not on the disk."""

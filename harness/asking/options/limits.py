@@ -17,12 +17,12 @@ class Limits(Options):
         float | None, Option("Tokens per minute at most, prompts and replies together.", under=LIMITS, above=0)
     ] = None
     budget_tokens: Annotated[
-        int | None, Option("Stop after the round that reaches N new tokens.", under=LIMITS, metavar="N", least=1)
+        int | None, Option("Send no request that could exceed N new tokens.", under=LIMITS, metavar="N", least=1)
     ] = None
     budget_usd: Annotated[
         float | None,
         Option(
-            "Stop after the round that reaches this much money; needs the prices.",
+            "Send no request that could exceed this much money; needs the prices.",
             under=LIMITS,
             metavar="USD",
             above=0,

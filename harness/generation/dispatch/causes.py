@@ -49,6 +49,10 @@ class Causes:
         self._failures[task] = (kind, status, message)
         self._given_up.add(task)
 
+    def last(self, task: Task) -> tuple[str, int | None, str]:
+        """(kind, status, message) of the last failure of `task`, which must have met one."""
+        return self._failures[task]
+
     def arrived(self, task: Task) -> None:
         """`task` came through after all."""
         self._failures.pop(task, None)

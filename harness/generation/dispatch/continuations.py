@@ -9,10 +9,12 @@ against nobody until one was answered or failed:
 | a continuation, without a token | has one failure more; from `TRIES` on it is asked whole | is in doubt |
 | a continuation, answered | has no failure | is trusted |
 | a whole request, answered | is done | if in doubt: one doubt more, at `DOUBTS` no continuation in this session |
-| a whole request, failed | all may go on again | is no longer in doubt: it was the server |
+| a whole request, failed by the server or refused | all may go on again | is no longer in doubt: it was the server |
+| a whole request, failed by chance | – (its question may be what fails) | is no longer in doubt |
 
-An endpoint that is set aside while in doubt is probed by a whole request. What had been written is kept until another
-reply brings tokens, so that a server that was down costs nothing.
+An endpoint that is in doubt and set aside, or that refused a continuation by 429, gets a whole request next: a limiter
+refuses that one, too, and a gateway that takes no continuations is found out without many refusals. What had been
+written is kept until another reply brings tokens, so that a server that was down costs nothing.
 """
 
 from __future__ import annotations
@@ -35,24 +37,27 @@ class Continuations:
     def __init__(self) -> None:
         self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # by place
         self._in_doubt: set[int] = set()
+        self._refused: set[int] = set()  # those in doubt that answered 429
         self._doubts: dict[int, int] = {}
         self._off: set[int] = set()
 
     def allowed(self, task: Task, place: int, *, set_aside: bool) -> bool:
         """Whether the next request for `task` at this endpoint may go on with what had been written."""
-        probe = set_aside and place in self._in_doubt
+        probe = place in self._refused or (set_aside and place in self._in_doubt)
         return place not in self._off and not probe and self._failures[place][task] < TRIES
 
-    def failed(self, task: Task, place: int) -> int:
-        """A continuation brought no token; returns how many of this sample have failed there."""
+    def failed(self, task: Task, place: int, *, refused: bool = False) -> int:
+        """A continuation brought no token; returns how many of this sample have failed there. refused: by 429."""
         self._failures[place][task] += 1
         self._in_doubt.add(place)
+        if refused:
+            self._refused.add(place)
         return self._failures[place][task]
 
     def answered(self, task: Task, place: int) -> None:
         """A continuation came to a sample."""
         self.forget(task)
-        self._in_doubt.discard(place)
+        self._trust(place)
         self._doubts.pop(place, None)
 
     def whole_answered(self, task: Task, place: int) -> bool:
@@ -60,19 +65,24 @@ class Continuations:
         self.forget(task)
         if place not in self._in_doubt:
             return False
-        self._in_doubt.discard(place)
+        self._trust(place)
         self._doubts[place] = self._doubts.get(place, 0) + 1
         if self._doubts[place] < DOUBTS or place in self._off:
             return False
         self._off.add(place)
         return True
 
-    def whole_failed(self, place: int) -> None:
-        """A whole request failed, by the server's fault or by chance."""
-        self._in_doubt.discard(place)
-        self._failures[place].clear()
+    def whole_failed(self, place: int, *, by_chance: bool) -> None:
+        """A whole request failed, by the server's fault, its pace or by chance."""
+        self._trust(place)
+        if not by_chance:
+            self._failures[place].clear()
 
     def forget(self, task: Task) -> None:
         """`task` has arrived, or is given up."""
         for failures in self._failures.values():
             del failures[task]
+
+    def _trust(self, place: int) -> None:
+        self._in_doubt.discard(place)
+        self._refused.discard(place)

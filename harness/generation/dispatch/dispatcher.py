@@ -28,6 +28,7 @@ from harness.core.records import Sample
 from harness.core.wording import option
 from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, Store, Wait
 from harness.generation.dispatch.arrivals import Arrivals
+from harness.generation.dispatch.budget import Budget
 from harness.generation.dispatch.canary import Answered, Builds, Canary, Duplicates, ModelName
 from harness.generation.dispatch.causes import Causes
 from harness.generation.dispatch.continuations import Continuations
@@ -36,7 +37,6 @@ from harness.generation.dispatch.ending import Ending
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.quota import RateLimit
 from harness.generation.dispatch.retry import Retries, RetryPolicy, fault_of
-from harness.generation.dispatch.rounds import Rounds
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.snapshot import snapshot
 from harness.generation.dispatch.too_many_requests import Ticket
@@ -74,6 +74,8 @@ class Dispatcher:
     """See the module. prior_lengths: mean tokens by (benchmark, question_id) of a former run, for the order only.
 
     answered: whether a reply gives an answer, for the canary. jitter: a random number between two bounds.
+
+    Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
     """
 
     def __init__(
@@ -111,16 +113,17 @@ class Dispatcher:
         self.ending = Ending()
         self.warnings: list[str] = []
         """What happened on the way that the user should know."""
-        rounds = Rounds(settings, self.counts, plan.owed, self.ending)
         max_tokens = {n: b.sampling.max_tokens for n, b in settings.benchmarks.items() if b.sampling.max_tokens}
-        self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=rounds.order == "longest")
+        self._budget = Budget(settings, plan.owed, max_tokens.values())
+        order = self._budget.order(settings.order)
+        self._arrivals = Arrivals(clock, prior_lengths or {}, max_tokens, longest_first=order == "longest")
         self._scheduler = Scheduler(
             plan.owed,
             clock,
-            order=rounds.order,
+            order=order,
             n_endpoints=len(settings.endpoints),
             prior=prior_lengths,
-            may_start_round=rounds.may_start,
+            may_start_round=self._budget.may_start if self._budget else None,
             max_tokens=max_tokens,
             long_prompts=plan.long_prompts,
         )
@@ -150,6 +153,10 @@ class Dispatcher:
                     self.stop(hopeless)
         for task in self._retries.due(now):
             self._scheduler.give_back(task)
+        if self._scheduler.elsewhere_only:
+            for task in self._scheduler.stranded(self._lanes.hopeful()):
+                kind, status, message = self.causes.last(task)
+                self._give_up_waiting(task, kind, f"{message} (no endpoint is left that has not failed it)", status)
         self._lanes.advance()
 
     def _fill(self) -> None:
@@ -161,8 +168,18 @@ class Dispatcher:
             for place in range(len(self._lanes)):
                 self._scheduler.set_available(place, self._lanes.available(place))
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
+            if not self._budget.fits():
+                break
             if not self._ask_one():
-                return
+                # A sample of this round that is asked again goes before the next round.
+                again = self._scheduler.returned or self._retries.n_postponed
+                if again or not self._budget.holds_round:
+                    return
+                break
+        else:
+            return
+        if not self._flights:  # those in flight may use less than they could, and leave room
+            self.ending.by_rule(self._budget.sentence())
 
     def _ask_one(self) -> bool:
         for place in self._lanes.with_room():
@@ -170,9 +187,11 @@ class Dispatcher:
             task = self._scheduler.next(place, probe=lane.set_aside)
             if task is not None:
                 assert task not in self._flights, "one sample asked twice at a time"
-                expected = self.counts.tokens_per_request or UNKNOWN_LENGTH
+                mean = self.counts.tokens_per_request
+                expected = UNKNOWN_LENGTH if mean is None else mean
                 self._rate.sent(expected)
                 flight = _Flight(self._lanes.sent(place), self._retries.begin(task), expected)
+                self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
                 self._arrivals.began(task, place)
                 go_on = self._continuations.allowed(task, place, set_aside=lane.set_aside)
@@ -207,6 +226,7 @@ class Dispatcher:
         tokens = completion_tokens(sample)
         new = max(0, tokens - tokens_before(sample))
         self._arrivals.finished(task, new, sample.timing.events or 0)
+        self._budget.finished(task, sample)
         self._rate.settle(flight.expected_tokens, (sample.usage.prompt_tokens or 0) + new)
         self._lanes.answered_by(flight.ticket)
         self._starved_since = None
@@ -231,10 +251,10 @@ class Dispatcher:
 
     def failed(self, task: Task, failure: RequestFailed) -> None:
         """The request for `task` came to nothing."""
-        flight = self._flights.pop(task)
-        self._arrivals.ended(task)
+        flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
+        self._lanes.heed(flight.ticket.place, failure.retry_after)
         lane = self._lanes[flight.ticket.place]
         endpoint = lane.endpoint.base_url
         self._log(
@@ -250,7 +270,7 @@ class Dispatcher:
             self._continuation_failed(task, flight.ticket, failure)
             return
         if fault in ("endpoint", "pace", "chance"):
-            self._continuations.whole_failed(flight.ticket.place)
+            self._continuations.whole_failed(flight.ticket.place, by_chance=fault == "chance")
         match fault:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
@@ -270,13 +290,12 @@ class Dispatcher:
                 if self._lanes.failed(flight.ticket, failure) and not self._retries.budget.take():
                     self._lanes.hold(flight.ticket.place)
                 self._again(task, failure)
-            case "endpoint":
-                self._lanes.failed(flight.ticket, failure)
-                self._again(task, failure)
-            case "chance":
+            case "endpoint" | "chance":
                 self._lanes.failed(flight.ticket, failure)
                 self._scheduler.steer_away(task)
-                after, why = self._retries.failed(task, failure)
+                after, why, used_up = self._retries.failed(task, failure, fault)
+                if used_up and self._scheduler.leave_to_others(task, self._lanes.hopeful()):
+                    after = 0.0 if fault == "endpoint" or self._retries.budget.take() else None
                 if after is None:
                     self._give_up(task, failure.kind, f"{failure.message} ({why})", failure.status)
                 else:
@@ -284,8 +303,7 @@ class Dispatcher:
 
     def broke(self, task: Task, error: BaseException, trace: str) -> None:
         """The request for `task` met a mistake of ours: it costs one sample, and is listed."""
-        flight = self._flights.pop(task)
-        self._arrivals.ended(task)
+        flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self._lanes.cancelled(flight.ticket)
         self._log("internal_error", task=list(task), trace=trace)
@@ -294,14 +312,13 @@ class Dispatcher:
 
     def lost(self, task: Task, error: BaseException) -> None:
         """Telling how the request for `task` ended met a mistake of ours: nothing here is to be relied on any more."""
-        if self._flights.pop(task, None) is not None:
-            self._arrivals.ended(task)
+        if task in self._flights:
+            self._landed(task)
         self.fail(error)
 
     def cancelled(self, task: Task) -> None:
         """The request for `task` was ended by us. What it may have cost stays charged."""
-        flight = self._flights.pop(task)
-        self._arrivals.ended(task)
+        flight = self._landed(task)
         self._lanes.cancelled(flight.ticket)
         if not flight.given_up and self.ending.phase != "stopping":
             self._give_up(task, "internal", "the request was cancelled, and nobody had asked for it")
@@ -315,6 +332,12 @@ class Dispatcher:
             self.causes.gave_up(task, "malformed", str(error))
         else:
             self.fail(error if isinstance(error, HarnessError) else StoreError(str(error)))
+
+    def _landed(self, task: Task) -> _Flight:
+        """The request for `task` is over, and came to no sample."""
+        self._arrivals.ended(task)
+        self._budget.failed()
+        return self._flights.pop(task)
 
     # ---- what a failure leads to
 
@@ -332,13 +355,13 @@ class Dispatcher:
 
         It costs no retry and no attempt, and tells nothing of an endpoint that is up, but that it wants less at once.
         """
-        n_failures = self._continuations.failed(task, ticket.place)
+        n_failures = self._continuations.failed(task, ticket.place, refused=failure.kind == "rate_limited")
         pause = 0.0
         if failure.kind == "rate_limited" or self._lanes[ticket.place].set_aside:
             self._lanes.failed(ticket, failure)
         else:
             self._lanes.cancelled(ticket)
-            pause = (failure.retry_after or 0.0) + self._jitter(0.0, self._retries.policy.ceiling(n_failures))
+            pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
         self._again(task, failure, pause)
 
     def _learn_of_continuations(self, task: Task, place: int, sample: Sample) -> None:
@@ -354,9 +377,21 @@ class Dispatcher:
             self._log("continuations_off", endpoint=endpoint)
 
     def _give_up(self, task: Task, kind: str, message: str, status: int | None = None) -> None:
+        """Ask no more for `task`, which is in flight or postponed."""
         self._scheduler.drop(task)
+        self._forget(task, kind, message, status)
+
+    def _give_up_waiting(self, task: Task, kind: str, message: str, status: int | None = None) -> bool:
+        """Ask no more for `task`, if the scheduler may still hand it out; returns whether it may."""
+        waits = self._scheduler.drop_waiting(task)
+        if waits:
+            self._forget(task, kind, message, status)
+        return waits
+
+    def _forget(self, task: Task, kind: str, message: str, status: int | None) -> None:
         self._continuations.forget(task)
         self._retries.forget(task)
+        self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
 
     def _leave_out(self, place: int, failure: RequestFailed) -> None:
@@ -449,10 +484,7 @@ class Dispatcher:
         found = [t for t in wanted if t.question_id == question_id and index in (None, t.sample_index)]
         self._retries.drop(found)
         for task in found:
-            if self._scheduler.drop_waiting(task):
-                self._retries.forget(task)
-                self.causes.gave_up(task, "cancelled", why)
-            else:
+            if not self._give_up_waiting(task, "cancelled", why):
                 self._give_up(task, "cancelled", why)
             if task in flying:
                 self._flights[task].given_up = True

@@ -47,8 +47,9 @@ class Ending:
         return True
 
     def by_rule(self, why: str) -> None:
-        """The scheduler hands out nothing more, by a rule of the user's; what is in flight ends."""
-        self.rule = self.why = self.why or why
+        """Ask nothing more, by a rule of the user's."""
+        self.drain(why)
+        self.rule = self.why
 
     @property
     def asking(self) -> bool:

@@ -35,7 +35,8 @@ class Lane:
     waits: times it was held since the last answer. joined_late: it was added while the run went on.
     until: monotonic second before which nothing is sent. asked_until: the same, as far as the server asked for it.
     try_owed: it asked for a pause while there was patience, and has not been tried since.
-    down_at: when it was set aside; requests sent before that tell nothing new.
+    aside_since: when it was set aside. down_at: when a request last failed there since; those sent before that tell
+    nothing new.
     """
 
     endpoint: Endpoint
@@ -49,6 +50,7 @@ class Lane:
     asked_until: float = float("-inf")
     try_owed: bool = False
     set_aside: bool = False
+    aside_since: float = float("-inf")
     down_at: float = float("-inf")
     n_done: int = 0
     n_failed: int = 0
@@ -205,6 +207,17 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
+    def heed(self, place: int, retry_after: float | None) -> None:
+        """Leave the endpoint alone for the seconds that it asked for, if it did."""
+        if retry_after is None:
+            return
+        now, lane = self._clock(), self._lanes[place]
+        # A little longer, so that not all clients come back at once.
+        until = now + retry_after + self._jitter(0.0, min(1.0, 0.1 * retry_after))
+        lane.asked_until = max(lane.asked_until, until)
+        lane.until = max(lane.until, until)
+        lane.try_owed = self._down_since is None or now - self._down_since < self.patience
+
     def failed(self, ticket: Ticket, failure: RequestFailed) -> bool:
         """The request came to nothing for a reason that lies with the endpoint or the way to it.
 
@@ -215,24 +228,19 @@ class Lanes:
         lane.last_failure = failure
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
-        asked = failure.retry_after
-        if asked is not None:  # and a little more, so that not all clients come back at once
-            asked += self._jitter(0.0, min(1.0, 0.1 * asked))
-            lane.asked_until = max(lane.asked_until, now + asked)
-            lane.until = max(lane.until, lane.asked_until)
-            lane.try_owed = self._down_since is None or now - self._down_since < self.patience
         told = True
         if failure.kind == "rate_limited":
             # Nothing else was under way, so slower is impossible: an endpoint that says no for ever is down.
             lane.failures_in_row += lane.in_flight == 1
-            told = lane.pace.refused(ticket, told_when=asked is not None)
-            if told and asked is None:
+            told = lane.pace.refused(ticket, told_when=failure.retry_after is not None)
+            if told and failure.retry_after is None:
                 lane.until = max(lane.until, now + self._unasked_pause(lane))
         else:
             lane.pace.ended(ticket)
             lane.failures_in_row += 1
         if lane.failures_in_row >= max(SET_ASIDE_AFTER, lane.share // 4) and ticket.sent_at >= lane.down_at:
-            lane.set_aside = True
+            if not lane.set_aside:
+                lane.set_aside, lane.aside_since = True, now
             lane.down_at = now
             self.hold(ticket.place)
             self._share_out()
@@ -261,6 +269,15 @@ class Lanes:
         last = "; ".join(f"{lane.endpoint.base_url}: {lane.last_failure}" for lane in present)
         return f"no request has been answered for {now - self._down_since:.0f} s ({last})"
 
+    def hopeful(self) -> set[int]:
+        """Places of the endpoints that may answer yet: not of those that left, or are set aside beyond the patience."""
+        alive_since = self._clock() - self.patience
+        return {
+            place
+            for place, lane in enumerate(self._lanes)
+            if not lane.left and not (lane.set_aside and lane.aside_since <= alive_since)
+        }
+
     @property
     def unreachable(self) -> bool:
         """Nothing was ever answered, and every endpoint's last failure was that it could not be reached at all."""
@@ -268,10 +285,18 @@ class Lanes:
         return not self.answered and all(one is not None and one.kind == "connect" for one in failures)
 
     def next_change(self) -> float | None:
-        """Seconds until an endpoint may be sent something again, or the patience ends; None if nothing is pending."""
+        """Seconds until an endpoint may be sent something, or patience with it ends; None if nothing is pending."""
         now = self._clock()
-        times = [lane.until - now for lane in self._lanes if lane.until > now and not lane.left]
-        if self._down_since is not None and (left := self._down_since + self.patience - now) > 0:
+        patience = self.patience
+        times = []
+        for lane in self._lanes:
+            if lane.left:
+                continue
+            if lane.until > now:
+                times.append(lane.until - now)
+            if lane.set_aside and (left := lane.aside_since + patience - now) > 0:
+                times.append(left)
+        if self._down_since is not None and (left := self._down_since + patience - now) > 0:
             times.append(left)
         return min(times) if times else None
 

@@ -70,4 +70,5 @@ class RateLimit:
     def settle(self, expected_tokens: float, tokens: float) -> None:
         """A request that was expected to cost `expected_tokens` cost `tokens`: 0 when it was refused."""
         if self._tokens is not None:
+            self._tokens.fill(self._clock())
             self._tokens.level = min(self._tokens.capacity, self._tokens.level + expected_tokens - tokens)

@@ -3,13 +3,17 @@
 | fault | failures | the sample is asked again | it costs |
 | --- | --- | --- | --- |
 | machine | no descriptor left for a socket | after a pause, with fewer requests at once | nothing |
-| endpoint | no connection, 502, 503, 504, a probe's deadline | at once, by whichever endpoint is up | nothing |
+| endpoint | no connection, 502, 503, 504, a probe's deadline | at once, elsewhere first | nothing |
 | pace | 429 | at once, by whichever endpoint's pace allows it | one retry of the run's budget |
-| chance | other 5xx, cut or malformed streams, deadlines | after a backoff | one attempt and one retry |
+| chance | other 5xx, cut or malformed streams, deadlines | after a backoff, elsewhere first | an attempt and a retry |
 | payload | prompt too long, rejected, runaway | never: the sample is given up | – |
 | run | 401, 403, 404 | never: the run stops | – |
 
-What an endpoint's faults and pace mean for the endpoint is decided in `lanes` and `too_many_requests`.
+A sample whose attempts are used up is sent once more to each endpoint that has not failed it, and is given up when none
+is left: an endpoint may fail questions that another one serves.
+
+What an endpoint's faults and pace mean for the endpoint is decided in `lanes` and `too_many_requests`. A Retry-After
+holds the endpoint back and not the sample, which another endpoint may take meanwhile.
 Time and randomness are parameters; nothing here sleeps.
 """
 
@@ -100,10 +104,14 @@ class RetryBudget:
 
 
 class Decision(NamedTuple):
-    """again_after: seconds until the sample is asked again; None: it is given up, and `why` says the reason."""
+    """again_after: seconds until the sample is asked again; None: not by an endpoint that failed it, and `why`.
+
+    used_up: its attempts are; an endpoint that has not failed it may still be asked.
+    """
 
     again_after: float | None
     why: str = ""
+    used_up: bool = False
 
 
 @dataclass(slots=True)
@@ -137,19 +145,21 @@ class Retries:
             self.budget.asked()
         return attempts.requests
 
-    def failed(self, task: Task, failure: RequestFailed) -> Decision:
-        """A request for `task` failed by chance."""
+    def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> Decision:
+        """A request for `task` failed, by the fault "endpoint" or "chance"."""
         attempts = self._attempts[task]
-        attempts.failures += 1
-        words = (failure.kind, failure.status, failure.message)
-        attempts.alike = attempts.alike + 1 if words == attempts.last else 1
-        attempts.last = words
+        if fault == "chance":
+            attempts.failures += 1
+            words = (failure.kind, failure.status, failure.message)
+            attempts.alike = attempts.alike + 1 if words == attempts.last else 1
+            attempts.last = words
         if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
-            return Decision(None, f"given up after {attempts.requests} attempts")
+            return Decision(None, f"given up after {attempts.requests} attempts", used_up=True)
+        if fault == "endpoint":
+            return Decision(0.0)
         if not self.budget.take():
             return Decision(None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent")
-        backoff = self._jitter(0.0, self.policy.ceiling(attempts.failures))
-        return Decision((failure.retry_after or 0.0) + backoff)
+        return Decision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:
         """`task` has arrived, or is given up."""

@@ -8,11 +8,11 @@ be longest goes first, so that the run does not end in a tail of stragglers.
   round longest-first is harmless, across rounds it would leave the short questions out and bias the score.
 
 Guarantees: every owed sample is handed out exactly once, unless it was given back (then once more), dropped, or its
-round was refused. A faster endpoint takes the longest; a clearly slower one takes the shortest, and nothing that it
+round may not start. A faster endpoint takes the longest; a clearly slower one takes the shortest, and nothing that it
 would finish after the faster ones have drained the queue. Never is one sample asked twice at a time: keeping the first
 answer would favour short ones. Of questions about equally urgent, an endpoint takes one whose prompt it has seen, if
 prompts are long: its prefix cache spares it the prompt.
-A sample that an endpoint broke is asked elsewhere first. One that came back `WORN` times is asked when all else has
+A sample that an endpoint failed is asked elsewhere first. One that came back `WORN` times is asked when all else has
 been handed out: what a server can never answer would take its turn again and again, and keep the others from theirs.
 One whose question came back as often, without an answer, waits until every question was asked once.
 
@@ -111,7 +111,7 @@ class Scheduler:
     """Hands out the owed samples. Lengths are in tokens, times in seconds of `clock` (monotonic).
 
     prior: expected length per (benchmark, question_id), e.g. means of a former run; such questions need no first wave.
-    may_start_round: asked before each round of order "rounds" but the first; False ends the run cleanly there.
+    may_start_round: asked before each round of order "rounds" but the first; after False it is asked again.
     max_tokens: by benchmark; no sample is expected to be longer before any length is known.
     long_prompts: (benchmark, question_id) of questions whose prompt is worth finding in a cache.
     """
@@ -143,7 +143,9 @@ class Scheduler:
         self._endpoints = [_Speed() for _ in range(n_endpoints)]
         self._running: dict[Task, _Running] = {}
         self._returned: deque[Task] = deque()
-        self._broken_by: dict[Task, set[int]] = {}
+        self._failed_by: dict[Task, set[int]] = {}
+        self.elsewhere_only: set[Task] = set()
+        """Samples that go only to endpoints which have not failed them."""
         self._n_returned: Counter[Task] = Counter()
         self._n_waiting = sum(len(q.waiting) for q in self._questions)
         self._n_unasked = sum(bool(q.waiting) for q in self._questions)
@@ -159,7 +161,7 @@ class Scheduler:
 
     @property
     def n_waiting(self) -> int:
-        """Samples that can still be handed out (an ended budget makes it 0)."""
+        """Samples that can still be handed out."""
         return self._n_waiting + len(self._returned)
 
     def next(self, endpoint: int = 0, *, probe: bool = False) -> Task | None:
@@ -167,7 +169,7 @@ class Scheduler:
 
         probe: the endpoint may be down, so a question that has failed least goes, in case it is the question's fault.
         """
-        task = self._probe() if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
+        task = self._probe(endpoint) if probe else self._from_returned(endpoint) or self._from_wave(endpoint)
         if task is None and not probe:
             task = self._from_returned(endpoint, worn=True)
         if task is not None:
@@ -181,8 +183,7 @@ class Scheduler:
     def finish(self, task: Task, tokens: float) -> None:
         """`task` is done with `tokens` completion tokens."""
         running = self._end(task)
-        self._broken_by.pop(task, None)
-        del self._n_returned[task]
+        self._forget(task)
         self._endpoints[running.endpoint].observe(self._clock() - running.started, tokens)
         question = self._questions[running.question]
         question.known_tokens += tokens
@@ -202,14 +203,23 @@ class Scheduler:
         self._returned.append(task)
 
     def steer_away(self, task: Task) -> None:
-        """The endpoint that has `task` broke it: it is asked elsewhere, while another endpoint has not tried it."""
-        self._broken_by.setdefault(task, set()).add(self._running[task].endpoint)
+        """The endpoint that has `task` failed it: it is asked elsewhere, while another endpoint is up that has not."""
+        self._failed_by.setdefault(task, set()).add(self._running[task].endpoint)
+
+    def leave_to_others(self, task: Task, endpoints: Collection[int]) -> bool:
+        """Never hand `task` to an endpoint again that failed it; returns whether one of `endpoints` has not."""
+        self.elsewhere_only.add(task)
+        return not self._failed_by[task].issuperset(endpoints)
+
+    def stranded(self, endpoints: Collection[int]) -> list[Task]:
+        """Samples that wait for an endpoint that has not failed them, and none of `endpoints` is one."""
+        waiting = self.elsewhere_only.intersection(self._returned)
+        return sorted(task for task in waiting if self._failed_by[task].issuperset(endpoints))
 
     def drop(self, task: Task) -> None:
         """`task` is not asked again in this run; it stays owed."""
         self._end(task)
-        self._broken_by.pop(task, None)
-        del self._n_returned[task]
+        self._forget(task)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """No further sample of this question is handed out; returns those that were waiting."""
@@ -228,6 +238,7 @@ class Scheduler:
         """`task` is not handed out in this run; False if it is not waiting."""
         if task in self._returned:
             self._returned.remove(task)
+            self._forget(task)
             return True
         place = self._places.get(task.benchmark, {}).get(task.question_id)
         if place is None or task.sample_index not in (question := self._questions[place]).waiting:
@@ -276,37 +287,37 @@ class Scheduler:
 
     # ---- waves
 
-    def _longest(self) -> Iterator[None]:
+    def _longest(self) -> Iterator[bool]:
         unknown = [q for q in self._questions if q.prior is None and q.waiting]
         for question in unknown:
             question.wave = 1
         if unknown:
-            yield
+            yield True
         for question in self._questions:
             question.wave = len(question.waiting)
-        yield
+        yield True
 
-    def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[None]:
+    def _rounds(self, may_start: Callable[[int], bool] | None) -> Iterator[bool]:
+        """Yields whether the next round has begun; False: not yet."""
         started = False
         while pending := [q for q in self._questions if q.waiting]:
             number = min(q.waiting[0] for q in pending)
             if started and may_start is not None and not may_start(number):
-                self._n_waiting = 0
-                for question in pending:
-                    question.waiting.clear()
-                return
+                yield False
+                continue
             started = True
             for question in pending:
                 question.wave = int(question.waiting[0] == number)
-            yield
+            yield True
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
-        """The first one that `endpoint` has not broken, or that is left to it. worn: which ones are meant."""
+        """The first one that `endpoint` has not failed, or that is left to it. worn: which ones are meant."""
         up = {place for place, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
             if self._is_worn(task) is not worn:
                 continue
-            if endpoint not in (broken_by := self._broken_by.get(task, ())) or up.issubset(broken_by):
+            failed_by = self._failed_by.get(task, ())
+            if endpoint not in failed_by or (up.issubset(failed_by) and task not in self.elsewhere_only):
                 self._returned.remove(task)
                 return task
         return None
@@ -352,11 +363,18 @@ class Scheduler:
                 heapq.heappush(self._long, (-self._urgency(place), self._questions[place].n_handed, place))
         return chosen
 
-    def _probe(self) -> Task | None:
+    def _probe(self, endpoint: int) -> Task | None:
         fresh = [i for i, q in enumerate(self._questions) if q.wave]
         if not fresh and self._n_waiting and self._open_wave():
             fresh = [i for i, q in enumerate(self._questions) if q.wave]
-        again = {self._places[t.benchmark][t.question_id]: t for t in reversed(self._returned)}
+        again = {
+            self._places[t.benchmark][t.question_id]: t
+            for t in reversed(self._returned)
+            if t not in self.elsewhere_only or endpoint not in self._failed_by[t]
+        }
+        if all(self._questions[i].n_returned for i in [*fresh, *again]):
+            # They may be what the endpoint fails: then a later wave's question says whether it is up.
+            fresh = [i for i, q in enumerate(self._questions) if q.waiting]
         best = min([*fresh, *again], key=lambda i: (self._questions[i].n_returned, self._expected(i)), default=None)
         if best is None:
             return None
@@ -368,7 +386,7 @@ class Scheduler:
     def _take(self, place: int) -> Task:
         """Hand out the next sample of a question of the wave."""
         question = self._questions[place]
-        question.wave -= 1
+        question.wave = max(0, question.wave - 1)  # a probe may go before its wave
         self._n_unasked -= not question.n_handed
         question.n_handed += 1
         self._n_waiting -= 1
@@ -380,7 +398,7 @@ class Scheduler:
         if any(q.wave for q in self._questions):
             self._refresh()
             return True
-        if next(self._waves, self) is self:
+        if not next(self._waves, False):
             return False
         self._refresh()
         return True
@@ -484,6 +502,12 @@ class Scheduler:
         drain = waiting / sum(len(e.running) / p for e, p in faster)
         tail = max(self._residual(self._running[t]) * p for e, p in faster for t in e.running)
         return self._expected(place) * _PRUDENCE * mine > drain + tail
+
+    def _forget(self, task: Task) -> None:
+        """What `task` met on the way matters no more."""
+        self._failed_by.pop(task, None)
+        self.elsewhere_only.discard(task)
+        del self._n_returned[task]
 
     def _end(self, task: Task) -> _Running:
         running = self._running.pop(task)

@@ -1,0 +1,584 @@
+"""Rules of a session, each watched from outside: from what is asked, what the servers do, and what the clock says.
+
+A rule works the promise out anew and reads no state of the dispatcher, so a fault in its books cannot hide from it.
+Where the promise leaves room (a random pause, an endpoint of which nobody outside knows whether it is open), a rule
+speaks only where every permitted behaviour is broken.
+
+| rule | promise |
+| --- | --- |
+| retry-after | an endpoint that asked for seconds gets no request before they are over |
+| backoff | a sample that failed by chance waits; in seeds whose jitter is always the longest, for all of its backoff |
+| probes | an endpoint that failed often gets one request at a time, after pauses that grow |
+| requests a minute, tokens a minute | no window holds more than the limit; tokens are charged once |
+| weights | while nothing is known of the endpoints, the least loaded by weight gets the next request |
+| elsewhere | an open endpoint gets a sample before one that failed it, which never does once the attempts are used up |
+| turns | no sample that is ready waits while another is asked `MAX_TURNS` times |
+| order | rounds in their order; one sample of each question of unknown length first; known lengths from the longest |
+| idle | no slot stays free beside a sample that is ready and an endpoint that is surely open |
+| budget | used + reserve × requests in flight ≤ budget, with every request; the end names what was used |
+| answered | an endpoint that answered is not set aside |
+| patience | a session gives up after its patience, not before, and a pause does not count |
+| accounts | tokens, money, failures and truncated replies add up to what the servers said |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.client.protocol.reply import RequestFailed
+from harness.core.records import Sample
+from harness.generation.dispatch.actions import Ask
+from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.plan import Task
+from harness.generation.settings import RunSettings
+from tests.simulation.world import World
+
+MAX_TURNS = 9
+"""Times that a sample is asked while another one, ready, waits. The most in 100,000 seeds was below this."""
+
+LONGEST_HOPE_S = 4000.0
+"""Seconds: five refusals with the longest Retry-After, and then the patience, take less."""
+
+LONGEST_PAUSE_S = 61.0
+"""Seconds: no pause that the endpoint did not ask for is longer."""
+
+KNOWN = 20
+"""As in the budget's promise: the longest reply bounds the later ones once the first 20 samples begun have ended."""
+
+UNKNOWN_TOKENS = 4096.0
+"""What a request is expected to take before the first has finished."""
+
+FAULTS = ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
+"""Failures that do not lie with the request itself."""
+
+EPS = 1e-6
+
+
+class Broken(AssertionError):
+    """A promise was not kept: `rule` says which one, the message how."""
+
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(f"{rule}: {sentence}")
+        self.rule = rule
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """What an onlooker knows of an endpoint since it joined.
+
+    in_row: failures since the last answer; n_faults: those that surely count against it. murky: since that answer there
+    were failures (429, continuations) of which an onlooker cannot say how they count. down: it is surely set aside;
+    down_at: as of the last failure that counted. asked_until: nothing may be sent before, as the endpoint asked.
+    probe_at: nothing may be sent before, if it is down.
+    """
+
+    weight: float
+    in_flight: int = 0
+    n_failed: int = 0
+    n_refused: int = 0
+    in_row: int = 0
+    n_faults: int = 0
+    n_holds: int = 0
+    failed_at: float = float("-inf")
+    murky: bool = False
+    down: bool = False
+    down_at: float = float("-inf")
+    asked_until: float = float("-inf")
+    probe_at: float = float("-inf")
+
+    def surely_open(self, now: float) -> bool:
+        """Not set aside, and in no pause."""
+        if now < self.asked_until + 1.0:
+            return False
+        return not self.n_failed or (not self.in_row and now > self.failed_at + LONGEST_PAUSE_S)
+
+
+@dataclass(slots=True)
+class Request:
+    """One in flight. charged: tokens that it counts for at the limit per minute."""
+
+    url: str
+    endpoint: Endpoint
+    sent_at: float
+    charged: float
+
+
+@dataclass(slots=True)
+class Asked:
+    """What an onlooker knows of one sample in this session.
+
+    n_chances, alike: failures by chance, and the last ones in a row of the same words. murky: of one nobody outside
+    knows whether it was by chance. ready_at: from then on it is surely ready to be asked. not_before: it surely is not
+    before. turns: when it was asked.
+    """
+
+    n_chances: int = 0
+    ready_at: float = float("-inf")
+    not_before: float = float("-inf")
+    alike: int = 0
+    murky: bool = False
+    words: tuple[object, ...] = ()
+    failed_by: set[str] = field(default_factory=set)
+    turns: list[float] = field(default_factory=list)
+
+    def used_up(self, attempts: int) -> bool:
+        """Its attempts are: four failures in the same words are as good as all of them."""
+        return self.n_chances >= attempts or self.alike >= 4
+
+
+@dataclass(slots=True)
+class Level:
+    """A store that fills evenly: what a limit per minute allows. `take` may leave it below 0."""
+
+    capacity: float
+    per_second: float
+    level: float
+    at: float
+
+    @classmethod
+    def of(cls, per_minute: float, now: float) -> Level:
+        capacity = max(1.0, per_minute / 60.0)
+        return cls(capacity, (per_minute - capacity if capacity > 1 else per_minute) / 60.0, capacity, now)
+
+    def look(self, now: float) -> float:
+        self.level = min(self.capacity, self.level + (now - self.at) * self.per_second)
+        self.at = now
+        return self.level
+
+    def take(self, amount: float) -> None:
+        self.level = min(self.capacity, self.level - amount)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the replies of a session add up to. prompt, completion: of those that state both, as billed."""
+
+    finished: int = 0
+    truncated: int = 0
+    tokens: int = 0
+    prompt: int = 0
+    completion: int = 0
+    unstated: int = 0
+    failures: int = 0
+
+
+class Rules:
+    """See the module. Every method is told what has just happened, before or after the dispatcher is, as it says."""
+
+    def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
+        now = world.now
+        self.world, self.settings, self.dispatcher = world, settings, dispatcher
+        self.concurrency = settings.concurrency
+        self.samples = {task: Asked() for task in owed}
+        self.waiting = dict(self.samples)
+        self.unasked = set(owed)
+        self.touched: set[tuple[str, str]] = set()
+        self.cancelled_questions: set[tuple[str, str]] = set()
+        self.in_flight: dict[Task, Request] = {}
+        self.endpoints = {e.base_url: Endpoint(e.weight) for e in settings.endpoints}
+        assert self.endpoints.keys() == present
+        self.ever_one = len(present) == 1
+        self.calm = True  # nothing has failed, finished or been changed
+        self.reshared = False
+        self.sums = Sums()
+        self.hope_at = self.sign_at = now
+        self.anybody_answered = False
+        self.model = world.model
+        self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
+        self.tokens = settings.tokens_per_minute and Level.of(settings.tokens_per_minute, now)
+        self.used_tokens = 0
+        self.used_usd = 0.0
+        self.n_done = 0
+        self.longest = self.longest_prompt = 0
+        self.round = -1
+        self.any_probe = False
+        self.first: set[Task] = set()
+        self.n_first = 0
+        bounds = [b.sampling.max_tokens for b in settings.benchmarks.values()]
+        self.max_tokens = None if None in bounds else max(b for b in bounds if b)
+        self.limited = settings.budget_tokens is not None or settings.budget_usd is not None
+        self.in_rounds = self.limited or settings.order == "rounds"
+
+    # ---- what happens
+
+    def asked(self, ask: Ask) -> None:
+        """Before the request is in flight."""
+        task, url, now = ask.task, ask.endpoint.base_url, self.world.now
+        sample, endpoint = self.samples[task], self.endpoints[url]
+        self._look_at_endpoint(url, endpoint, now)
+        self._look_at_sample(task, sample, url, endpoint, now)
+        if task in self.unasked:
+            self._look_at_order(task, endpoint)
+            self.unasked.discard(task)
+        if self.calm and len(self.endpoints) > 1:
+            self._look_at_weights(url)
+        if self.limited:
+            self._look_at_budget(task, ask.attempt)
+        charged = self._charge(now)
+        self.waiting.pop(task, None)
+        endpoint.in_flight += 1
+        self.in_flight[task] = Request(url, endpoint, now, charged)
+
+    def answered(self, task: Task, sample: Sample, *, given_up: bool) -> None:
+        """After the dispatcher was told."""
+        request = self._over(task)
+        self.calm = False
+        self.hope_at = self.sign_at = self.world.now
+        self.anybody_answered = True
+        kept = sample.salvaged_at[-1].tokens if sample.salvaged_at else 0
+        prompt, stated = sample.usage.prompt_tokens, sample.usage.completion_tokens
+        tokens = max(0, (stated or len(sample.text or "") // 4 + 1) - kept)
+        if self.tokens:
+            self.tokens.look(self.world.now)
+            self.tokens.take((prompt or 0) + tokens - request.charged)
+        self.n_done += 1
+        self.first.discard(task)
+        billed = self.longest_prompt if prompt is None else prompt + kept
+        self.longest, self.longest_prompt = max(self.longest, tokens), max(self.longest_prompt, billed)
+        self.used_tokens += tokens
+        if self.settings.prices is not None:
+            self.used_usd += self.settings.prices.usd(billed, tokens)
+        self.model = self.model or sample.server_model
+        if not given_up and sample.server_model == self.model:
+            sums = self.sums
+            sums.finished += 1
+            sums.truncated += sample.truncated
+            sums.tokens += tokens
+            if prompt is None or stated is None:
+                sums.unstated += 1
+            else:
+                sums.prompt += prompt + kept
+                sums.completion += tokens
+        if self.endpoints.get(request.url) is request.endpoint:
+            self._answers(request.url, request.endpoint)
+
+    def failed(self, task: Task, failure: RequestFailed, *, given_up: bool) -> None:
+        """Before the dispatcher is told."""
+        request, now = self._over(task), self.world.now
+        self.calm = False
+        self.sums.failures += 1
+        if self.tokens:
+            self.tokens.look(self.world.now)
+            self.tokens.take(-request.charged)
+        if failure.kind not in FAULTS or now - request.sent_at > 60:
+            self.sign_at = now
+        elif now - self.sign_at > LONGEST_HOPE_S and all(now - one.sent_at < 60 for one in self.in_flight.values()):
+            raise Broken("patience", f"nothing was answered for {now - self.sign_at:.0f} s, and the session goes on")
+        endpoint = self.endpoints.get(request.url)
+        if endpoint is request.endpoint and failure.retry_after is not None:
+            endpoint.asked_until = max(endpoint.asked_until, now + failure.retry_after)
+        if endpoint is request.endpoint and failure.kind != "out_of_files":
+            self._endpoint_failed(endpoint, request, failure, given_up=given_up)
+        if not given_up:
+            self.waiting[task] = self.samples[task]
+            self._sample_failed(self.samples[task], request, failure)
+
+    def broke(self, task: Task) -> None:
+        """A request met a mistake of ours: its sample is given up."""
+        request = self._over(task)
+        self.calm = False
+        if self.tokens:
+            self.tokens.look(self.world.now)
+            self.tokens.take(-request.charged)
+
+    def cancelled(self, task: Task) -> None:
+        """A request was ended by us: its tokens stay charged."""
+        self._over(task)
+        self.calm = False
+
+    def given_up(self, task: Task) -> None:
+        """The user asks no more for this sample."""
+        self.waiting.pop(task, None)
+        self.first.discard(task)
+        self.cancelled_questions.add(task[:2])
+        self.touched.add(task[:2])
+
+    def endpoints_are(self, weights: dict[str, float]) -> None:
+        """The list of endpoints was changed."""
+        self.calm = self.ever_one = False
+        self.reshared = True
+        for url in self.endpoints.keys() - weights.keys():
+            self.left(url)
+        for url in weights.keys() - self.endpoints.keys():
+            self.endpoints[url] = Endpoint(weights[url])
+            self.hope_at = self.sign_at = self.world.now
+
+    def left(self, url: str) -> None:
+        """Nothing more may be sent there."""
+        self.calm, self.reshared = False, True
+        self.endpoints.pop(url, None)
+        for sample in self.samples.values():
+            sample.failed_by.discard(url)
+
+    def concurrency_is(self, number: int) -> None:
+        self.calm, self.reshared = False, True
+        self.concurrency = number
+
+    def resumed(self) -> None:
+        """A pause is over."""
+        self.hope_at = self.sign_at = self.world.now
+
+    def _over(self, task: Task) -> Request:
+        request = self.in_flight.pop(task)
+        if (endpoint := self.endpoints.get(request.url)) is not None:
+            endpoint.in_flight -= request.endpoint is endpoint  # not of one that left and came back
+        return request
+
+    def _answers(self, url: str, endpoint: Endpoint) -> None:
+        """An endpoint is up, then."""
+        was_down = endpoint.in_row >= 5
+        endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
+        endpoint.murky = endpoint.down = False
+        if was_down and self.dispatcher.ending.asking:
+            states = {e.base_url: e.state for e in self.dispatcher.progress().endpoints if e.state != "left"}
+            if states.get(url) == "set aside":
+                raise Broken("answered", f"{url} answered, and is set aside")
+
+    def _endpoint_failed(self, endpoint: Endpoint, request: Request, failure: RequestFailed, *, given_up: bool) -> None:
+        now = self.world.now
+        endpoint.n_failed += 1
+        endpoint.in_row += 1
+        endpoint.failed_at = now
+        if failure.kind == "rate_limited":
+            endpoint.n_refused += 1
+        if failure.kind == "rate_limited" or failure.going_on:
+            endpoint.murky = True
+        if failure.kind not in FAULTS:  # it answered, with a refusal of this payload
+            endpoint.in_row -= 1
+            if failure.kind != "refused":
+                endpoint.in_row = endpoint.n_faults = endpoint.n_holds = 0
+                endpoint.murky = endpoint.down = False
+            return
+        if given_up or endpoint.murky:
+            return
+        endpoint.n_faults += 1
+        if endpoint.n_faults >= max(5, self._share(endpoint) // 4) and request.sent_at >= endpoint.down_at:
+            pause = min(60.0, 2.0**endpoint.n_holds)
+            endpoint.n_holds += 1
+            endpoint.down, endpoint.down_at = True, now
+            endpoint.probe_at = now + (pause if self.world.longest_jitter else pause / 2)
+
+    def _sample_failed(self, sample: Asked, request: Request, failure: RequestFailed) -> None:
+        now, policy = self.world.now, self.world.policy
+        sample.ready_at = now + 0.01
+        sample.not_before = float("-inf")
+        if failure.kind == "out_of_files":
+            sample.ready_at, sample.not_before = now + 2.01, now + (2.0 if self.world.longest_jitter else 1.0) - EPS
+        elif failure.going_on:
+            sample.ready_at = now + policy.ceiling(4) + 0.01
+        elif failure.kind in FAULTS and failure.kind != "rate_limited":
+            if self.endpoints.get(request.url) is request.endpoint:  # not of one that has left
+                sample.failed_by.add(request.url)
+            if failure.kind == "timeout":
+                sample.murky = True  # by chance or, of a probe, the endpoint's fault
+            chance = failure.kind in ("cut", "malformed", "timeout") or failure.status == 500
+            if not chance:
+                return
+            sample.n_chances += 1
+            words = (failure.kind, failure.status, failure.message)
+            sample.alike = sample.alike + 1 if words == sample.words else 1
+            sample.words = words
+            backoff = policy.ceiling(sample.n_chances)
+            sample.ready_at = now + backoff + 0.01
+            if not sample.murky and not sample.used_up(policy.attempts):
+                sample.not_before = now + (backoff - EPS if self.world.longest_jitter else 1e-9)
+
+    # ---- the rules at a request
+
+    def _look_at_endpoint(self, url: str, endpoint: Endpoint, now: float) -> None:
+        if now < endpoint.asked_until - EPS:
+            raise Broken("retry-after", f"{url} is asked {endpoint.asked_until - now:.3f} s before the time it named")
+        self.any_probe |= endpoint.in_row >= 5
+        if endpoint.down and not endpoint.murky:
+            if endpoint.in_flight:
+                raise Broken("probes", f"{url} is down, and gets a second request at a time")
+            if now < endpoint.probe_at - EPS:
+                raise Broken("probes", f"{url} is down, and is asked {endpoint.probe_at - now:.3f} s too soon")
+
+    def _look_at_sample(self, task: Task, sample: Asked, url: str, endpoint: Endpoint, now: float) -> None:
+        if now < sample.not_before:
+            raise Broken("backoff", f"{name(task)} is asked {sample.not_before - now:.3f} s before its backoff is over")
+        if url in sample.failed_by:
+            if not sample.murky and sample.used_up(self.world.policy.attempts):
+                raise Broken("elsewhere", f"{name(task)} has used up its attempts, and {url}, which failed it, gets it")
+            if endpoint.in_row < 5 and any(
+                other not in sample.failed_by and one.surely_open(now) for other, one in self.endpoints.items()
+            ):
+                raise Broken("elsewhere", f"{name(task)} goes to {url}, which failed it, and another is open")
+        sample.turns.append(now)
+        if len(sample.turns) > MAX_TURNS and endpoint.in_row < 5 and not self.limited:
+            since = sample.turns[-MAX_TURNS - 1]
+            late = [t for t, s in self.waiting.items() if s.ready_at < since and (self.ever_one or not s.failed_by)]
+            late = [t for t in late if t != task]
+            if late and (late := self._not_given_up(late)):
+                raise Broken("turns", f"{name(task)} is asked {MAX_TURNS} times while {name(late[0])} waits")
+
+    def _look_at_order(self, task: Task, endpoint: Endpoint) -> None:
+        """Of a sample that is asked for the first time."""
+        question = task[:2]
+        is_touched = question in self.touched
+        self.touched.add(question)
+        if endpoint.in_row >= 5:  # a probe takes what has failed least, of any round
+            return
+        if self.in_rounds:
+            earlier = [t for t in self.unasked if t.sample_index < task.sample_index]
+            if earlier and (earlier := self._not_given_up(earlier)):
+                raise Broken("order", f"{name(task)} is asked, and {name(min(earlier))} of an earlier round was not")
+            if task.sample_index > self.round:
+                if self.round >= 0 and self.limited and self.ever_one and not self.any_probe:
+                    self._look_at_round(task.sample_index)
+                self.round = task.sample_index
+            return
+        prior = self.world.prior
+        if question not in prior and not is_touched:
+            return
+        untouched = {t[:2] for t in self.unasked} - self.touched
+        if question in prior or question not in self.cancelled_questions:
+            unknown = [t for t in self.unasked if t[:2] in untouched and t[:2] not in prior]
+            if unknown and (unknown := self._not_given_up(unknown)):
+                raise Broken("order", f"{name(task)} is asked, and of {unknown[0].question_id} nothing is known yet")
+        if question in prior and not is_touched and self.ever_one and not self.world.long_prompts:
+            longer = [t for t in self.unasked if t[:2] in untouched and prior.get(t[:2], 0.0) > prior[question] + EPS]
+            if longer and (longer := self._not_given_up(longer)):
+                raise Broken("order", f"{name(task)} is asked, and {name(longer[0])} is longer")
+
+    def _look_at_weights(self, url: str) -> None:
+        load = (self.endpoints[url].in_flight + 1) / self.endpoints[url].weight
+        if self.endpoints[url].in_flight >= self._share(self.endpoints[url]):
+            raise Broken("weights", f"{url} gets more than its share")
+        for other, endpoint in self.endpoints.items():
+            lesser = (endpoint.in_flight + 1) / endpoint.weight
+            if lesser < load - EPS and endpoint.in_flight < self._share(endpoint):
+                raise Broken("weights", f"{url} is asked at load {load:.2f}, and {other} has {lesser:.2f}")
+
+    def _look_at_budget(self, task: Task, attempt: int) -> None:
+        n = len(self.in_flight) + 1
+        for total, unit, used, each in self._budgets():
+            if used + n * each > total * (1 + 1e-6):
+                may_take = f"{n} requests may take {each:.6g} each"
+                raise Broken("budget", f"{used:.6g} of {total:g} {unit} are used, and {may_take}")
+        if attempt == 1 and self.n_first < KNOWN:
+            self.n_first += 1
+            self.first.add(task)
+
+    def _look_at_round(self, number: int) -> None:
+        """A round begins."""
+        n = len(self.in_flight) + sum(task.sample_index == number for task in self.samples)
+        known = self._is_known()
+        for total, unit, used, each in self._budgets():
+            mean = used / self.n_done if known else each
+            if used + n * mean > total * (1 + 1e-6):
+                raise Broken(
+                    "budget", f"{used:.6g} of {total:g} {unit} are used, and a round of {n} × {mean:.6g} begins"
+                )
+
+    def _is_known(self) -> bool:
+        return self.n_done >= KNOWN and not (self.first - self.dispatcher.causes.given_up().keys())
+
+    def _budgets(self) -> list[tuple[float, str, float, float]]:
+        """(budget, unit, used, most that one more request may take) of each."""
+        settings = self.settings
+        if self._is_known():
+            most = float(self.longest if self.max_tokens is None else min(self.max_tokens, self.longest))
+        elif self.max_tokens is not None:
+            most = self.max_tokens
+        else:
+            most = self.longest if self.n_done else UNKNOWN_TOKENS
+        found = []
+        if settings.budget_tokens is not None:
+            found.append((float(settings.budget_tokens), "tokens", float(self.used_tokens), most))
+        if settings.budget_usd is not None and settings.prices is not None:
+            found.append((settings.budget_usd, "USD", self.used_usd, settings.prices.usd(self.longest_prompt, most)))
+        if self.max_tokens is None and not self.n_done:
+            return [(total, unit, used, min(total, each)) for total, unit, used, each in found]
+        return found
+
+    def _charge(self, now: float) -> float:
+        """Count one more request at the limits per minute; returns the tokens that it is charged."""
+        charged = (self.sums.tokens + self.sums.prompt) / self.sums.finished if self.sums.finished else UNKNOWN_TOKENS
+        if self.requests:
+            if self.requests.look(now) < 1.0 - EPS:
+                raise Broken("requests a minute", f"a request goes out {1 - self.requests.level:.3f} of one too early")
+            self.requests.take(1.0)
+        if self.tokens:
+            if self.tokens.look(now) < -EPS * 1000:
+                raise Broken("tokens a minute", f"a request goes out, and {-self.tokens.level:.0f} tokens are owed")
+            self.tokens.take(charged)
+        return charged
+
+    # ---- the rules at a wait and at the end
+
+    def waits(self, n_unwritten: int) -> None:
+        """The session has nothing to do now, and is neither paused nor ending."""
+        now = self.world.now
+        if len(self.in_flight) >= self.concurrency or n_unwritten > self.concurrency or self.limited:
+            return
+        if (self.requests and self.requests.look(now) < 1.0 + EPS) or (self.tokens and self.tokens.look(now) < 1.0):
+            return
+        if self.reshared:
+            return  # a share that has grown is taken up step by step
+        ready = [task for task, sample in self.waiting.items() if sample.ready_at < now]
+        if not ready:
+            return
+        for url, endpoint in self.endpoints.items():
+            if endpoint.n_refused or not endpoint.surely_open(now) or endpoint.in_flight >= self._share(endpoint):
+                continue
+            if self.n_done and any(one.in_flight for other, one in self.endpoints.items() if other != url):
+                continue  # a slow endpoint may leave the last samples to a faster one
+            mine = [task for task in ready if url not in self.samples[task].failed_by]
+            if mine and (mine := self._not_given_up(mine)):
+                raise Broken("idle", f"{name(mine[0])} is ready, {url} is open, and a slot is free")
+
+    def stopped(self, reason: str) -> None:
+        """The session ends before its time."""
+        waited = self.world.now - self.hope_at
+        patience = self.settings.patience.outage if self.anybody_answered else self.settings.patience.start_up
+        if not reason.startswith("no request has been answered"):
+            return
+        if waited < patience - EPS:
+            raise Broken("patience", f"given up {waited:.1f} s after the last hope, of {patience:.0f}")
+        if any(self.endpoints.get(request.url) is request.endpoint for request in self.in_flight.values()):
+            raise Broken("patience", "given up, and a request is under way that may be answered")
+
+    def ended(self) -> None:
+        """The session has ended by itself."""
+        ending, counts, sums = self.dispatcher.ending, self.dispatcher.counts, self.sums
+        if ending.rule:
+            self._look_at_end_by_budget(ending.rule)
+        spent = counts.spent
+        theirs = Sums(
+            counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
+            spent.n_unstated, counts.failures,
+        )  # fmt: skip
+        if theirs != sums or spent.n_stated != sums.finished - sums.unstated:
+            raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
+
+    def _look_at_end_by_budget(self, rule: str) -> None:
+        said = [
+            f"{used:.4g} of {total:.4g} USD used" if unit == "USD" else f"{used:.0f} of {total:.0f} tokens used"
+            for total, unit, used, _ in self._budgets()
+        ]
+        if not any(f"stopped by the budget: {one}" in rule for one in said):
+            raise Broken("budget", f"the end says {rule!r}, and {' and '.join(said)}")
+
+    # ---- facts
+
+    def work_for(self, url: str) -> bool:
+        """Whether a sample waits that this endpoint may be asked for, and nothing else holds it back."""
+        attempts = self.world.policy.attempts
+        mine = [t for t, s in self.waiting.items() if not (s.failed_by and (s.murky or s.used_up(attempts)))]
+        return not self.limited and not self.requests and not self.tokens and bool(mine and self._not_given_up(mine))
+
+    def _share(self, endpoint: Endpoint) -> int:
+        """Requests in flight that are the endpoint's when all are well."""
+        return max(1, round(self.concurrency * endpoint.weight / sum(one.weight for one in self.endpoints.values())))
+
+    def _not_given_up(self, tasks: list[Task]) -> list[Task]:
+        """Those that may still be asked: the causes are what the user reads in the end."""
+        gone = self.dispatcher.causes.given_up()
+        return [task for task in tasks if task not in gone]
+
+
+def name(task: Task) -> str:
+    """A sample, for people."""
+    return f"{task.question_id}:{task.sample_index}"
