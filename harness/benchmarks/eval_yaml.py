@@ -35,7 +35,7 @@ _SCORERS = ("choice", "math", "match", "exact", "answer", "pattern")
 """Scorers that compare one answer with one target, as the grader does."""
 
 _REDUCERS = r"^(mean|mode|max|pass_at_[0-9]+)$"
-"""Of the samples of a question to one value; all of them stand in a score (mode: maj@k, max: pass@k)."""
+"""Functions from a question's samples to one value. A score holds all of them (mode: maj@k, max: pass@k)."""
 
 
 class _Step(Part):

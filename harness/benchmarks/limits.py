@@ -6,7 +6,8 @@ MAX_DATA_BYTES = 4 * 1024**3
 """Longest data file after decompression, in bytes."""
 
 MAX_UNPACKED_RATIO = 20
-"""Times its packed size that a compressed file may unpack to, beyond `FREE_UNPACKED_BYTES`; text packs to an eighth."""
+"""Largest ratio of unpacked to packed size of a compressed file, beyond `FREE_UNPACKED_BYTES`; text packs to an
+eighth."""
 
 FREE_UNPACKED_BYTES = 64 * 1024**2
 """Bytes that any compressed file may unpack to."""

@@ -19,7 +19,7 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 
 MAX_SHARDS = 10_000
-"""Parts of a run; a larger number is a typing mistake."""
+"""Most parts of a run; a larger number is a typing mistake."""
 
 
 class Shard(NamedTuple):

@@ -13,7 +13,7 @@ Thinking = Literal["on", "off", "none", "minimal", "low", "medium", "high", "xhi
 """A switch, or an effort as a provider knows it. `none` is `off` where the provider has no such effort."""
 
 LengthField = Literal["max_tokens", "max_completion_tokens"]
-"""What the server calls the bound on new tokens."""
+"""The server's name for the bound on new tokens."""
 
 OutputsFormat = Literal[
     "columns",
@@ -28,7 +28,4 @@ OutputsFormat = Literal[
     "opencompass",
     "evalscope",
 ]
-"""How a file of outputs is laid out: by columns that are named, or as the tool of that name writes it."""
-
-SalvageMode = Literal["off", "exact", "near"]
-"""Which half-written answers are gone on with: none, those of which that is exact, all."""
+"""The layout of a file of outputs: columns that the user names, or the layout of the tool of that name."""

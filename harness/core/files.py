@@ -122,7 +122,7 @@ def sync_folder(folder: Path) -> None:
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
-"""What a file system says that has no room left, for anybody or for this user."""
+"""Error numbers of a file system without room, for anybody or for this user."""
 
 
 def disk_error(path: Path, error: OSError) -> StoreError:

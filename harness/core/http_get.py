@@ -24,19 +24,19 @@ from tenacity import (
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
-"""For the caller's client. `identity`: a compressed page can be a bomb, and is not unpacked here."""
+"""Headers for the caller's client. `identity`: a compressed page can be a bomb, and is not unpacked here."""
 
 ATTEMPTS = 3
 """Requests for one page before its failure is final."""
 
-LONGEST_WAIT_S = 1.0
+MAX_WAIT_SECONDS = 1.0
 """Longest pause between two attempts, in seconds: a person waits."""
 
 CHANCE_STATUSES = frozenset({429, 502, 503, 504})
-"""What a server, or a gateway before it, answers in a bad moment."""
+"""Transient statuses of a server or a gateway; these requests are retried."""
 
 _CHANCE_BREAKS = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
-"""The connection stood and broke. One that nobody accepts, or that stays silent, is told at once."""
+"""Retried: the connection dropped after it was made. A refused or silent connection is reported at once."""
 
 
 class Page(NamedTuple):
@@ -70,7 +70,7 @@ def get(
             retry_if_exception_type(_CHANCE_BREAKS), retry_if_result(lambda page: page.status in CHANCE_STATUSES)
         ),
         stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT_S),
+        wait=wait_random_exponential(multiplier=0.2, max=MAX_WAIT_SECONDS),
         sleep=sleep,
         retry_error_callback=lambda last: last.outcome and last.outcome.result(),
     )

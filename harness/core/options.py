@@ -131,7 +131,7 @@ ADDRESS = Kind("FilePath", lambda value: os.fspath(value))
 """A path or an address, as text."""
 
 MIN_POINTS = 0.05
-"""Points below which a number is taken for a fraction of one, as they were spelt before."""
+"""A smaller number of points is taken for a fraction, the earlier spelling, and refused."""
 
 
 def _points(value: Any) -> Any:
@@ -401,7 +401,7 @@ _IN_WORDS = (
     (r"^String should have (at least \d+ characters?)", r"expected \1"),
     (r"Input should be", "expected"),
 )
-"""What pydantic says, and what a person reads after the value."""
+"""Pydantic's wording → the words that a person reads after the value."""
 
 
 def expected(complaint: str) -> str:

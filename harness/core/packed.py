@@ -23,13 +23,13 @@ from harness.core.files import disk_error
 R = TypeVar("R")
 
 PLAIN_RECORDS = 5000
-"""Records up to which they are kept as they are: little memory, and no cost."""
+"""Shorter sequences stay unpacked: they take little memory."""
 
 BLOCK_RECORDS = 32
-"""Records that are compressed together; looking at one costs as much as looking at all of them, 0.1 ms."""
+"""Records that are compressed together; reading one costs as much as reading all of them, 0.1 ms."""
 
 OPEN_BLOCKS = 64
-"""Blocks that stay unpacked: who asks in about the order of the sequence finds them so."""
+"""LRU size in blocks; sequential reads hit it."""
 
 HELD_BYTES = 32 * 1024 * 1024
 """Bytes of one `Spilled` that stay in memory."""

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Kind = Literal["grader", "prompt", "source", "launcher", "exporter", "provider", "tracker"]
-"""What another package may offer."""
+"""The kinds that another package may offer."""
 
 ExtensionKind = Literal["exporter", "tracker", "cluster", "scheduler"]
-"""What may stand below `harness/extensions/`, in a folder of the kind's plural."""
+"""The kinds that stand below `harness/extensions/`, each in a folder of the kind's plural."""
 
 KINDS: dict[Kind, str] = {
     "grader": "function of the answer and the question: is it right",

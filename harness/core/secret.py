@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "[hidden]"
-"""Stands wherever a key would be shown."""
+"""The text that stands wherever a key would be shown."""
 
 
 class Secret:

@@ -23,10 +23,10 @@ class _Unset:
 
 
 UNSET: Final = _Unset()
-"""No value: the option is named, not set."""
+"""No value: the option is named only."""
 
 Spell = Callable[[str, Any], str]
-"""From an option's name and its value (`UNSET`: only named) to a door's words for it."""
+"""(name of an option, its value or `UNSET`) → the words of a door for the option."""
 
 
 def option(name: str, value: object = UNSET) -> str:

@@ -67,8 +67,8 @@ def read_mapping(
 
 
 Lines = Callable[[Sequence[str | int]], int]
-"""From the keys and places that lead to a value (("runs", 2, "model")) to the line on which it stands, from 1; where it
-stands nowhere, to that of the nearest value around it."""
+"""The keys and indices that lead to a value (("runs", 2, "model")) → the line of the value, from 1; for a value that is
+not there, the line of the nearest value around it."""
 
 
 def read_with_lines(path: Path, what: str) -> tuple[dict[str, Any], Lines]:

@@ -26,7 +26,7 @@ from harness.scoring import Score
 from harness.scoring.columns import numbers
 
 PROJECT = "reasoning-harness"
-"""Project, or experiment, where the tracker's own environment names none."""
+"""The project, or experiment, where the tracker's own environment names none."""
 
 MAX_FACT_CHARS = 250
 """Longest fact that is sent as text, in characters; of a longer one (a system prompt, a prefill) the digest is sent."""

@@ -33,18 +33,18 @@ from harness.foreign.formats import OutputRow, Response
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 Repeats = Literal["auto", "samples", "questions"]
-"""What rows with equal question and reference are: see the module."""
+"""The meaning of rows with equal question and reference: see the module."""
 
 
 _PIECE_BYTES = 1 << 20
-"""Read at a time for a checksum."""
+"""Bytes that are read at a time for a checksum."""
 
 MAX_INDEX = 1_000_000
-"""A number of a sample from which on it is not believed."""
+"""Sample numbers in a file from this one on are ignored."""
 
 
 Pairs = Iterable[tuple[Question, Sample]]
-"""Questions with one sample of each, to be gone through as often as wished."""
+"""Questions with one sample of each; may be iterated any number of times."""
 
 
 class Outputs:
@@ -84,7 +84,7 @@ def _digests(question: str | None, answer: Any) -> tuple[str, str | None]:
 
 
 _digests_of_text = lru_cache(maxsize=4_096)(_digests)
-"""Rows of one question stand close together or come again in the same order."""
+"""Cached, since rows of one question stand close together or come again in the same order."""
 
 
 def read(

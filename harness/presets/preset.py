@@ -71,9 +71,8 @@ class Context(Sourced):
 
 
 Rule = Literal["no_greedy", "no_system_prompt", "system_prompt", "boxed", "chat", "thinking_off", "effort", "prefill"]
-"""What a card asks for beside sampling: no greedy decoding; no system prompt, or one of its own; \\boxed{} in
-mathematics; the chat template; thinking to be switched on, or an effort to be set, by the request; a reply that begins
-with `prefill`."""
+"""A card's advice beside sampling: no greedy decoding; no system prompt, or one of its own; \\boxed{} in mathematics;
+the chat template; thinking switched on, or an effort set, by the request; a reply that begins with `prefill`."""
 
 
 class Advice(Sourced):

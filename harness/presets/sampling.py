@@ -19,9 +19,9 @@ from harness.core.options import Option, Options, options_of
 HEADING = "Sampling"
 
 Continued = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
-"""What a field means to a request that goes on with a half-written answer. same: what it meant before. the rest: what
-is left of its number is asked. counts: it looks at what was written, which the server then takes for the prompt.
-servers differ: in what it looks at. at the seam: what was written may hold a part of it."""
+"""The effect of a field on a request that continues a half-written answer. same: no difference. the rest: the request
+asks for what is left of the number. counts: the server counts the written part as prompt. servers differ: in what they
+count. at the seam: the written part may end inside a stop text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def sampling_fields() -> dict[str, SamplingOption]:
 
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
-"""The field's defaults for reasoning models (DeepSeek-R1's advice; also the scripts' defaults)."""
+"""The defaults for reasoning models (DeepSeek-R1's advice; also the scripts' defaults)."""
 
 
 def resolve(*layers: Sampling | None) -> Sampling:

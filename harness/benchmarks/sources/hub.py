@@ -29,7 +29,7 @@ from harness.core.limits import MAX_NAME_BYTES
 from harness.core.reading import read_named
 from harness.core.wording import option
 
-METADATA_TIMEOUT_S = 20.0
+METADATA_TIMEOUT_SECONDS = 20.0
 """Longest wait for the hub's answer about a data set or a file, in seconds."""
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
@@ -134,7 +134,7 @@ def _current(source: HubSource, notes: list[str]) -> _Listing:
     try:
         with _translated(source):
             info = hub.HfApi(endpoint=_endpoint()).dataset_info(
-                source.id, revision=source.revision, timeout=METADATA_TIMEOUT_S
+                source.id, revision=source.revision, timeout=METADATA_TIMEOUT_SECONDS
             )
     except _NoNetworkError as error:
         if saved is None:
@@ -191,7 +191,7 @@ def _file(source: HubSource, listing: _Listing, file: str) -> Path:
                 revision=listing.revision,
                 cache_dir=_cache(),
                 endpoint=_endpoint(),
-                etag_timeout=METADATA_TIMEOUT_S,
+                etag_timeout=METADATA_TIMEOUT_SECONDS,
                 local_files_only=_offline(),
             )
     except _NoNetworkError as error:

@@ -21,10 +21,10 @@ from harness.core.inert import quoted
 from harness.core.reading import open_named
 from harness.core.wording import option
 
-TIMEOUT_S = 30.0
+TIMEOUT_SECONDS = 30.0
 """Longest wait for a connection, for an answer or for more bytes, in seconds."""
 
-MAX_DOWNLOAD_S = 3600.0
+MAX_DOWNLOAD_SECONDS = 3600.0
 """Longest download, in seconds."""
 
 
@@ -52,8 +52,10 @@ def _download(source: UrlSource) -> bytes:
     try:
         # The environment's proxies hold, and redirects are followed: the checksum says whether it is the file.
         trusted = ssl.create_default_context()
-        with httpx.Client(headers=http_get.HEADERS, verify=trusted, follow_redirects=True, timeout=TIMEOUT_S) as client:
-            page = http_get.get(client, source.url, max_bytes=MAX_DOWNLOAD_BYTES, body_s=MAX_DOWNLOAD_S)
+        with httpx.Client(
+            headers=http_get.HEADERS, verify=trusted, follow_redirects=True, timeout=TIMEOUT_SECONDS
+        ) as client:
+            page = http_get.get(client, source.url, max_bytes=MAX_DOWNLOAD_BYTES, body_s=MAX_DOWNLOAD_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(
             f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); fetch it where there is a "
@@ -62,7 +64,9 @@ def _download(source: UrlSource) -> bytes:
     if page.status != 200:
         raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")
     if not page.whole:
-        raise UsageError(f"{source.url} is longer than {MAX_DOWNLOAD_BYTES} bytes, or takes over {MAX_DOWNLOAD_S:g} s")
+        raise UsageError(
+            f"{source.url} is longer than {MAX_DOWNLOAD_BYTES} bytes, or takes over {MAX_DOWNLOAD_SECONDS:g} s"
+        )
     return page.body
 
 

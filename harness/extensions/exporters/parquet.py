@@ -16,7 +16,7 @@ from harness.exports import ExportedBenchmark, Exporter, File, Row
 from harness.exports.choice import whole
 
 ROWS_AT_A_TIME = 500
-"""Samples held before they are packed: about the rows of a group."""
+"""Samples in memory before they are written as one row group."""
 
 
 class Field(NamedTuple):

@@ -19,8 +19,8 @@ from server_launchers.errors import LaunchError, SpecError
 MAX_MEMBERS = 4000
 """Members of one array; Slurm's own limit is 1001 unless the site has raised it."""
 
-SUBMIT_S = 60.0
-"""Seconds for sbatch to answer."""
+SUBMIT_SECONDS = 60.0
+"""Seconds that sbatch may take to answer."""
 
 _INDEX = '"$SLURM_ARRAY_TASK_ID"'
 
@@ -94,7 +94,7 @@ def submit(text: str, folder: Path) -> str:
             input=text,
             capture_output=True,
             text=True,
-            timeout=SUBMIT_S,
+            timeout=SUBMIT_SECONDS,
             check=False,
         )
     except FileNotFoundError:

@@ -30,7 +30,7 @@ RETRIES = 20
 """A task whose worker or node was lost is begun again at most this often."""
 
 Stands = Callable[[Sequence[Any]], None]
-"""Called at each look, with what the tasks have come to: None while one goes on."""
+"""Called at each look with the result of each task; None for a task that still runs."""
 
 _FAILURES = (errors.UsageError, errors.ServerError, errors.StoreError, errors.StoppedByRule)
 
