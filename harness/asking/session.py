@@ -24,7 +24,7 @@ from harness.runs import RunFolder
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
-    from harness.foreign.continuing import Continued
+    from harness.foreign.continuing import FileReplies
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
     from harness.generation.progress import Progress
@@ -110,12 +110,12 @@ def _lost(server: RunningServer | None) -> str | None:
     return f"the server {visible(server.name, 80)}, started for this run, has ended: {why}"
 
 
-def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Continued:
+def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
     """What another tool's file holds for the run. Raises `UsageError`."""
-    from harness.foreign.continuing import Continued  # few runs have one, and every start would pay for it
+    from harness.foreign.continuing import FileReplies  # few runs have one, and every start would pay for it
 
     wanted = {name: one.samples for name, one in settings.benchmarks.items()}
-    found = Continued(path, (question for chosen in prepared.sets for question in chosen.questions), wanted)
+    found = FileReplies(path, (question for chosen in prepared.sets for question in chosen.questions), wanted)
     n = sum(1 for _ in found.samples())
     left = ((found.n_empty, "are empty and owed"), (found.n_strange, "are to other questions"))
     said = "".join(f"; {count} {what}" for count, what in left if count)

@@ -31,7 +31,7 @@ _PLACE_BITS = 28
 _HASH_MASK = (1 << 64 - _PLACE_BITS) - 1
 
 
-class Part(NamedTuple):
+class ShardPart(NamedTuple):
     """What a set is a part of. shard: which one, "2/8". selection: the questions of all parts together, in the order of
     the source; digest: of their ids, in any order."""
 
@@ -70,7 +70,7 @@ class QuestionSet:
     sampling: Sampling = field(default_factory=Sampling)
     publish: bool = True
     card_file: str | None = None
-    part: Part | None = None
+    part: ShardPart | None = None
     recipe: str | None = None
     note: RecipeNote | None = None
 

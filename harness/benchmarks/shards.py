@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self
 
-from harness.benchmarks.questions import Part, QuestionSet
+from harness.benchmarks.questions import QuestionSet, ShardPart
 from harness.core.checksums import digest, digest_of_each
 from harness.core.errors import UsageError
 from harness.core.packed import Packed
@@ -62,7 +62,7 @@ def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
     return replace(
         whole,
         questions=Packed(Question, mine),
-        part=Part(str(shard), whole.questions, digest_of_each(sorted(held))),
+        part=ShardPart(str(shard), whole.questions, digest_of_each(sorted(held))),
     )
 
 

@@ -29,3 +29,6 @@ OutputsFormat = Literal[
     "evalscope",
 ]
 """The layout of a file of outputs: columns that the user names, or the layout of the tool of that name."""
+
+SalvageMode = Literal["off", "exact", "near"]
+"""The half-written answers that continue: none, those that continue exactly, all."""

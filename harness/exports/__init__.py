@@ -4,7 +4,7 @@ Enter by `export`, and by `formats` for what there is; `trackers.track` sends th
 Formats and trackers are extensions: a file each in `harness.extensions`.
 """
 
-from harness.exports.choice import Choice, ExportedBenchmark, File, Row, Take
+from harness.exports.choice import ExportedBenchmark, File, SampleChoice, SampleRow, Take
 from harness.exports.exporting import Exporter, Written, export, formats
 
-__all__ = ["Choice", "ExportedBenchmark", "Exporter", "File", "Row", "Take", "Written", "export", "formats"]
+__all__ = ["ExportedBenchmark", "Exporter", "File", "SampleChoice", "SampleRow", "Take", "Written", "export", "formats"]

@@ -29,7 +29,7 @@ ENDED = ("stop",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SampleChoice:
     """Which planned samples an export holds, and how much of each.
 
     take: the correct ones, or all. shortest: at most this many of each question, the shortest by characters of
@@ -44,7 +44,7 @@ class Choice:
     reasoning: bool = True
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """A sample with its question. grade: None where the sample has not been graded."""
 
     question: Question
@@ -66,7 +66,7 @@ class ExportedBenchmark:
     folder: RunFolder
     manifest: Manifest
     name: str
-    choice: Choice
+    choice: SampleChoice
 
     @property
     def record(self) -> BenchmarkRecord:
@@ -93,19 +93,19 @@ class ExportedBenchmark:
             raise not_scored(self.folder, self.name)
         return score
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[SampleRow]:
         """The chosen samples in the order of the journal, which is read again each time. Raises `StoreError`."""
         shortest = None if self.choice.shortest is None else self._shortest(self.choice.shortest)
         return (row for row in self._passing() if shortest is None or row.sample.key in shortest)
 
-    def by_question(self) -> Iterator[tuple[Question, list[Row]]]:
+    def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
         """The chosen samples of each question, by rising index, in the order of the plan; a question without any is
         left out. The journal is read once for each `GROUP_BYTES` of it, so that no more is held."""
         ids = list(self.questions)
         size = self.folder.benchmark(self.name).samples.stat().st_size if ids else 0
         step = math.ceil(len(ids) / math.ceil(max(1, size) / GROUP_BYTES)) if ids else 1
         for first in range(0, len(ids), step):
-            by_id: dict[str, list[Row]] = {question_id: [] for question_id in ids[first : first + step]}
+            by_id: dict[str, list[SampleRow]] = {question_id: [] for question_id in ids[first : first + step]}
             for row in self.rows():
                 if row.sample.question_id in by_id:
                     by_id[row.sample.question_id].append(row)
@@ -113,7 +113,7 @@ class ExportedBenchmark:
                 if rows:
                     yield self.questions[question_id], sorted(rows, key=lambda row: row.sample.sample_index)
 
-    def _passing(self) -> Iterator[Row]:
+    def _passing(self) -> Iterator[SampleRow]:
         choice, samples = self.choice, self.record.plan.samples
         seen: set[bytes] = set()
         for sample in read_samples(self.folder.benchmark(self.name)):
@@ -130,7 +130,7 @@ class ExportedBenchmark:
                 if reply in seen:
                     continue
                 seen.add(reply)
-            yield Row(question, sample, grade)
+            yield SampleRow(question, sample, grade)
 
     def _shortest(self, most: int) -> set[Key]:
         heaps: dict[str, list[tuple[int, int]]] = {}

@@ -15,7 +15,7 @@ from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.wording import option
-from harness.exports.choice import ENDED, Choice, ExportedBenchmark, File, Take, not_scored
+from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, Take, not_scored
 from harness.runs import Manifest, RunFolder
 
 Kind = Literal["training", "samples", "results"]
@@ -63,8 +63,8 @@ def export(
 ) -> Written:
     """The run in the format `to`, in `out`; default `exports/` and the format's name, in the run folder.
 
-    See `Choice`; None: as the format's kind has it (see `Kind`). i_know: also training data of benchmarks that test,
-    and questions that may not be published. Raises `UsageError`, `StoreError`.
+    take … reasoning: see `SampleChoice`; None: the default of the format's kind (see `Kind`). i_know: also training
+    data of benchmarks that test, and questions that may not be published. Raises `UsageError`, `StoreError`.
     """
     exporter = exporter_named(to)
     given = {"take": take, "shortest": shortest, "finish_reasons": finish_reasons, "distinct": distinct}
@@ -73,7 +73,7 @@ def export(
         if name := next((name for name, value in given.items() if value is not None), None):
             raise UsageError(f"{option(name)} goes with samples; {to} holds what the score counts", field="to")
     training = exporter.kind == "training"
-    choice = Choice(
+    choice = SampleChoice(
         take=take or ("correct" if training else "all"),
         shortest=shortest,
         finish_reasons=tuple(finish_reasons) if finish_reasons is not None else ENDED if training else (),

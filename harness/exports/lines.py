@@ -10,9 +10,9 @@ from harness.core import codec
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports.choice import ExportedBenchmark, File, Row, json_line, whole, written
+from harness.exports.choice import ExportedBenchmark, File, SampleRow, json_line, whole, written
 
-Line = Callable[[Row, str], dict[str, Any]]
+Line = Callable[[SampleRow, str], dict[str, Any]]
 """A line from a sample and its reply as one text."""
 
 

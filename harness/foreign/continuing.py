@@ -19,7 +19,7 @@ from harness.foreign import outputs
 from harness.foreign.recognising import ByText, text_of
 
 
-class Continued:
+class FileReplies:
     """The replies in a file to the questions of a run.
 
     n_strange: replies to other questions; n_empty: replies without a text; both of the last pass over `samples`.

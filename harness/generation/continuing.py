@@ -24,7 +24,7 @@ from harness.core.checksums import sample_seed
 from harness.core.choices import Api, SalvageMode
 from harness.core.errors import ServerError
 from harness.core.records import Question, Seam, Usage
-from harness.presets.sampling import Continued, sampling_fields
+from harness.presets.sampling import ContinuationRule, sampling_fields
 from harness.runs.inflight import Partial
 from server_launchers.engines import table as engines
 from server_launchers.engines.dialect import Dialect
@@ -33,7 +33,7 @@ WORTH_TOKENS = 16
 """A shorter beginning is not worth the questions that a continuation takes."""
 
 
-def _sampling_that(continued: Continued) -> list[str]:
+def _sampling_that(continued: ContinuationRule) -> list[str]:
     """The fields of the sampling that mean this to a continuation."""
     return [name for name, one in sampling_fields().items() if one.continued == continued]
 

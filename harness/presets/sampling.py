@@ -18,7 +18,7 @@ from harness.core.options import Option, Options, options_of
 
 HEADING = "Sampling"
 
-Continued = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
+ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at the seam"]
 """The effect of a field on a request that continues a half-written answer. same: no difference. the rest: the request
 asks for what is left of the number. counts: the server counts the written part as prompt. servers differ: in what they
 count. at the seam: the written part may end inside a stop text."""
@@ -32,7 +32,7 @@ class SamplingOption(Option):
     """
 
     neutral: float | None
-    continued: Continued
+    continued: ContinuationRule
     filled: bool = False
     under: str = HEADING
     strict: bool = False

@@ -60,7 +60,7 @@ class ServedReplicas(Protocol):
         """Report what is lost and what is ready again, until none is left. Raises `ServerError` then."""
 
 
-class Cluster(Protocol):
+class ClusterExtension(Protocol):
     """A kind of cluster. on: its name, or NAME://HOST:PORT."""
 
     def checked(self, options: RunOptions) -> RunOptions:
@@ -84,7 +84,7 @@ class Cluster(Protocol):
         """End the servers called `name`, the only ones, or all. Returns their names."""
 
 
-class Scheduler(Protocol):
+class SchedulerExtension(Protocol):
     """A job scheduler."""
 
     def script(
@@ -103,9 +103,9 @@ class Scheduler(Protocol):
         """Submit the script. Returns the job's number."""
 
 
-def cluster(on: str) -> Cluster:
+def cluster(on: str) -> ClusterExtension:
     """The cluster that `on` names. Raises `UsageError` where no extension has that name."""
-    extension: Cluster | None = plugins.extension("cluster", on.partition("://")[0])
+    extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
     if extension is None:
         names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]
         expected = f"expected {', '.join(names)}" if names else "no extension for clusters is installed"
@@ -122,9 +122,9 @@ def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:
     )
 
 
-def scheduler(name: str) -> Scheduler:
+def scheduler(name: str) -> SchedulerExtension:
     """The job scheduler of that name. Raises `UsageError` where no extension has it."""
-    extension: Scheduler | None = plugins.extension("scheduler", name)
+    extension: SchedulerExtension | None = plugins.extension("scheduler", name)
     if extension is None:
         raise UsageError(f"no extension for {name} is installed")
     return extension

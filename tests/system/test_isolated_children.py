@@ -203,8 +203,8 @@ class Player:
 MEMBER = """
 import sys, threading
 from harness.core.about import __version__
-from harness.extensions.clusters.ray.serving import HOST, Member
-member = Member(".", __version__)
+from harness.extensions.clusters.ray.serving import HOST, NodeMember
+member = NodeMember(".", __version__)
 threading.Timer(0.5, member.stop).start()
 assert "its log is" in member.run(["command", "--until-eof", *sys.argv[1:]], {HOST: "127.0.0.1"}, "member.log")
 """

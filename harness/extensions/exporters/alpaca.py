@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.lines import conversation, llama_factory
 
 
 def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`instruction`, `input` (empty), `output`, `system`, and `history` of worked examples."""
 
-    def line(row: Row, reply: str) -> dict[str, Any]:
+    def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)
         texts = [text for _, text in turns]
         history = [list(pair) for pair in zip(texts[:-1:2], texts[1:-1:2], strict=True)]

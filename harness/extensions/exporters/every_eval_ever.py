@@ -19,7 +19,7 @@ from harness.core import codec
 from harness.core.about import __version__
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import counted_metrics, json_line, uncertainty, whole
 
 SCHEMA = "0.3.0"
@@ -127,7 +127,7 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
     return {"dataset_name": benchmark.name, "source_type": "other", "additional_details": {"samples_number": str(n)}}
 
 
-def _instance(benchmark: ExportedBenchmark, identifier: str, row: Row) -> dict[str, Any]:
+def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> dict[str, Any]:
     question, sample, grade = row
     text = whole(question.messages[-1].content if question.messages else question.prompt)
     references = [whole(reference) for reference in question.references]

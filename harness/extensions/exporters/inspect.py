@@ -19,7 +19,7 @@ from harness.core.checksums import digest
 from harness.core.files import replacing
 from harness.core.inert import safe_name
 from harness.core.records import Sample
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import counted_metrics, uncertainty, whole
 from harness.runs import Manifest
 from server_launchers.engines import table as engines
@@ -96,7 +96,7 @@ def _model(manifest: Manifest) -> str:
     return f"{engines.dialect(engine).inspect_name or ANY_SERVER}/{manifest.model}"
 
 
-def _sample(row: Row, model: str) -> dict[str, Any]:
+def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     """model: as it was asked for, which stands where the server named none."""
     question, sample, grade = row
     text = whole(sample.text or "")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.lines import conversation, lines_file
 
 
@@ -15,7 +15,7 @@ def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     return [lines_file(benchmark, out, map(_generation, benchmark.rows())) for benchmark in benchmarks]
 
 
-def _generation(row: Row) -> dict[str, Any]:
+def _generation(row: SampleRow) -> dict[str, Any]:
     question, sample = row.question, row.sample
     usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
     return {

@@ -18,7 +18,7 @@ from harness.core.checksums import digest
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import counted_metrics, json_line, uncertainty, whole, written
 
 FILTER = "harness"
@@ -49,7 +49,7 @@ def _lines(benchmark: ExportedBenchmark) -> Iterator[dict[str, Any]]:
         yield _line(indices[question.question_id], question, rows)
 
 
-def _line(index: int, question: Question, rows: Sequence[Row]) -> dict[str, Any]:
+def _line(index: int, question: Question, rows: Sequence[SampleRow]) -> dict[str, Any]:
     right = [row.grade is not None and row.grade.verdict == "correct" for row in rows]
     answers = [whole(row.grade.extracted) if row.grade and row.grade.extracted is not None else "" for row in rows]
     text = question.messages[-1].content if question.messages else question.prompt

@@ -12,7 +12,7 @@ from harness.core.about import install_line
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import whole
 
 ROWS_AT_A_TIME = 500
@@ -25,14 +25,14 @@ class Field(NamedTuple):
     name: str
     type: str
     about: str
-    of: Callable[[Row], Any]
+    of: Callable[[SampleRow], Any]
 
 
 def _text(value: str | None) -> str | None:
     return None if value is None else whole(value)
 
 
-def _asked(row: Row) -> str:
+def _asked(row: SampleRow) -> str:
     return row.question.messages[-1].content if row.question.messages else row.question.prompt
 
 

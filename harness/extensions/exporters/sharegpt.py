@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.lines import conversation, llama_factory
 
 _ROLES = {"user": "human", "assistant": "gpt"}
@@ -15,7 +15,7 @@ _ROLES = {"user": "human", "assistant": "gpt"}
 def sharegpt(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`conversations` of `from` and `value`, and `system`."""
 
-    def line(row: Row, reply: str) -> dict[str, Any]:
+    def line(row: SampleRow, reply: str) -> dict[str, Any]:
         system, turns = conversation(row.question)
         messages = [{"from": _ROLES[role], "value": text} for role, text in (*turns, ("assistant", reply))]
         return {"conversations": messages, "system": system}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.exports import ExportedBenchmark, Exporter, File, Row
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import whole
 from harness.exports.lines import training_file
 
@@ -15,7 +15,7 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """`prompt` and `completion` (conversations; texts where the run asked with plain texts), and `solution`, the
     column that `harness.rewards` and open-r1's rewards take the reference from."""
 
-    def line(row: Row, reply: str) -> dict[str, Any]:
+    def line(row: SampleRow, reply: str) -> dict[str, Any]:
         question = row.question
         solution = whole(question.references[0])
         if not question.messages:

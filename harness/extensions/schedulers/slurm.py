@@ -109,7 +109,7 @@ def submit(text: str, folder: Path) -> str:
 
 
 class Slurm:
-    """See `harness.verbs.elsewhere.Scheduler`."""
+    """See `harness.verbs.elsewhere.SchedulerExtension`."""
 
     script = staticmethod(script)
     submit = staticmethod(submit)

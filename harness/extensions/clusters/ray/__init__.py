@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 
 class Ray:
-    """See `harness.verbs.elsewhere.Cluster`. Each method loads its own module: a grading needs no module of a run."""
+    """See `harness.verbs.elsewhere.ClusterExtension`. A method loads only its own module: grading needs none of a run."""
 
     def checked(self, options: RunOptions) -> RunOptions:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.sampling import checked
 
         return checked(options)
 
     def run(self, on: str, options: RunOptions, n_shards: int | None, watcher: Watcher) -> Ran:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.sampling import run_on
 
         return run_on(on, options, n_shards, watcher)
 
     def grade(self, on: str, folder: RunFolder, grading: GradingOptions, watcher: Watcher) -> GradingOptions:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.grading import grade_on
 
         return grade_on(on, folder, grading, watcher)
 
     def resources_of(self, spec: ServerSpec, gpus: float | None) -> dict[str, float]:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.serving import resources_of
 
         return resources_of(spec, gpus)
 
     def serve(self, on: str, replicas: Replicas, watcher: Watcher, *, detach: bool) -> Served:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.serving import Served
 
         return Served(on, replicas, watcher, detach=detach)
 
     def stop(self, on: str, name: str | None, *, everything: bool) -> list[str]:
-        """See `Cluster`."""
+        """See `ClusterExtension`."""
         from harness.extensions.clusters.ray.serving import stop
 
         return stop(on, name, everything=everything)

@@ -43,7 +43,7 @@ def grade_on(on: str, folder: RunFolder, grading: GradingOptions, watcher: Watch
                 for span, part in zip(spans, parts, strict=True)
             ]
             labels = [f"{name}, bytes {start} to {stop}" for start, stop in spans]
-            done = cluster.each(grade_part, given, labels, _Shown(name, watcher))
+            done = cluster.each(grade_part, given, labels, _PartReport(name, watcher))
             watcher.standing(Sentence(f"{name}: {sum(done):,} samples graded in {len(parts)} parts"))
             grades.write(files, _together(parts))
             _remove(files)
@@ -76,7 +76,7 @@ def _remove(files: BenchmarkFolder) -> None:
             part.unlink()
 
 
-class _Shown:
+class _PartReport:
     """Reports how many parts are graded, at each further tenth."""
 
     def __init__(self, name: str, watcher: Watcher) -> None:

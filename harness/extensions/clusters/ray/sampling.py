@@ -71,7 +71,7 @@ def run_on(on: str, options: RunOptions, n_shards: int | None, watcher: Watcher)
         given = [(plain | {"shard": f"{i}/{n}", "out": str(part.path)},) for i, part in enumerate(parts, 1)]
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
         watcher.standing(Sentence(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}"))
-        shown = _Shown(parts, watcher)
+        shown = _ShardReport(parts, watcher)
         accounts = cluster.each(run_shard, given, names, shown)
     merged = merge(parts, folder, accept_server_change=options.accept_server_change)
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
@@ -159,7 +159,7 @@ def _number_of(folder: RunFolder) -> int | None:
     return max(numbers, default=None)
 
 
-class _Shown:
+class _ShardReport:
     """Reports now and then how far the shards are."""
 
     def __init__(self, parts: Sequence[RunFolder], watcher: Watcher) -> None:

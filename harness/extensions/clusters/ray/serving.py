@@ -249,7 +249,7 @@ def _placing(group: Any, part: int, resources: Mapping[str, float]) -> dict[str,
     }
 
 
-class Member:
+class NodeMember:
     """On a node: the process of a server there. It ends with `stop`, and with the worker."""
 
     def __init__(self, here: str, version: str) -> None:
@@ -344,7 +344,7 @@ class Replica:
 
     def _served(self, others: Sequence[Any]) -> bool:
         """The rest of a life, whose nodes are all there."""
-        replicas, own = self._replicas, Member(self._here, self._version)
+        replicas, own = self._replicas, NodeMember(self._here, self._version)
         file = self._folder / f"{self._name}@{secrets.token_hex(4)}.url"
         values = {FILE: str(file)} | ({} if replicas.host is None else {HOST: replicas.host})
         if others:
@@ -375,7 +375,7 @@ class Replica:
         """An actor for the node of that rank, where its part of the group is."""
         placed = _placing(self._group, rank, self._replicas.resources)
         # It ends with this one; the second thread is for `stop`.
-        return self._ray.remote(Member).options(**placed, max_concurrency=2).remote(self._here, self._version)
+        return self._ray.remote(NodeMember).options(**placed, max_concurrency=2).remote(self._here, self._version)
 
     def _unregister(self) -> None:
         for left in self._folder.glob(f"{self._name}@*.url"):
