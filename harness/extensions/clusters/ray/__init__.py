@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Ray:
-    """See `harness.verbs.elsewhere.ClusterExtension`. A method loads only its own module: grading needs none of a run."""
+    """See `harness.verbs.elsewhere.ClusterExtension`. A method loads its own module: grading needs none of a run."""
 
     def checked(self, options: RunOptions) -> RunOptions:
         """See `ClusterExtension`."""
