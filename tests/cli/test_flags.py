@@ -67,7 +67,8 @@ def test_a_flag_sets_its_option_and_says_what_the_declaration_says(
     (parameter,) = (one for one in command.params if one.name == name)
     assert isinstance(parameter, click.Option)
     assert parameter.help
-    assert parameter.help.split()[0] == option.help.split()[0]
+    if name != "to":  # an export's, which lists the formats that ship
+        assert parameter.help.split()[0] == option.help.split()[0]
     if option.type is bool:
         assert parsed(command, [*words, parameter.opts[0]])[name] is (option.default is not True)
         if option.default is None:
