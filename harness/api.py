@@ -100,8 +100,8 @@ def run(
     in a notebook below the cell. on_progress: called now and then.
     Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
     """
-    chosen, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
-    return _run(chosen, Collecting(on_progress, shown=progress and on is None), where)
+    run_options, where = _run_options(benchmarks, options), OnRay.of(on=on, shards=shards)
+    return _run(run_options, Collecting(on_progress, shown=progress and on is None), where)
 
 
 def _run_options(benchmarks: Any, options: Mapping[str, Any]) -> RunOptions:
@@ -146,8 +146,10 @@ async def run_async(
         if on_progress is not None:
             loop.call_soon_threadsafe(on_progress, now)
 
-    chosen = _run_options(benchmarks, options)
-    working = asyncio.ensure_future(asyncio.to_thread(_run, chosen, Collecting(progressed, shown=progress), OnRay()))
+    run_options = _run_options(benchmarks, options)
+    working = asyncio.ensure_future(
+        asyncio.to_thread(_run, run_options, Collecting(progressed, shown=progress), OnRay())
+    )
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
@@ -187,14 +189,18 @@ def score(
     Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
     """
     verbs.check("score", options)
-    chosen = ScoreOptions.of(**options)
-    trackers = scoring.trackers_named(chosen.track)
+    score_options = ScoreOptions.of(**options)
+    trackers = scoring.trackers_named(score_options.track)
     path = Path(source)
-    scoring.check([path], chosen)
-    scored = scoring.score(path, chosen, judge, Watcher())
+    scoring.check([path], score_options)
+    scored = scoring.score(path, score_options, judge, Watcher())
     for tracker in trackers.values():
         scoring.tell(scored, tracker)
-    opinions = {} if chosen.also is None else second_opinions(scored.source, chosen.also, chosen.also_python)
+    opinions = (
+        {}
+        if score_options.also is None
+        else second_opinions(scored.source, score_options.also, score_options.also_python)
+    )
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(path.name, tuple(scored.scores), reports, opinions, scored.owed)
 
@@ -221,16 +227,18 @@ def report(
     folder nothing is written. Raises `UsageError`, `StoreError`.
     """
     verbs.check("report", options)
-    chosen = ReportOptions.of(**options)
-    sources = [Path(one) for one in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
+    report_options = ReportOptions.of(**options)
+    sources = [Path(source) for source in ([runs] if isinstance(runs, Run | str | os.PathLike) else runs)]
     if not sources:
         raise UsageError("name at least one run", field="runs")
-    made = report_of(sources, chosen, lambda manifest: [python_call(one) for one in options_again(manifest)])
-    if chosen.plots is not None:
-        draw.write_plots(made.plots(), chosen.plots)
-    if chosen.out is not None:
-        made.write(chosen.out)
-    return made
+    built = report_of(
+        sources, report_options, lambda manifest: [python_call(source) for source in options_again(manifest)]
+    )
+    if report_options.plots is not None:
+        draw.write_plots(built.plots(), report_options.plots)
+    if report_options.out is not None:
+        built.write(report_options.out)
+    return built
 
 
 def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
@@ -251,7 +259,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     values), `moved` and `settings`. Raises `UsageError`, `StoreError`.
     """
     verbs.check("compare", options)
-    return compare_runs([Path(one) for one in runs], CompareOptions.of(**options))
+    return compare_runs([Path(run) for run in runs], CompareOptions.of(**options))
 
 
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
@@ -366,10 +374,10 @@ def sample_sizes(
         return _experiment(experiments.sizes(source, rules, options, watcher), real)
 
 
-def _experiment(found: experiments.Experimented[Any], real: bool) -> Experiment:
-    if found.owed:
-        raise ServerError(found.owed)
-    return Experiment(tuple(found.results), found.out if real else None)
+def _experiment(experiment: experiments.Experimented[Any], real: bool) -> Experiment:
+    if experiment.owed:
+        raise ServerError(experiment.owed)
+    return Experiment(tuple(experiment.results), experiment.out if real else None)
 
 
 def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
@@ -395,11 +403,11 @@ def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) 
 def _named_keywords(function: Callable[..., Any], declared: type[Options]) -> None:
     """Let `help` and editors show the options by name in the place of `**options`."""
     shown = inspect.signature(function)
-    fixed = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    fixed = [option for option in shown.parameters.values() if option.kind is not inspect.Parameter.VAR_KEYWORD]
     options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.accepts)
-        for name, one in options_of(declared).items()
-        if not one.argument and one.default is not ...
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.accepts)
+        for name, option in options_of(declared).items()
+        if not option.argument and option.default is not ...
     ]
     function.__signature__ = shown.replace(parameters=[*fixed, *options])  # type: ignore[attr-defined]
 

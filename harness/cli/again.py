@@ -14,11 +14,11 @@ def typed(options: Mapping[str, Any]) -> str:
     """`harness run …`. options: see `verbs.again.options_again`."""
     from harness.cli.run import command
 
-    known = {parameter.name: parameter for parameter in command.params}
+    parameters = {parameter.name: parameter for parameter in command.params}
     words = ["harness", "run", *([",".join(options["benchmarks"])] if "benchmarks" in options else [])]
     for name, value in options.items():
         if name != "benchmarks":
-            words += _words(known[name], value)
+            words += _words(parameters[name], value)
     return shlex.join(words)
 
 
@@ -27,9 +27,9 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
     if isinstance(parameter, click.Option) and parameter.is_flag:
         yield flag
         return
-    for one in value if parameter.multiple else [value]:
+    for member in value if parameter.multiple else [value]:
         yield flag
-        if isinstance(one, dict):
-            yield json.dumps(one)
+        if isinstance(member, dict):
+            yield json.dumps(member)
         else:
-            yield "none" if one is None else ",".join(map(str, one)) if isinstance(one, list) else str(one)
+            yield "none" if member is None else ",".join(map(str, member)) if isinstance(member, list) else str(member)

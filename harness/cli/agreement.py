@@ -16,26 +16,27 @@ _RULES = ("correct", "wrong", "no_answer", "undecided")
 _OTHER = ("correct", "wrong", "no opinion")
 
 
-def matrix_lines(agreement: Agreement, other: str) -> Iterator[str]:
+def matrix_lines(agreement: Agreement, grader: str) -> Iterator[str]:
     """Our verdicts down, the other grader's across; rows without a sample are left out."""
-    corner = f"rules | {other}"
+    corner = f"rules | {grader}"
     yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
     for rules in _RULES:
-        counts = [agreement.matrix.get((rules, said), 0) for said in _OTHER]
+        counts = [agreement.matrix.get((rules, opinion), 0) for opinion in _OTHER]
         if any(counts):
             yield f"  {rules:<{len(corner)}}" + "".join(f"{count:>12}" for count in counts)
 
 
-def disagreement_lines(agreement: Agreement, other: str, note: str) -> Iterator[str]:
+def disagreement_lines(agreement: Agreement, grader: str, note: str) -> Iterator[str]:
     """The answers on which they differ, those with the largest effect on the score first."""
-    found = agreement.disagreements
-    if not found:
+    cases = agreement.disagreements
+    if not cases:
         return
-    yield f"  they disagree on {sum(one.n_samples for one in found)} samples; {note}:"
-    for one in found[:SHOWN_DISAGREEMENTS]:
-        answer = "no answer" if one.extracted is None else repr(visible(one.extracted, SHOWN_ANSWER_CHARS))
-        said = "correct" if one.theirs else "wrong"
-        effect = f"{100 * one.effect:.2f} points"
-        yield f"    {quoted(one.question_id)}: {answer}: rules {one.ours}, {other} {said} (×{one.n_samples}, {effect})"
-    if len(found) > SHOWN_DISAGREEMENTS:
-        yield f"    and {len(found) - SHOWN_DISAGREEMENTS} more"
+    yield f"  they disagree on {sum(case.n_samples for case in cases)} samples; {note}:"
+    for case in cases[:SHOWN_DISAGREEMENTS]:
+        answer = "no answer" if case.extracted is None else repr(visible(case.extracted, SHOWN_ANSWER_CHARS))
+        opinion = "correct" if case.theirs else "wrong"
+        effect = f"{100 * case.effect:.2f} points"
+        where = f"{quoted(case.question_id)}: {answer}"
+        yield f"    {where}: rules {case.ours}, {grader} {opinion} (×{case.n_samples}, {effect})"
+    if len(cases) > SHOWN_DISAGREEMENTS:
+        yield f"    and {len(cases) - SHOWN_DISAGREEMENTS} more"

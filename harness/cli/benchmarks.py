@@ -54,7 +54,7 @@ def list_(as_json: bool) -> None:
         say(listed)
         return
     rows = [
-        (one.benchmark, one.title, str(one.questions or "?"), str(one.samples), one.licence, one.data) for one in listed
+        (row.benchmark, row.title, str(row.questions or "?"), str(row.samples), row.licence, row.data) for row in listed
     ]
     terminal.table(("benchmark", "title", "questions", "samples", "licence", "data"), rows)
 
@@ -90,11 +90,12 @@ def fetch(names: tuple[str, ...]) -> None:
     from harness.benchmarks import catalogue, data
 
     for name in names:
-        found = data.fetch(catalogue.load(name))
+        fetched = data.fetch(catalogue.load(name))
         click.echo(
-            f"{found.name}: {found.n_questions} questions from {visible(found.origin)}, rows {found.rows_digest}"
+            f"{fetched.name}: {fetched.n_questions} questions from {visible(fetched.origin)}, "
+            f"rows {fetched.rows_digest}"
         )
-        for note in found.notes:
+        for note in fetched.notes:
             terminal.warn(note)
 
 

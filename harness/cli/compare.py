@@ -60,42 +60,43 @@ def command(
     """
     from harness.verbs.compare import compare
 
-    found = compare(runs, CompareOptions.of(**given))
+    pairs = compare(runs, CompareOptions.of(**given))
     if as_json:
-        say([one.decision for one in found])
+        say([pair.decision for pair in pairs])
     else:
-        for one in found:
-            _print(one)
+        for pair in pairs:
+            _print(pair)
     if fail_if_worse is not None:
-        code = _gate(found, fail_if_worse / 100)
+        code = _gate(pairs, fail_if_worse / 100)
         sys.exit(EXIT_COMPLETE if pass_unseen and code == EXIT_OWED else code)
     if pass_unseen:
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
 
 
-def _gate(found: list[Beside], margin: float) -> int:
+def _gate(pairs: list[Beside], margin: float) -> int:
     """Say what the gate refuses, and what it could not have seen. Returns the exit code."""
-    refused = [one.decision for one in found if one.decision.is_worse_by(margin)]
-    for one in refused:
+    decisions = [pair.decision for pair in pairs]
+    refused = [decision for decision in decisions if decision.is_worse_by(margin)]
+    for decision in refused:
         click.echo(
-            f"harness: {visible(one.run)} is worse than {visible(one.baseline)} on {visible(one.paired.benchmark)} by "
-            f"{-100 * one.paired.difference:.1f} points",
+            f"harness: {visible(decision.run)} is worse than {visible(decision.baseline)} on "
+            f"{visible(decision.paired.benchmark)} by {-100 * decision.paired.difference:.1f} points",
             err=True,
         )
-    unseen = [one.decision for one in found if not one.decision.rules_out(margin) and one.decision not in refused]
-    for one in unseen:
+    unseen = [decision for decision in decisions if not decision.rules_out(margin) and decision not in refused]
+    for decision in unseen:
         terminal.warn(
-            f"on {visible(one.paired.benchmark)}, {visible(one.run)} has too few samples for this gate: the "
-            f"smallest difference that they find in 80 % of repetitions is {100 * one.detectable:.1f} points, and the "
-            f"run may be worse by {-100 * one.paired.sampling_interval.low:.1f}; sample more, or let it pass by "
-            "--pass-unseen"
+            f"on {visible(decision.paired.benchmark)}, {visible(decision.run)} has too few samples for this gate: the "
+            f"smallest difference that they find in 80 % of repetitions is {100 * decision.detectable:.1f} points, and "
+            f"the run may be worse by {-100 * decision.paired.sampling_interval.low:.1f}; sample more, or let it pass "
+            "by --pass-unseen"
         )
     return StoppedByRule.exit_code if refused else EXIT_OWED if unseen else EXIT_COMPLETE
 
 
-def _print(found: Beside) -> None:
-    one, paired = found.decision, found.decision.paired
-    run, baseline = visible(one.run), visible(one.baseline)
+def _print(pair: Beside) -> None:
+    decision, paired = pair.decision, pair.decision.paired
+    run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
         f"{visible(paired.benchmark)}: {run} {100 * paired.first_accuracy:.1f} %, {baseline} "
         f"{100 * paired.second_accuracy:.1f} %: {100 * paired.difference:+.1f} points over "
@@ -103,40 +104,43 @@ def _print(found: Beside) -> None:
     )
     at_most = "at most " if paired.at_most else ""
     click.echo(
-        f"  same questions   {at_most}{_points(paired.sampling_interval):18} p {_p(one.p_sampling)}  {one.verdict}"
+        f"  same questions   {at_most}{_points(paired.sampling_interval):18} p {_p(decision.p_sampling)}  "
+        f"{decision.verdict}"
     )
-    if one.p_question is None:
+    if decision.p_question is None:
         click.echo("  new questions    cannot be told from one question")
     else:
         click.echo(
-            f"  new questions    {_points(paired.question_interval):18} p {_p(one.p_question)}  {one.kind_verdict}"
+            f"  new questions    {_points(paired.question_interval):18} p {_p(decision.p_question)}  "
+            f"{decision.kind_verdict}"
         )
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
         f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
-        f"samples find in 80 % of repetitions: {100 * one.detectable:.1f} points"
+        f"samples find in 80 % of repetitions: {100 * decision.detectable:.1f} points"
     )
-    if one.verdict == "no difference seen" and one.settling is not None:
+    if decision.verdict == "no difference seen" and decision.settling is not None:
         click.echo(
-            f"  a difference of this size would take about {one.settling:,} samples a question of each{_range(one)}"
+            f"  a difference of this size would take about {decision.settling:,} samples a question of each"
+            f"{_range(decision)}"
         )
-    for move in (*found.moved[:SHOWN_QUESTIONS], *found.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
+    for move in (*pair.moved[:SHOWN_QUESTIONS], *pair.moved[SHOWN_QUESTIONS:][-SHOWN_QUESTIONS:]):
         sure = "" if move.p >= 0.05 else f" (p {_p(move.p)})"
         click.echo(
             f"    {visible(move.question.question_id, 40)}: {move.first_correct} of {move.first_n} → "
             f"{move.second_correct} of {move.second_n}{sure}"
         )
-    for difference in found.settings:
+    for difference in pair.settings:
         click.echo(f"  differs: {difference}")
-    for warning in one.warnings:
+    for warning in decision.warnings:
         terminal.warn(warning)
 
 
-def _range(one: Decision) -> str:
+def _range(decision: Decision) -> str:
     """How far the number that would settle it can be off: the observed difference is an estimate too."""
-    if one.settling_range is None:
+    if decision.settling_range is None:
         return ""
-    fewest, most = one.settling_range
+    fewest, most = decision.settling_range
     return f" (from {fewest:,} to {'any number' if most is None else f'{most:,}'}, as the difference is as uncertain)"
 
 

@@ -10,12 +10,12 @@ from click.shell_completion import CompletionItem
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def names(known: Callable[[], Iterable[str]]) -> Completion:
+def names(listed: Callable[[], Iterable[str]]) -> Completion:
     """Completes to what `known` gives; the part after the last comma where several names stand in one word."""
 
     def complete(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         before, comma, last = typed.rpartition(",")
-        return [CompletionItem(f"{before}{comma}{name}") for name in known() if name.startswith(last)]
+        return [CompletionItem(f"{before}{comma}{name}") for name in listed() if name.startswith(last)]
 
     return complete
 
@@ -52,7 +52,7 @@ def servers() -> Iterable[str]:
     """Names of servers that run."""
     from server_launchers.keeping import servers as running
 
-    return [one.name for one in running.status()]
+    return [server.name for server in running.status()]
 
 
 def engines() -> Iterable[str]:

@@ -20,6 +20,6 @@ def command(shell: str) -> None:
     """Print the script by which SHELL completes commands, flags, benchmarks, presets, providers, servers and runs."""
     from harness.cli.main import cli
 
-    made = get_completion_class(shell)
-    assert made is not None
-    click.echo(made(cli, {}, "harness", "_HARNESS_COMPLETE").source())
+    completion = get_completion_class(shell)
+    assert completion is not None
+    click.echo(completion(cli, {}, "harness", "_HARNESS_COMPLETE").source())

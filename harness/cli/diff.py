@@ -47,14 +47,14 @@ def command(first: Path, second: Path, benchmark: str | None, questions: int) ->
         _print(compare(ours, theirs), questions)
 
 
-def _print(found: Compared, questions: int) -> None:
+def _print(compared: Compared, questions: int) -> None:
     from harness.viewer.printed import WORDS
 
-    click.echo(visible(found.benchmark))
-    if found.paired is None:
-        click.echo(f"  {visible(found.reason)}")
+    click.echo(visible(compared.benchmark))
+    if compared.paired is None:
+        click.echo(f"  {visible(compared.reason)}")
     else:
-        paired = found.paired
+        paired = compared.paired
         click.echo(
             f"  A {100 * paired.first_accuracy:.1f} %, B {100 * paired.second_accuracy:.1f} % over "
             f"{paired.n_questions} questions; B better on {paired.worse}, worse on {paired.better}"
@@ -63,40 +63,43 @@ def _print(found: Compared, questions: int) -> None:
             f"  B − A = {0 - 100 * paired.difference:+.1f} points; 95 %: {_points(paired.sampling_interval)} if both "
             f"ran again, {_points(paired.question_interval)} on other questions of this kind"
         )
-    if any(found.n_overridden):
-        click.echo(f"  {_by_hand(found)}")
-    for difference in found.settings:
-        click.echo(f"  {difference}")
-    if not found.settings:
+    if any(compared.n_overridden):
+        click.echo(f"  {_by_hand(compared)}")
+    for setting in compared.settings:
+        click.echo(f"  {setting}")
+    if not compared.settings:
         click.echo("  no setting differs")
-    moved = sorted((one for one in found.moved if one.change), key=lambda one: (-abs(one.change), one.id))
+    moved = sorted(
+        (question for question in compared.moved if question.change),
+        key=lambda question: (-abs(question.change), question.id),
+    )
     if moved:
         rows = [
             (
-                one.id,
-                f"{100 * one.first:.0f} % of {one.n_first}",
-                f"{100 * one.second:.0f} % of {one.n_second}",
-                f"{100 * one.change:+.0f}",
+                question.id,
+                f"{100 * question.first:.0f} % of {question.n_first}",
+                f"{100 * question.second:.0f} % of {question.n_second}",
+                f"{100 * question.change:+.0f}",
             )
-            for one in moved[:questions]
+            for question in moved[:questions]
         ]
         terminal.table(("question", "A", "B", "points"), rows)
         if len(moved) > questions:
             click.echo(f"  and {len(moved) - questions} more questions")
-    for flip in found.flips:
+    for flip in compared.flips:
         click.echo(f"  {flip.n} sample{'' if flip.n == 1 else 's'} from {WORDS[flip.first]} to {WORDS[flip.second]}")
-    click.echo(f"  {found.n_same} samples with one verdict in both")
+    click.echo(f"  {compared.n_same} samples with one verdict in both")
 
 
-def _by_hand(found: Compared) -> str:
+def _by_hand(compared: Compared) -> str:
     """That a person's verdicts count here, and how it stands without them."""
-    n_first, n_second = found.n_overridden
-    said = f"verdicts by hand count: {n_first} in A, {n_second} in B"
-    if found.as_graded is None:
-        return said
-    graded = found.as_graded
+    n_first, n_second = compared.n_overridden
+    sentence = f"verdicts by hand count: {n_first} in A, {n_second} in B"
+    if compared.as_graded is None:
+        return sentence
+    graded = compared.as_graded
     return (
-        f"{said}; as graded A {100 * graded.first_accuracy:.1f} %, B {100 * graded.second_accuracy:.1f} %, "
+        f"{sentence}; as graded A {100 * graded.first_accuracy:.1f} %, B {100 * graded.second_accuracy:.1f} %, "
         f"B − A = {0 - 100 * graded.difference:+.1f} points"
     )
 

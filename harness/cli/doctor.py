@@ -45,37 +45,37 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _cards(wanted: tuple[str, ...]) -> bool:
+def _cards(names: tuple[str, ...]) -> bool:
     from harness.benchmarks import catalogue, data, questions
     from harness.grading.selftest import self_test
 
     rows = []
     passed = True
-    cards = [catalogue.load(name) for name in wanted] or catalogue.cards()
+    cards = [catalogue.load(name) for name in names] or catalogue.cards()
     for card in cards:
-        if not wanted and data.status(card) == "absent":
+        if not names and data.status(card) == "absent":
             rows.append((card.name, "–", "–", "–", f"data not here: `{FETCH} {card.name}`"))
             continue
         try:
-            found = self_test(questions.build(card).questions)
+            result = self_test(questions.build(card).questions)
         except HarnessError as error:
             rows.append((card.name, "–", "–", "–", str(error)))
             passed = False
             continue
-        itself, distinct = found.n_references - len(found.not_itself), found.n_changed - len(found.not_distinct)
-        failures = [quoted(reference) for _, reference in found.not_itself]
-        failures += [f"{quoted(reference)} = {quoted(other)}" for _, reference, other in found.not_distinct]
+        itself, distinct = result.n_references - len(result.not_itself), result.n_changed - len(result.not_distinct)
+        failures = [quoted(reference) for _, reference in result.not_itself]
+        failures += [f"{quoted(reference)} = {quoted(answer)}" for _, reference, answer in result.not_distinct]
         shown = "; ".join(failures[:SHOWN_FAILURES]) + (" …" if len(failures) > SHOWN_FAILURES else "")
         rows.append(
             (
                 card.name,
-                str(found.n_references),
-                f"{itself}/{found.n_references}",
-                f"{distinct}/{found.n_changed}",
+                str(result.n_references),
+                f"{itself}/{result.n_references}",
+                f"{distinct}/{result.n_changed}",
                 shown or "passed",
             )
         )
-        passed = passed and found.passed
+        passed = passed and result.passed
     terminal.table(("benchmark", "references", "equal themselves", "differ when changed", "result"), rows)
     return passed
 

@@ -79,8 +79,8 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
 
     rules = RepeatsRules.of(**_own(RepeatsRules, given))
     with Terminal() as watcher:
-        found = experiments.repeats(source, rules, run_given(given), watcher, _on_repeat)
-    _say(found, _say_repeats, repeats_plot, as_json=as_json)
+        experiment = experiments.repeats(source, rules, run_given(given), watcher, _on_repeat)
+    _say(experiment, _say_repeats, repeats_plot, as_json=as_json)
 
 
 @command.command("samples", cls=Command, verb="experiment samples", first=("n", "runs", "real", "out", "as_json"))
@@ -104,8 +104,8 @@ def samples(source: str | None, as_json: bool, **given: Any) -> None:
 
     rules = SizesRules.of(**_own(SizesRules, given))
     with Terminal() as watcher:
-        found = experiments.sizes(source, rules, run_given(given), watcher, _on_repeat)
-    _say(found, _say_sizes, sizes_plot, as_json=as_json)
+        experiment = experiments.sizes(source, rules, run_given(given), watcher, _on_repeat)
+    _say(experiment, _say_sizes, sizes_plot, as_json=as_json)
 
 
 def _own(declared: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,74 +117,74 @@ def _on_repeat(number: int, of: int, folder: RunFolder) -> None:
 
 
 def _say(
-    found: Experimented[ExperimentResult],
+    experiment: Experimented[ExperimentResult],
     lines: Callable[[ExperimentResult], None],
     plot: Callable[[ExperimentResult], Plot],
     *,
     as_json: bool,
 ) -> None:
     """Print the results, and write their pictures. Ends the command where samples are owed."""
-    if found.owed:
-        click.echo(f"harness: {visible(found.owed)}", err=True)
+    if experiment.owed:
+        click.echo(f"harness: {visible(experiment.owed)}", err=True)
         sys.exit(EXIT_OWED)
     if as_json:
-        say(found.results)
+        say(experiment.results)
     else:
-        for one in found.results:
-            lines(one)
-    for one in found.results:
-        for warning in one.warnings:
-            terminal.warn(f"{visible(one.benchmark)}: {warning}")
-    _write([plot(one) for one in found.results], found.out, quiet=as_json)
+        for result in experiment.results:
+            lines(result)
+    for result in experiment.results:
+        for warning in result.warnings:
+            terminal.warn(f"{visible(result.benchmark)}: {warning}")
+    _write([plot(result) for result in experiment.results], experiment.out, quiet=as_json)
 
 
-def _say_repeats(found: Repeats) -> None:
-    made = {
+def _say_repeats(result: Repeats) -> None:
+    origin = {
         "runs": "each a run with seeds of its own",
-        "blocks": f"cut from {found.stored} of each, none used twice",
-        "draws": f"each drawn from {found.stored} of each, so that repeats share samples",
-    }[found.source]
-    runs, low, high = len(found.accuracies), min(found.accuracies), max(found.accuracies)
-    click.echo(f"{visible(found.benchmark)}: {runs} repeats of {found.n} samples a question, {made}")
-    click.echo(f"  accuracy {_percent(found.mean)} %, in single repeats from {_percent(low)} to {_percent(high)} %")
-    limits = " to ".join(f"{100 * end:.2f}" for end in found.limits)
+        "blocks": f"cut from {result.stored} of each, none used twice",
+        "draws": f"each drawn from {result.stored} of each, so that repeats share samples",
+    }[result.source]
+    runs, low, high = len(result.accuracies), min(result.accuracies), max(result.accuracies)
+    click.echo(f"{visible(result.benchmark)}: {runs} repeats of {result.n} samples a question, {origin}")
+    click.echo(f"  accuracy {_percent(result.mean)} %, in single repeats from {_percent(low)} to {_percent(high)} %")
+    limits = " to ".join(f"{100 * end:.2f}" for end in result.limits)
     click.echo(
-        f"  deviation of the accuracy: {_points(found.deviation)} points seen, {_points(found.predicted)} predicted: "
-        f"{found.verdict} (by chance alone {limits})"
+        f"  deviation of the accuracy: {_points(result.deviation)} points seen, {_points(result.predicted)} predicted: "
+        f"{result.verdict} (by chance alone {limits})"
     )
-    if found.verdict == "cannot say":
+    if result.verdict == "cannot say":
         click.echo("  all samples of each question went the same way: no spread to see, and none to predict from")
-    click.echo(f"  {found.n_within} of {runs} repeats are within 1.96 predicted deviations of the mean")
-    if found.source == "draws":
-        click.echo(f"  runs that share no samples would deviate by {_points(found.run_error)} points")
+    click.echo(f"  {result.n_within} of {runs} repeats are within 1.96 predicted deviations of the mean")
+    if result.source == "draws":
+        click.echo(f"  runs that share no samples would deviate by {_points(result.run_error)} points")
     click.echo(
         f"  mean over questions of sd/√n, which some scripts print as the error: "
-        f"{_points(found.mean_question_deviation)} points"
+        f"{_points(result.mean_question_deviation)} points"
     )
-    if found.verdict == "less than predicted" and found.source == "runs":
+    if result.verdict == "less than predicted" and result.source == "runs":
         terminal.warn("the repeats are too much alike: does the server ignore seeds, or a cache answer for it?")
-    if found.verdict == "more than predicted":
+    if result.verdict == "more than predicted":
         terminal.warn("the repeats differ by more than their samples' chance: something changes between them")
 
 
-def _say_sizes(found: SampleSizes) -> None:
-    made = "of runs with seeds of their own" if found.source == "runs" else f"drawn from {found.stored} of each"
+def _say_sizes(result: SampleSizes) -> None:
+    origin = "of runs with seeds of their own" if result.source == "runs" else f"drawn from {result.stored} of each"
     click.echo(
-        f"{visible(found.benchmark)}: sampling error of the accuracy in points, {found.n_questions} questions, samples "
-        f"{made}"
+        f"{visible(result.benchmark)}: sampling error of the accuracy in points, {result.n_questions} questions, "
+        f"samples {origin}"
     )
     header = ("samples", "repeats", "predicted", "stated by a run", "95 % of these", "seen", "mean of sd/√n")
     rows = [
         (
-            str(one.n),
-            str(one.runs),
-            _points(one.predicted),
-            _points(one.own),
-            f"{_points(one.own_low)}–{_points(one.own_high)}" if one.runs > 1 else "–",
-            "–" if one.deviation is None else _points(one.deviation),
-            _points(one.mean_question_deviation),
+            str(size.n),
+            str(size.runs),
+            _points(size.predicted),
+            _points(size.own),
+            f"{_points(size.own_low)}–{_points(size.own_high)}" if size.runs > 1 else "–",
+            "–" if size.deviation is None else _points(size.deviation),
+            _points(size.mean_question_deviation),
         )
-        for one in found.sizes
+        for size in result.sizes
     ]
     terminal.table(header, rows)
 

@@ -16,12 +16,16 @@ def flag_of(option: Option, scope: str = "") -> str:
 
 def refuse(verb: str, flag: str) -> None:
     """Raise `UsageError` for a flag that the command does not have, where it sets an option of another verb."""
-    options = [one for known in VERBS.values() for one in options_of(known.options).values() if not one.argument]
-    names = {flag_of(one): one.name for one in reversed(options)}
-    names |= {f"--{name.replace('_', '-')}": name for known in VERBS.values() for name in known.refused}
+    options = [
+        option for taker in VERBS.values() for option in options_of(taker.options).values() if not option.argument
+    ]
+    names = {flag_of(option): option.name for option in reversed(options)}
+    names |= {f"--{name.replace('_', '-')}": name for taker in VERBS.values() for name in taker.refused}
     if (name := names.get(flag.replace("_", "-"))) is not None and (refused := refusal(verb, name)) is not None:
-        said = worded(refused.sentence.marked, lambda other, _: flag if other == name else _flag_in(verb, other))
-        raise UsageError(said)
+        sentence = worded(
+            refused.sentence.marked, lambda mentioned, _: flag if mentioned == name else _flag_in(verb, mentioned)
+        )
+        raise UsageError(sentence)
 
 
 def _flag_in(verb: str, name: str) -> str:

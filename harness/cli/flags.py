@@ -45,7 +45,7 @@ def flags_of(
     `--judge-votes` of votes. heading: of all of them, in the place of their own. without: options that get no flag.
     classes: kinds of flag of their own, by option.
     """
-    table = {name: option for one in declared for name, option in options_of(one).items()}
+    table = {name: option for options in declared for name, option in options_of(options).items()}
     left_out = set(without)
     shown = [option for name, option in table.items() if not option.argument and name not in left_out]
     words = {option.name: flag_of(option, scope) for option in shown}
@@ -79,9 +79,9 @@ def _help(option: Option, words: Mapping[str, str]) -> str:
         word = words.get(name) or f"--{name.replace('_', '-')}"
         return word if value is UNSET else f"{word} {value}"
 
-    said = worded(option.help, flag)
+    text = worded(option.help, flag)
     stated = option.kind is SEED or (option.choices and option.default is not None)
-    return f"{said}  [default: {option.default}]" if stated else said
+    return f"{text}  [default: {option.default}]" if stated else text
 
 
 def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click.Option] | None) -> Callable[[F], F]:
@@ -107,8 +107,8 @@ def _flag(option: Option, scope: str, words: Mapping[str, str], kind: type[click
         attributes["shell_complete"] = completing.names(getattr(completing, option.complete))
     if kind is not None:
         attributes["cls"] = kind
-    made: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
-    return under(option.under, made)[0] if option.under else made
+    decorator: Callable[[F], F] = click.option(word, f"{scope}_{option.name}" if scope else option.name, **attributes)
+    return under(option.under, decorator)[0] if option.under else decorator
 
 
 def _type(option: Option) -> Any:

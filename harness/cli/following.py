@@ -31,7 +31,7 @@ def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str,
     from harness.cli.status import look
     from harness.scoring import pipeline
 
-    said = ""
+    printed = ""
     while True:
         going = look(folder).state != "ended"  # asked before the look: nothing is stored after the last one
         began = time.monotonic()
@@ -45,9 +45,9 @@ def follow(folder: RunFolder, grading: GradingOptions, on_graded: Callable[[str,
             return scores
         grading = grading.but(fresh=False)
         line = " · ".join(_words(score) for score in scores if score.accuracy is not None)
-        if line and line != said:
+        if line and line != printed:
             click.echo(line, err=True)
-            said = line
+            printed = line
         time.sleep(max(PAUSE_S, LEISURE * (time.monotonic() - began)))
 
 

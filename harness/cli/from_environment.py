@@ -35,9 +35,11 @@ MAX_FILE_BYTES = 1024 * 1024
 
 def taken(context: click.Context) -> list[str]:
     """Each option that the environment set, with its variable. Raises `UsageError` for a variable that sets none."""
-    variables = {f"{PREFIX}_{one.name}".upper(): one for one in context.command.params if one.name}
-    found = {name: value for name, value in os.environ.items() if name.startswith(f"{PREFIX}_")}
-    if unknown := sorted(set(found) - set(variables)):
+    variables = {
+        f"{PREFIX}_{parameter.name}".upper(): parameter for parameter in context.command.params if parameter.name
+    }
+    settings = {name: value for name, value in os.environ.items() if name.startswith(f"{PREFIX}_")}
+    if unknown := sorted(set(settings) - set(variables)):
         raise UsageError(
             f"the environment variable {visible(unknown[0], 100)} sets no option of a run."
             f"{near_names(unknown[0], variables)}"

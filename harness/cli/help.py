@@ -104,8 +104,8 @@ class Helping(click.Command):
 _ALL = "harness.cli.help.all"
 
 
-def _show_all(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _show_all(ctx: click.Context, _parameter: click.Parameter, typed: bool) -> None:
+    if typed and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
@@ -116,15 +116,20 @@ def without_range(record: tuple[str, str]) -> tuple[str, str]:
     names, text = record
     bare, bracket, range_ = text.rpartition("  [")
     if bracket and ("<=" in range_ or ">=" in range_ or "<" in range_):
-        kept = "; ".join(part for part in range_.rstrip("]").split("; ") if "<" not in part and ">" not in part)
-        text = f"{bare}  [{kept}]" if kept else bare
+        remarks = "; ".join(part for part in range_.rstrip("]").split("; ") if "<" not in part and ">" not in part)
+        text = f"{bare}  [{remarks}]" if remarks else bare
     elif not bracket and text.startswith("[") and ("<" in text or ">" in text):
         text = ""
     return names.replace(" RANGE", ""), text
 
 
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
-    flags = {flag: one for one in command.params if isinstance(one, click.Option) for flag in one.opts}
+    flags = {
+        flag: parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for flag in parameter.opts
+    }
     dashed = name.replace("_", "-")
     name = visible(name, 80)  # click would strip an escape, and show a flag that exists
     if dashed in flags:
@@ -132,7 +137,9 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     meant = ELSEWHERE.get(dashed.removeprefix("--").lower())
     if meant is not None:
         return f"No such option: {name}. {_meant(meant, command, ctx)}"
-    return f"No such option: {name}.{near_names(name, (one for one in flags if one.startswith('--')))}"
+    return (
+        f"No such option: {name}.{near_names(name, (parameter for parameter in flags if parameter.startswith('--')))}"
+    )
 
 
 def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
@@ -149,8 +156,8 @@ def _meant(meant: str, command: click.Command, ctx: click.Context) -> str:
 
 def _spread(words: dict[str, str]) -> Iterator[tuple[str, str]]:
     for meant, others in words.items():
-        for other in others.split():
-            yield other, meant
+        for word in others.split():
+            yield word, meant
 
 
 ELSEWHERE: dict[str, str] = dict(

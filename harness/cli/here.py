@@ -26,7 +26,7 @@ def lines(results: Path = Path("results")) -> Iterator[str]:
         yield _run_line(manifest.parent)
     if len(runs) > 1:
         yield _LINE.format("harness view", f"read all {len(runs)} runs of {results}/ in the browser")
-    keys = [one for one in _keys() if os.environ.get(one[1])]
+    keys = [key for key in _keys() if os.environ.get(key[1])]
     for provider, variable in keys[: SHOWN - 1]:
         yield _LINE.format(f"harness run demo:1 --provider {provider} --model MODEL", f"{variable} is set")
     if not servers and not runs:
@@ -41,10 +41,12 @@ def _servers() -> list[tuple[str, str, str]]:
     from server_launchers.keeping import servers
 
     try:
-        ready = [one for one in servers.status() if one.status == "ready"]
+        ready = [server for server in servers.status() if server.status == "ready"]
     except (LaunchError, OSError):
         return []
-    return [(visible(one.name), visible(one.model, 40), visible(", ".join(one.base_urls), 60)) for one in ready]
+    return [
+        (visible(server.name), visible(server.model, 40), visible(", ".join(server.base_urls), 60)) for server in ready
+    ]
 
 
 def _run_line(folder: Path) -> str:
@@ -53,17 +55,20 @@ def _run_line(folder: Path) -> str:
 
     name = shlex.quote(visible(str(folder)))
     try:
-        found = on_disk(RunFolder(folder))
+        stored = on_disk(RunFolder(folder))
     except HarnessError:
         return _LINE.format(f"harness doctor {name}", "a run that cannot be read")
-    done, total = sum(one.done for one in found.benchmarks), sum(one.total for one in found.benchmarks)
-    said = f"{visible(found.model, 40)}: {done} of {total} samples"
-    if found.holder is not None:
-        return _LINE.format(f"harness status {name} --watch", f"{said}, going on")
+    done, total = (
+        sum(benchmark.done for benchmark in stored.benchmarks),
+        sum(benchmark.total for benchmark in stored.benchmarks),
+    )
+    line = f"{visible(stored.model, 40)}: {done} of {total} samples"
+    if stored.holder is not None:
+        return _LINE.format(f"harness status {name} --watch", f"{line}, going on")
     if done < total:
-        return _LINE.format(f"harness score {name}", f"{said}; its command again goes on")
-    scored = any((folder / one.name / "scores.json").exists() for one in found.benchmarks)
-    return _LINE.format(f"harness {'report' if scored else 'score'} {name}", said)
+        return _LINE.format(f"harness score {name}", f"{line}; its command again goes on")
+    scored = any((folder / benchmark.name / "scores.json").exists() for benchmark in stored.benchmarks)
+    return _LINE.format(f"harness {'report' if scored else 'score'} {name}", line)
 
 
 def _keys() -> Iterator[tuple[str, str]]:

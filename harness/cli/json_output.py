@@ -39,16 +39,17 @@ def printing() -> dict[str, JsonOption]:
     from harness.cli.main import COMMANDS, LazyGroup
 
     top = LazyGroup("harness")
-    found: dict[str, JsonOption] = {}
+    options: dict[str, JsonOption] = {}
     for name in COMMANDS:
         command = top.get_command(click.Context(top), name)
         assert command is not None
         inner = command.commands.items() if isinstance(command, click.Group) else ()
-        for title, one in ((name, command), *((f"{name} {key}", one) for key, one in sorted(inner))):
-            for option in one.params:
+        titled = [(name, command), *((f"{name} {key}", action) for key, action in sorted(inner))]
+        for title, action in titled:
+            for option in action.params:
                 if isinstance(option, JsonOption):
-                    found[title] = option
-    return found
+                    options[title] = option
+    return options
 
 
 def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:

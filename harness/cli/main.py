@@ -88,8 +88,8 @@ class LazyGroup(click.Group):
 def cli(ctx: click.Context, version: bool) -> None:
     """Benchmark harness for reasoning models: start a server, run the client, score, report."""
     if version:
-        known = commit()
-        click.echo(f"harness, version {__version__}" + (f" ({known})" if known else ""))
+        checkout = commit()
+        click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
         ctx.exit()
     if ctx.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -113,9 +113,9 @@ def main() -> NoReturn:
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        click.echo(_inert(said.getvalue()), nl=False, err=True)
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo(_inert(shown.getvalue()), nl=False, err=True)
         code = error.exit_code
     except HarnessError as error:
         click.echo(f"harness: {_inert(error.sentence)}", err=True)

@@ -45,11 +45,11 @@ def join(runs: Sequence[Path], options: MergeOptions) -> bool:
     merged = merge(runs, options)
     for note in merged.notes:
         terminal.warn(note)
-    for one in merged.benchmarks:
-        for note in one.notes():
+    for benchmark in merged.benchmarks:
+        for note in benchmark.notes():
             terminal.warn(note)
         terminal.note(
-            f"{visible(one.name, 80)}: {one.n_samples} samples, {one.n_added} of them new"
-            + (f"; {one.n_owed} of {one.n_expected} are owed" if one.n_owed else "")
+            f"{visible(benchmark.name, 80)}: {benchmark.n_samples} samples, {benchmark.n_added} of them new"
+            + (f"; {benchmark.n_owed} of {benchmark.n_expected} are owed" if benchmark.n_owed else "")
         )
     return merged.complete

@@ -16,22 +16,22 @@ LEAST_IN_MILLIONS = 10_000
 
 def lines(piloted: Piloted) -> list[str]:
     """What the rest of the run will take, and how exact each benchmark's score will be."""
-    said = [f"  {name}: {_accuracy(expected)}" for name, expected in piloted.expected.items()]
-    return [*forecast_lines(piloted.forecast, piloted.concurrency), *said]
+    accuracies = [f"  {name}: {_accuracy(expected)}" for name, expected in piloted.expected.items()]
+    return [*forecast_lines(piloted.forecast, piloted.concurrency), *accuracies]
 
 
-def forecast_lines(found: Forecast, concurrency: int) -> list[str]:
+def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
     """Samples, tokens, time and money to come."""
-    if not found.n_samples:
+    if not ahead.n_samples:
         return ["forecast: nothing is left to ask"]
-    said = [
-        f"forecast: {found.n_samples:,} samples are left, {_tokens(found.tokens, found.tokens_error)}",
-        f"  time: {duration(found.least_s)} to {duration(found.most_s)} with {concurrency} in flight "
+    lines = [
+        f"forecast: {ahead.n_samples:,} samples are left, {_tokens(ahead.tokens, ahead.tokens_error)}",
+        f"  time: {duration(ahead.least_s)} to {duration(ahead.most_s)} with {concurrency} in flight "
         "(if each stream keeps its speed; if the total speed stays as it was)",
     ]
-    if found.usd is not None:
-        said.append(f"  cost: about {found.usd:,.2f} USD")
-    return said
+    if ahead.usd is not None:
+        lines.append(f"  cost: about {ahead.usd:,.2f} USD")
+    return lines
 
 
 def _tokens(number: float, error: float) -> str:

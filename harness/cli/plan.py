@@ -48,15 +48,15 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     if as_json:
         say(planned)
         return
-    for one in planned:
-        name = visible(one.benchmark, 80)
-        if one.samples is None or one.forecast is None:
+    for plan in planned:
+        name = visible(plan.benchmark, 80)
+        if plan.samples is None or plan.forecast is None:
             click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
             continue
         beside = f"beside {versus} samples that are there" if versus else "in each of two runs"
         click.echo(
-            f"{name}: {one.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
-            f"repetitions (accuracy about {100 * one.accuracy:.1f} %, {one.n_questions} questions)"
+            f"{name}: {plan.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
+            f"repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
         )
-        for line in forecast_lines(one.forecast, one.concurrency):
+        for line in forecast_lines(plan.forecast, plan.concurrency):
             click.echo(f"  {line}")

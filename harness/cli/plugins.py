@@ -34,7 +34,7 @@ def command(as_json: bool) -> None:
     from harness.cli.printed.lists import PluginRow
     from harness.core.plugins import listed
 
-    rows = [PluginRow(**one._asdict(), problem=_problem(one.kind, one.name)) for one in listed()]
+    rows = [PluginRow(**plugin._asdict(), problem=_problem(plugin.kind, plugin.name)) for plugin in listed()]
     if as_json:
         say(rows)
     elif not rows:

@@ -122,11 +122,13 @@ def _write(page: Path, reports: Sequence[Report]) -> None:
 
 
 def _table(report: Report) -> None:
-    rows = [(one.check, SIGNS[one.outcome], one.sent, one.came[:SHOWN_CHARS]) for one in report.findings]
+    rows = [
+        (finding.check, SIGNS[finding.outcome], finding.sent, finding.came[:SHOWN_CHARS]) for finding in report.findings
+    ]
     terminal.table(("check", "result", "sent", "came"), rows)
-    for one in report.findings:
-        if one.outcome in ("spoils", "warns"):
-            click.echo(f"{one.check}: {one.why} {spelt(one.mend)}")
+    for finding in report.findings:
+        if finding.outcome in ("spoils", "warns"):
+            click.echo(f"{finding.check}: {finding.why} {spelt(finding.mend)}")
     engine = f" ({report.engine})" if report.engine else ""
     click.echo(f"{visible(report.model)} at {visible(report.address)}{engine}: {_counted(report)}")
     click.echo(f"{report.requests} requests, {report.tokens:,} tokens, {report.seconds:g} s; seed {report.seed}")
@@ -139,13 +141,19 @@ def _counted(report: Report) -> str:
 
 
 def _matrix(reports: list[Report]) -> None:
-    checks = [one.check for one in reports[0].findings]
+    checks = [finding.check for finding in reports[0].findings]
     rows = [
-        (check, *(SIGNS[next(one.outcome for one in report.findings if one.check == check)] for report in reports))
+        (
+            check,
+            *(
+                SIGNS[next(finding.outcome for finding in report.findings if finding.check == check)]
+                for report in reports
+            ),
+        )
         for check in checks
     ]
     terminal.table(("check", *(report.address for report in reports)), rows)
     for report in reports:
-        for one in report.findings:
-            if one.outcome == "spoils":
-                click.echo(f"{visible(report.address)}: {one.check}: {visible(one.came)}")
+        for finding in report.findings:
+            if finding.outcome == "spoils":
+                click.echo(f"{visible(report.address)}: {finding.check}: {visible(finding.came)}")

@@ -97,14 +97,14 @@ def _own(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _look(standings: Mapping[str, RaceState]) -> None:
-    for name, one in standings.items():
-        if one.rounds:
-            click.echo(f"  {visible(name)}: {_said(one)}", err=True)
+    for name, state in standings.items():
+        if state.rounds:
+            click.echo(f"  {visible(name)}: {_said(state)}", err=True)
 
 
-def _said(one: RaceState) -> str:
-    between = " and ".join(f"{100 * end:+.1f}" for end in one.interval)
-    return f"{100 * one.difference:+.1f} points after {one.rounds} rounds, between {between}: {one.verdict}"
+def _said(state: RaceState) -> str:
+    between = " and ".join(f"{100 * end:+.1f}" for end in state.interval)
+    return f"{100 * state.difference:+.1f} points after {state.rounds} rounds, between {between}: {state.verdict}"
 
 
 def _told(raced: Raced, code: int) -> RaceEnd:
@@ -114,15 +114,15 @@ def _told(raced: Raced, code: int) -> RaceEnd:
         baseline=raced.baseline,
         exit_code=code,
         decided=raced.decided,
-        standings={name: RaceStanding(**one._asdict()) for name, one in raced.standings.items()},
+        standings={name: RaceStanding(**state._asdict()) for name, state in raced.standings.items()},
         samples=dict(raced.n_rounds),
         folders={name: str(path) for name, path in raced.folders.items()},
     )
 
 
 def _closing(raced: Raced) -> None:
-    for name, one in raced.standings.items():
-        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_said(one)}")
+    for name, state in raced.standings.items():
+        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_said(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():

@@ -29,12 +29,12 @@ def command(runs: tuple[Path, ...], **given: Any) -> None:
     from harness.verbs.report import default_folder, report
 
     options = ReportOptions.of(**given)
-    made = report(runs, options, lambda manifest: [typed(one) for one in options_again(manifest)])
+    table = report(runs, options, lambda manifest: [typed(call) for call in options_again(manifest)])
     if options.plots is not None:
-        n_plots = len(draw.write_plots(made.plots(), options.plots)) // len(draw.FORMATS)
+        n_plots = len(draw.write_plots(table.plots(), options.plots)) // len(draw.FORMATS)
         click.echo(f"plots: {n_plots} in {options.plots}, each as {', '.join(draw.FORMATS)}")
-    page = made.write((options.out or default_folder(runs)).absolute())
-    terminal.console().print(made.terminal())
+    page = table.write((options.out or default_folder(runs)).absolute())
+    terminal.console().print(table.terminal())
     click.echo(f"report: {page} (also .md, .csv, .tex)")
     if not draw.installed():
         click.echo(f"it has no plots: {install_line(draw.EXTRA)}")

@@ -60,5 +60,5 @@ def typed(given: Mapping[str, Any]) -> dict[str, Any]:
 def run_given(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run among a command's parameters, with those that describe a server gathered into `serve`."""
     names = set(options_of(RunOptions)) - {"serve"}
-    known = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
-    return with_server(known, given.get("serve"))
+    of_run = {name: value for name, value in given.items() if name in names or name.startswith(SERVER_SCOPE)}
+    return with_server(of_run, given.get("serve"))

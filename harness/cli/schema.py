@@ -29,8 +29,10 @@ def command(words: tuple[str, ...]) -> None:
     """
     from harness.cli.json_output import say, schema
 
-    known, name = [*_known()], " ".join(words)
-    if name not in known:
-        found = f"{quoted(name)!r} is no command with --json.{near_names(name, known)}" if words else "name a command."
-        raise UsageError(f"{found} These have --json: {', '.join(known)}")
+    commands, name = [*_known()], " ".join(words)
+    if name not in commands:
+        problem = (
+            f"{quoted(name)!r} is no command with --json.{near_names(name, commands)}" if words else "name a command."
+        )
+        raise UsageError(f"{problem} These have --json: {', '.join(commands)}")
     say(schema(name))

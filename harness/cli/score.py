@@ -71,14 +71,14 @@ def command(sources: tuple[Path, ...], as_json: bool, follow: bool, **flags: Any
     sources, options = _one_by_one(sources, options)
     scoring.check(sources, options, follow=follow)
     scored = _scored(sources, options, judge, follow=follow)
-    named = list(zip(labels([one.folder for one in scored]), scored, strict=True))
+    named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if as_json:
         say(_records(named))
     else:
         _print_tables(named, options.k)
-    for label, one in named:
-        _print_more(label if len(named) > 1 else "", one, options, trackers, stderr=as_json)
-    codes = {one.exit_code for one in scored}
+    for label, source in named:
+        _print_more(label if len(named) > 1 else "", source, options, trackers, stderr=as_json)
+    codes = {source.exit_code for source in scored}
     sys.exit(next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE))
 
 
@@ -180,8 +180,8 @@ def _show_opinions(label: str, scored: Scored, options: ScoreOptions, *, stderr:
     assert options.also is not None
     for benchmark, agreement in second_opinions(scored.source, options.also, options.also_python).items():
         ours, theirs = 100 * agreement.accuracy_ours, 100 * agreement.accuracy_theirs
-        place = f"{label}, {benchmark}" if label else benchmark
-        click.echo(f"{visible(place)}: rules {ours:.1f} %, {options.also} {theirs:.1f} %", err=stderr)
+        title = f"{label}, {benchmark}" if label else benchmark
+        click.echo(f"{visible(title)}: rules {ours:.1f} %, {options.also} {theirs:.1f} %", err=stderr)
         lines = (*matrix_lines(agreement, options.also), *disagreement_lines(agreement, options.also, _RULES_COUNT))
         for line in lines:
             click.echo(line, err=stderr)
@@ -192,7 +192,7 @@ def _records(named: list[tuple[str, Scored]]) -> list[RunScore]:
 
     from harness.cli.printed.scores import RunScore
 
-    return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, one in named for score in one.scores]
+    return [RunScore(run=label, **msgspec.structs.asdict(score)) for label, source in named for score in source.scores]
 
 
 def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None:
@@ -207,8 +207,8 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...]) -> None
         speed_table,
     )
 
-    named = [(label, score) for label, one in scored for score in one.scores]
-    cut = [one for one in named if one[1].first_right is not None]  # asked for by --cut-text
+    named = [(label, score) for label, source in scored for score in source.scores]
+    cut = [source for source in named if source[1].first_right is not None]  # asked for by --cut-text
     over_k = over_k_table(named, ks) if ks else None
     where_any = (over_k, budget_table(cut), first_right_table(cut), speed_table(named), endpoint_table(named))
     tables = [score_table(named), sample_table(named), *(table for table in where_any if table is not None)]

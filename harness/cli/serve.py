@@ -146,21 +146,21 @@ def status(as_json: bool) -> None:
 
         listed = [
             ServerRow(
-                name=one.name,
-                engine=one.engine,
-                model=one.model,
-                status=one.status,
-                base_urls=one.base_urls,
-                log=str(one.log),
-                versions=one.versions,
+                name=server.name,
+                engine=server.engine,
+                model=server.model,
+                status=server.status,
+                base_urls=server.base_urls,
+                log=str(server.log),
+                versions=server.versions,
             )
-            for one in servers.status()
+            for server in servers.status()
         ]
         say(Servers(servers=listed, unreadable=[str(path) for path in servers.unreadable()]))
         return
     rows = [
-        (one.name, one.engine, one.model, one.status, ", ".join(one.base_urls), str(one.log))
-        for one in servers.status()
+        (server.name, server.engine, server.model, server.status, ", ".join(server.base_urls), str(server.log))
+        for server in servers.status()
     ]
     for path, pids in servers.unreadable().items():
         runs = f"its server runs (process {', '.join(map(str, pids))})" if pids else "its server may be running unseen"

@@ -39,9 +39,9 @@ def start_elsewhere(wish: Wish) -> None:
 def _check_travels(wish: Wish) -> None:
     """Raise `UsageError` for a key that would stand in the script of a job, or in command lines on other nodes."""
     by_slurm = wish.slurm is not None
-    place = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
+    where = "in the script of the job, which is stored" if by_slurm else "in command lines on the nodes"
     way = "where you submit it, which sbatch passes on" if by_slurm else "of the nodes, before `ray start`"
-    instead = f"would stand {place}; set a variable that the engine reads, in the environment {way}"
+    instead = f"would stand {where}; set a variable that the engine reads, in the environment {way}"
     for name, value in wish.fields.get("environment", {}).items():
         if is_secret(name, value):
             raise UsageError(f"its value {instead}", field="server.environment", value=name)

@@ -26,16 +26,16 @@ def with_server(given: Mapping[str, Any], engine: str | None) -> dict[str, Any]:
 
 def server_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a server's spec that the flags set."""
-    found = {
+    fields = {
         name.removeprefix(SERVER_SCOPE): value
         for name, value in given.items()
         if name.startswith(SERVER_SCOPE) and value not in (None, ())
     }
-    if "environment" in found:
-        found["environment"] = dict(_variable(text) for text in found["environment"])
-    if "devices" in found:
-        found["devices"] = tuple(part.strip() for part in found["devices"].split(",") if part.strip())
-    return found
+    if "environment" in fields:
+        fields["environment"] = dict(_variable(text) for text in fields["environment"])
+    if "devices" in fields:
+        fields["devices"] = tuple(part.strip() for part in fields["devices"].split(",") if part.strip())
+    return fields
 
 
 def _variable(text: str) -> tuple[str, str]:

@@ -75,28 +75,28 @@ def command(
     opened = OpenRun(run.name, RunFolder.open(run))
     opened.refresh()
     names = [benchmark] if benchmark else list(opened.benchmarks)
-    sample, found = None, [opened.benchmark(name) for name in names]
+    sample, opened_benchmarks = None, [opened.benchmark(name) for name in names]
     if question is not None:
-        found, question, sample = _asked(opened, found, question)
+        opened_benchmarks, question, sample = _asked(opened, opened_benchmarks, question)
     verdicts = frozenset(verdict for verdict in _BY_FLAG if filters.pop(verdict))
     theirs = None if disagree is None else OpenRun(disagree.name, RunFolder.open(disagree))
     if theirs is not None:
         theirs.refresh()
     choices = {
-        one.name: Choice(
+        held.name: Choice(
             verdicts=verdicts,
-            other=None if theirs is None else theirs.benchmark(one.name),
+            other=None if theirs is None else theirs.benchmark(held.name),
             **filters,
         )
-        for one in found
+        for held in opened_benchmarks
     }
-    for one in found:
-        if choices[one.name].of_grades:
-            _graded(one, run)
-            if (other := choices[one.name].other) is not None and disagree is not None:
-                _graded(other, disagree)
-    _page(map(spelt, _printed(found, question, sample, choices, reasoning=reasoning)))
-    if any(one.problems for one in found):  # told above, beside what can be read
+    for held in opened_benchmarks:
+        if choices[held.name].of_grades:
+            _graded(held, run)
+            if (beside := choices[held.name].other) is not None and disagree is not None:
+                _graded(beside, disagree)
+    _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
+    if any(held.problems for held in opened_benchmarks):  # told above, beside what can be read
         sys.exit(StoreError.exit_code)
 
 
@@ -109,26 +109,26 @@ def _graded(benchmark: OpenBenchmark, run: Path) -> None:
         )
 
 
-def _asked(opened: OpenRun, found: list[OpenBenchmark], asked: str) -> tuple[list[OpenBenchmark], str, int | None]:
+def _asked(opened: OpenRun, benchmarks: list[OpenBenchmark], word: str) -> tuple[list[OpenBenchmark], str, int | None]:
     """The one benchmark that has the question, the question's id, and the sample's index if one was named."""
-    stem, _, index = asked.rpartition(":")
-    readings: list[tuple[str, int | None]] = [(asked, None)]
+    stem, _, index = word.rpartition(":")
+    readings: list[tuple[str, int | None]] = [(word, None)]
     if stem and index.isascii() and index.isdigit():
         readings.append((stem, int(index)))
     for question_id, sample in readings:
-        holding = [one for one in found if question_id in one.questions]
+        holding = [benchmark for benchmark in benchmarks if question_id in benchmark.questions]
         if len(holding) > 1:
-            names = ", ".join(one.name for one in holding)
+            names = ", ".join(benchmark.name for benchmark in holding)
             raise UsageError(f"question {question_id!a} stands in {names}; name one with --benchmark.")
         if holding:
             return holding, question_id, sample
-    if len(found) == 1:
-        found[0].question(readings[-1][0])  # raises, with the near names
+    if len(benchmarks) == 1:
+        benchmarks[0].question(readings[-1][0])  # raises, with the near names
     raise UsageError(f"no benchmark of run {opened.label} has a question {readings[-1][0]!a}.")
 
 
 def _printed(
-    found: list[OpenBenchmark],
+    benchmarks: list[OpenBenchmark],
     question_id: str | None,
     sample: int | None,
     choices: dict[str, Choice],
@@ -143,32 +143,34 @@ def _printed(
     from harness.viewer.why import why
 
     style = _style()
-    for one in found:
-        for problem in one.problems:
+    for benchmark in benchmarks:
+        for problem in benchmark.problems:
             yield f"{visible(problem)}\n"
-        choice = choices[one.name]
+        choice = choices[benchmark.name]
         if sample is not None and question_id is not None:
-            question, key = one.question(question_id), Key(question_id, sample)
-            stored = one.offsets.read(key)
+            question, key = benchmark.question(question_id), Key(question_id, sample)
+            stored = benchmark.offsets.read(key)
             yield from printed.question_text(question, style)
             yield "\n"
-            yield from printed.sample_text(one, question, stored, style, reasoning=reasoning)
+            yield from printed.sample_text(benchmark, question, stored, style, reasoning=reasoning)
             yield f"\n{style.title('why')}\n"
             yield from (f"  {visible(step)}\n" for step in why(question, stored))
-            yield f"\n{style.title('request')}\n{printed.lines(curl(one.record, question, stored))}\n"
+            yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:
             n = 0
-            for question, key in chosen(one, choice, question_id):
-                yield from printed.sample_text(one, question, one.offsets.read(key), style, reasoning=reasoning)
+            for question, key in chosen(benchmark, choice, question_id):
+                yield from printed.sample_text(
+                    benchmark, question, benchmark.offsets.read(key), style, reasoning=reasoning
+                )
                 yield f"{style.quiet('─' * 60)}\n"
                 n += 1
-            yield f"{visible(one.name)}: {n} sample{'' if n == 1 else 's'}\n"
+            yield f"{visible(benchmark.name)}: {n} sample{'' if n == 1 else 's'}\n"
         elif question_id is not None:
-            yield from printed.question_text(one.question(question_id), style)
-            yield from printed.sample_list(sample_rows(one, question_id), style)
+            yield from printed.question_text(benchmark.question(question_id), style)
+            yield from printed.sample_list(sample_rows(benchmark, question_id), style)
         else:
-            rows = question_rows(one)
-            yield f"{style.title(visible(one.name))}: {len(rows)} questions; {LEGEND}\n"
+            rows = question_rows(benchmark)
+            yield f"{style.title(visible(benchmark.name))}: {len(rows)} questions; {LEGEND}\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

@@ -81,20 +81,20 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
     return as_keyword(name, value)
 
 
-def _parameters_of(other: str) -> list[click.Parameter]:
+def _parameters_of(name: str) -> list[click.Parameter]:
     """Those of another command of the program that runs; by its name, since that command imports this module."""
     context = click.get_current_context(silent=True)
     root = context.find_root().command if context is not None else None
-    command = root.get_command(context, other) if isinstance(root, click.Group) and context is not None else None
+    command = root.get_command(context, name) if isinstance(root, click.Group) and context is not None else None
     return command.params if command is not None else []
 
 
 def _set_by(parameters: list[click.Parameter], name: str) -> click.Parameter | None:
     """The parameter that sets the option."""
-    known = {parameter.name: parameter for parameter in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     scoped = name.replace(".", "_")
     candidates = (scoped, *(f"{scope}_{scoped}" for scope in _SCOPES), name.rpartition(".")[2])
-    return next((known[one] for one in candidates if one in known), None)
+    return next((by_name[candidate] for candidate in candidates if candidate in by_name), None)
 
 
 def _typed(parameter: click.Parameter, value: Any) -> str:
@@ -110,7 +110,7 @@ def _typed(parameter: click.Parameter, value: Any) -> str:
     if value is None:
         return f"{flag} none" if isinstance(parameter.type, Seed) else f"no {flag}"
     if parameter.multiple and isinstance(value, list):
-        return " ".join(f"{flag} {_word(one)}" for one in value)
+        return " ".join(f"{flag} {_word(member)}" for member in value)
     if isinstance(parameter.type, LineEnds):
         return f"{flag} {shlex.quote(str(value)).replace(chr(10), chr(92) + 'n')}"
     return f"{flag} {_word(value)}"

@@ -58,11 +58,11 @@ def command(run: Path | None, as_json: bool, watch: bool) -> None:
     if watch:
         _watch(folders[0], as_json)
         return
-    found = [look(folder) for folder in folders]
+    states = [look(folder) for folder in folders]
     if as_json:
-        say([_plain(status) for status in found])
+        say([_plain(status) for status in states])
         return
-    for number, status in enumerate(found):
+    for number, status in enumerate(states):
         if number:
             click.echo()
         for line in lines(status):
@@ -91,12 +91,12 @@ def look(folder: RunFolder) -> Status:
     progress, shard = progress_of(folder), _shard(folder)
     scores = RunningScores(folder)
     if progress is not None:
-        names = [one.name for one in progress.benchmarks]
+        names = [benchmark.name for benchmark in progress.benchmarks]
         state: Any = "ending" if progress.stopping else "paused" if progress.paused else "running"
         seen = scores.look(names)
         return Status(folder=folder, shard=shard, state=state, progress=progress, files=None, scores=seen)
     files = on_disk(folder)
-    names = [one.name for one in files.benchmarks]
+    names = [benchmark.name for benchmark in files.benchmarks]
     state = "silent" if files.holder is not None else "ended"
     return Status(folder=folder, shard=shard, state=state, progress=None, files=files, scores=scores.look(names))
 
@@ -168,10 +168,10 @@ def _ascii_only() -> bool:
 def _from_files(files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:
     from harness.showing.lines import percent, score_in_words
 
-    for one in files.benchmarks:
-        right = f" · {score_in_words(scores[one.name])}" if one.name in scores else ""
-        share = percent(one.done, one.total)
-        yield f"{visible(one.name, 60)}  {one.done}/{one.total} samples ({share}){right}"
+    for benchmark in files.benchmarks:
+        right = f" · {score_in_words(scores[benchmark.name])}" if benchmark.name in scores else ""
+        share = percent(benchmark.done, benchmark.total)
+        yield f"{visible(benchmark.name, 60)}  {benchmark.done}/{benchmark.total} samples ({share}){right}"
     if files.holder is not None:
         yield f"{files.holder} holds the run and does not answer: it is starting, or its file system has no sockets"
     for event in files.session:

@@ -79,8 +79,8 @@ def command(
         return
     if file is None:
         raise UsageError("name the sweep's file, or a suite: harness sweep --list")
-    said = typed(given)
-    planned = whole.planned(file, run_given(said), judges.judge_given(said))
+    words = typed(given)
+    planned = whole.planned(file, run_given(words), judges.judge_given(words))
     if dry_run:
         sweep_plan.show(planned)
     elif lane is not None:
@@ -97,8 +97,8 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     from harness.verbs.sweep.whole import carry_out
 
     with Terminal() as watcher:
-        found = carry_out(planned, watcher, _ended, Lanes(planned).run)
-    code = _code(found, verify=verify)
+        swept = carry_out(planned, watcher, _ended, Lanes(planned).run)
+    code = _code(swept, verify=verify)
     if as_json:
         from harness.cli.printed.ends import SweepEnd
 
@@ -107,12 +107,12 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
                 sweep=planned.name,
                 folder=str(planned.out),
                 exit_code=code,
-                complete=not found.lost,
-                cells=table.records(found.results),
-                means=table.mean_records(found.results),
+                complete=not swept.lost,
+                cells=table.records(swept.results),
+                means=table.mean_records(swept.results),
             )
         )
-    _say(found, verify=verify, as_json=as_json)
+    _say(swept, verify=verify, as_json=as_json)
     return code
 
 
@@ -124,7 +124,7 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
     from harness.verbs.sweep.scorer import score_cell
 
     end_with_parent()
-    (group,) = (one for one in planned.groups if one.name == lane)
+    (group,) = (candidate for candidate in planned.groups if candidate.name == lane)
     with Terminal(progress=False) as watcher, running.Hold(watcher) as hold:
         running.run_group(planned, group, score_cell, hold, watcher, _ended, devices)
 
@@ -137,27 +137,27 @@ def _ended(record: CellRecord) -> None:
         terminal.note(f"{record.cell}: {record.stage}")
 
 
-def _code(found: Ended, *, verify: bool) -> int:
-    if found.lost:
+def _code(swept: Ended, *, verify: bool) -> int:
+    if swept.lost:
         return EXIT_OWED
-    return StoppedByRule.exit_code if verify and found.disagreeing else EXIT_COMPLETE
+    return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _say(found: Ended, *, verify: bool, as_json: bool) -> None:
+def _say(swept: Ended, *, verify: bool, as_json: bool) -> None:
     """Print the tables, and which cells are lost and why, or refused by the gate."""
     from harness.reports.formats import to_terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import disagreement
 
     if not as_json:
-        terminal.console().print(to_terminal(table.tables(found.results)))
-    terminal.note(f"tables: {', '.join(visible(str(path)) for path in found.written)}")
-    for cell, reason in found.lost:
+        terminal.console().print(to_terminal(table.tables(swept.results)))
+    terminal.note(f"tables: {', '.join(visible(str(path)) for path in swept.written)}")
+    for cell, reason in swept.lost:
         click.echo(f"harness: lost: {cell.name}: {visible(reason)}", err=True)
     if verify:
-        for one in found.disagreeing:
-            click.echo(f"harness: {disagreement(one)}", err=True)
-    n, lost = len(found.results.results), len(found.lost)
+        for result in swept.disagreeing:
+            click.echo(f"harness: {disagreement(result)}", err=True)
+    n, lost = len(swept.results.results), len(swept.lost)
     if lost:
         click.echo(f"harness: {lost} of {n} cells are lost; the same command tries them again", err=True)
     else:
@@ -177,6 +177,9 @@ def _list() -> None:
     rows = []
     for path in files.suites():
         content = files.read(path).content
-        names = [one if isinstance(one, str) else one.get("benchmark", "") for one in content["benchmarks"]]
+        names = [
+            benchmark if isinstance(benchmark, str) else benchmark.get("benchmark", "")
+            for benchmark in content["benchmarks"]
+        ]
         rows.append((path.stem, content.get("suite", {}).get("title", ""), ", ".join(names)))
     terminal.table(("suite", "what it repeats", "benchmarks"), rows)

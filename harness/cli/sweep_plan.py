@@ -24,14 +24,14 @@ def show(sweep: Sweep) -> None:
     """Print the plan; start and ask nothing."""
     from harness.verbs.sweep.expected import expected
 
-    found = {one.cell.name: one for one in expected(sweep)}
+    by_cell = {ahead.cell.name: ahead for ahead in expected(sweep)}
     for group in sweep.groups:
         click.echo(f"{group.name}: {_server(group)}")
         terminal.table(
             ("cell", "benchmark", "questions", "samples", "new tokens at most", "new tokens", "time"),
-            [_row(found[cell.name]) for cell in group.cells],
+            [_row(by_cell[cell.name]) for cell in group.cells],
         )
-    for line in _totals(sweep, list(found.values())):
+    for line in _totals(sweep, list(by_cell.values())):
         click.echo(line)
 
 
@@ -51,39 +51,39 @@ def _server(group: Group) -> str:
         return f"cannot be started here: {visible(str(error))}"
 
 
-def _row(one: Expected) -> tuple[str, ...]:
-    ahead = one.forecast
-    asked = "?" if one.n_questions is None else f"{'≤ ' if one.at_most else ''}{one.n_questions:,}"
-    most = "?" if one.most_tokens is None else f"{one.most_tokens:,}"
-    if one.done:
-        return one.cell.name, one.benchmark, asked, str(one.samples), most, "done", "–"
+def _row(expected: Expected) -> tuple[str, ...]:
+    ahead = expected.forecast
+    questions = "?" if expected.n_questions is None else f"{'≤ ' if expected.at_most else ''}{expected.n_questions:,}"
+    most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
+    if expected.done:
+        return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, "done", "–"
     tokens = (
         "?"
         if ahead is None
         else f"{ahead.tokens:,.0f}{f' ± {ahead.tokens_error:,.0f}' if ahead.tokens_error >= 1 else ''}"
     )
     time = "?" if ahead is None else f"{duration(ahead.least_s)} to {duration(ahead.most_s)}"
-    return one.cell.name, one.benchmark, asked, str(one.samples), most, tokens, time
+    return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, tokens, time
 
 
-def _totals(sweep: Sweep, found: list[Expected]) -> list[str]:
-    left = [one for one in found if not one.done]
-    n_samples = sum(one.n_samples or 0 for one in left)
-    said = [
-        f"{len(found)} cells on {len(sweep.groups)} servers, {len(found) - len(left)} of them done; "
+def _totals(sweep: Sweep, cells: list[Expected]) -> list[str]:
+    left = [cell for cell in cells if not cell.done]
+    n_samples = sum(cell.n_samples or 0 for cell in left)
+    lines = [
+        f"{len(cells)} cells on {len(sweep.groups)} servers, {len(cells) - len(left)} of them done; "
         f"{n_samples:,} samples in the others; folder {visible(str(sweep.out))}"
     ]
-    known = [one.forecast for one in left if one.forecast is not None]
-    if known:
-        tokens, least, most = (sum(getattr(one, key) for one in known) for key in ("tokens", "least_s", "most_s"))
-        said.append(
-            f"{len(known)} of them as long as former runs' replies: {tokens:,.0f} new tokens, "
+    forecasts = [cell.forecast for cell in left if cell.forecast is not None]
+    if forecasts:
+        tokens, least, most = (sum(getattr(cell, key) for cell in forecasts) for key in ("tokens", "least_s", "most_s"))
+        lines.append(
+            f"{len(forecasts)} of them as long as former runs' replies: {tokens:,.0f} new tokens, "
             f"{duration(least)} to {duration(most)} one after the other, without the servers' starts"
         )
-        sources = sorted({one.source for one in left if one.source})
-        said += [f"  from {visible(path)}" for path in sources[:SHOWN_SOURCES]]
+        sources = sorted({cell.source for cell in left if cell.source})
+        lines += [f"  from {visible(path)}" for path in sources[:SHOWN_SOURCES]]
         if len(sources) > SHOWN_SOURCES:
-            said.append(f"  and {len(sources) - SHOWN_SOURCES} more")
-    if len(known) < len(left):
-        said.append("? no former run says how long replies are: a run of two samples (--samples 2) would")
-    return said
+            lines.append(f"  and {len(sources) - SHOWN_SOURCES} more")
+    if len(forecasts) < len(left):
+        lines.append("? no former run says how long replies are: a run of two samples (--samples 2) would")
+    return lines

@@ -46,47 +46,49 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     """
     from harness.verbs.compare import verify
 
-    found = verify(run, VerifyOptions.of(**given))
+    verified = verify(run, VerifyOptions.of(**given))
     if as_json:
-        say(found)
+        say(verified)
     else:
-        for one in found:
-            click.echo(f"{visible(one.benchmark)}: {one.standing}")
-            for comparison in one.comparisons:
+        for benchmark in verified:
+            click.echo(f"{visible(benchmark.benchmark)}: {benchmark.standing}")
+            for comparison in benchmark.comparisons:
                 for line in _lines(comparison):
                     click.echo(f"  {line}")
-    sys.exit(max((_CODES[one.standing] for one in found), default=EXIT_COMPLETE))
+    sys.exit(max((_CODES[benchmark.standing] for benchmark in verified), default=EXIT_COMPLETE))
 
 
-def _lines(found: PublishedComparison) -> list[str]:
+def _lines(comparison: PublishedComparison) -> list[str]:
     from harness.reports.settings import by_weight, in_words
 
-    published = found.published
+    published = comparison.published
     samples = "an unknown number of samples" if published.samples is None else f"{published.samples} samples"
     quoted = ", quoted by" if published.quoted else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
-    said = [
+    lines = [
         f"{published.metric} {100 * published.value:g}{error} %{quoted} {visible(published.source.title, 100)} "
-        f"({samples} a question): {_verdict(found)}"
+        f"({samples} a question): {_verdict(comparison)}"
     ]
-    said += [
+    lines += [
         f"  {visible(name, 60)}: {in_words(ours)} here, {in_words(theirs)} there"
-        for name, (ours, theirs) in sorted(found.differing.items(), key=by_weight)
+        for name, (ours, theirs) in sorted(comparison.differing.items(), key=by_weight)
     ]
     if published.note:
-        said.append(f"  {visible(published.note, 200)}")
-    return said
+        lines.append(f"  {visible(published.note, 200)}")
+    return lines
 
 
-def _verdict(found: PublishedComparison) -> str:
+def _verdict(comparison: PublishedComparison) -> str:
     """In words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 0.7 points`."""
-    if found.ours is None or found.difference is None or found.verdict == "cannot say":
-        return f"cannot say: {found.reason}"
-    ours = f"{100 * found.ours:.1f} % here"
-    if found.verdict == "compatible":
-        seen = "" if found.detectable is None else f"; could have seen {100 * found.detectable:.1f} points"
+    if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
+        return f"cannot say: {comparison.reason}"
+    ours = f"{100 * comparison.ours:.1f} % here"
+    if comparison.verdict == "compatible":
+        seen = "" if comparison.detectable is None else f"; could have seen {100 * comparison.detectable:.1f} points"
         return f"compatible ({ours}{seen})"
-    way = "lower" if found.difference < 0 else "higher"
+    way = "lower" if comparison.difference < 0 else "higher"
     # An error below half a tenth of a point is told by its first digit, never as 0.
-    error = "" if found.error is None else f" ± {100 * found.error:.{1 if found.error >= 0.0005 else 2}f}"
-    return f"{way} by {100 * abs(found.difference):.1f}{error} points ({ours})"
+    error = (
+        "" if comparison.error is None else f" ± {100 * comparison.error:.{1 if comparison.error >= 0.0005 else 2}f}"
+    )
+    return f"{way} by {100 * abs(comparison.difference):.1f}{error} points ({ours})"

@@ -83,7 +83,7 @@ class Terminal(Watcher):
         """Where it answers."""
         urls = ", ".join(server.base_urls)
         terminal.note(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
-        neutral = [" ".join(one.neutral_words) for one in engines.every().values() if one.neutral_words]
+        neutral = [" ".join(engine.neutral_words) for engine in engines.every().values() if engine.neutral_words]
         if (state := server.state) and any(words in line for line in state.commands for words in neutral):
             terminal.note(
                 "a sampling field that a request leaves open has the engine's neutral value; --sampling-defaults model "
