@@ -25,29 +25,29 @@ def advise(
 ) -> None:
     """Warn of what a run would do by its settings, and of what its model's card says against them."""
     preset = presets.for_model(settings.model)
-    for chosen in sets:
-        name = chosen.name
+    for question_set in sets:
+        name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.warn(Sentence(f"{name}: {n} samples at temperature 0 are all alike on most servers"))
         if settings.seed is None and n > 1:
             watcher.warn(Sentence(f"{name}: without seeds a server with a cache may repeat one reply {n} times"))
-        if preset is not None and chosen.questions:
-            for sentence in preset.contradictions(_as_cards_see_it(settings, options, chosen, preset, looks)):
+        if preset is not None and question_set.questions:
+            for sentence in preset.contradictions(_as_cards_see_it(settings, options, question_set, preset, looks)):
                 watcher.warn(Sentence(f"{name}: {sentence}"))
 
 
 def _as_cards_see_it(
-    settings: RunSettings, options: RunOptions, chosen: QuestionSet, preset: Preset, looks: Looks
+    settings: RunSettings, options: RunOptions, question_set: QuestionSet, preset: Preset, looks: Looks
 ) -> presets.RunProfile:
-    first = chosen.questions[0]
+    first = question_set.questions[0]
     return presets.RunProfile(
-        sampling=settings.benchmarks[chosen.name].sampling,
+        sampling=settings.benchmarks[question_set.name].sampling,
         prompt="\n".join([first.prompt, *(message.content for message in first.messages)]),
-        system_prompt=chosen.system_prompt,
+        system_prompt=question_set.system_prompt,
         mathematics=first.kind in ("integer", "number", "expression", "multiple"),
-        api=chosen.api,
+        api=question_set.api,
         context=min(looks.contexts) if looks.contexts else None,
         # Fields of one's own may switch it, under whatever name the template knows.
         thinking=options.thinking or ("by hand" if options.chat_template_kwargs or options.extra_body else None),
@@ -59,7 +59,7 @@ def _as_cards_see_it(
 def _opens(question: Question, settings: RunSettings, looks: Looks, options: RunOptions) -> bool | None:
     """Whether the prompt that the first server makes ends inside an opened reasoning; None where it does not tell."""
     engine = looks.engine
-    look = next((one for one in looks.each if one.failure is None), None)
+    look = next((look for look in looks.each if look.failure is None), None)
     if look is None or engine is None or not has_pages(engine) or not question.messages:
         return None
     tokenizer = Tokenizer(look.endpoint, engine, settings.model, options.ca_file)

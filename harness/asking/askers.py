@@ -17,7 +17,7 @@ from harness.runs.manifest import Manifest
 
 
 def asker_of(
-    found: Found,
+    servers_found: Found,
     looks: Looks,
     *,
     spelling: Spelling | None = None,
@@ -28,7 +28,7 @@ def asker_of(
     return Asker(
         model=looks.model,
         engine=looks.engine,
-        spelling=found.provider.spelling(looks.model, engine=looks.engine) if spelling is None else spelling,
+        spelling=servers_found.provider.spelling(looks.model, engine=looks.engine) if spelling is None else spelling,
         left_out=frozenset(left_out),
         deadlines=deadlines or Deadlines(),
     )
@@ -40,12 +40,12 @@ def with_neutral(
     """With what keeps the servers' own defaults out; a benchmark that has samples goes on as it was asked."""
     earlier = _asked_before(folder)
     benchmark_settings = {}
-    for name, one in benchmarks.items():
-        sent = one.sampling.sent()
+    for name, benchmark in benchmarks.items():
+        sent = benchmark.sampling.sent()
         fields = {*sent, *asker.left_out, *asker.spelling.extra_body}
         neutral = asker.neutral(sent) if name not in earlier else earlier[name]
         sendable = {field: value for field, value in neutral.items() if field not in fields}
-        benchmark_settings[name] = replace(one, neutral=sendable)
+        benchmark_settings[name] = replace(benchmark, neutral=sendable)
     return benchmark_settings
 
 

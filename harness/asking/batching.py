@@ -36,6 +36,6 @@ def file_as_server(options: RunOptions) -> tuple[Found, Looks]:
     """The file of requests in the place of a server: nobody is asked anything now."""
     assert options.batch_file is not None
     assert options.model is not None
-    place = Endpoint(f"file://{options.batch_file.absolute()}")
-    found = Found(provider=servers.provider_of(options), endpoints=(place,), about={})
-    return found, Looks(options.model, (Look(endpoint=place),))
+    endpoint = Endpoint(f"file://{options.batch_file.absolute()}")
+    server = Found(provider=servers.provider_of(options), endpoints=(endpoint,), about={})
+    return server, Looks(options.model, (Look(endpoint=endpoint),))

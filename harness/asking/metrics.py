@@ -68,16 +68,16 @@ class Figures:
                 yield GaugeMetricFamily(f"harness_{name}", about, value=value)
 
         samples = GaugeMetricFamily("harness_samples", "Samples by benchmark and state.", labels=["benchmark", "state"])
-        for one in facts.benchmarks:
-            rest = one.total - one.done - one.in_flight - one.retrying - one.given_up
+        for benchmark in facts.benchmarks:
+            rest = benchmark.total - benchmark.done - benchmark.in_flight - benchmark.retrying - benchmark.given_up
             for state, n in (
-                ("done", one.done),
-                ("in_flight", one.in_flight),
-                ("retrying", one.retrying),
-                ("given_up", one.given_up),
+                ("done", benchmark.done),
+                ("in_flight", benchmark.in_flight),
+                ("retrying", benchmark.retrying),
+                ("given_up", benchmark.given_up),
                 ("waiting", max(0, rest)),
             ):
-                samples.add_metric([one.name, state], n)
+                samples.add_metric([benchmark.name, state], n)
         yield samples
         yield CounterMetricFamily("harness_tokens", "Completion tokens received in this session.", value=facts.arrived)
         yield CounterMetricFamily("harness_finished_samples", "Replies finished in this session.", value=facts.finished)
@@ -104,9 +104,9 @@ class Figures:
             yield left
         flying = GaugeMetricFamily("harness_endpoint_in_flight", "Requests in flight.", labels=["endpoint"])
         states = GaugeMetricFamily("harness_endpoint_state", "1 for its present state.", labels=["endpoint", "state"])
-        for place in facts.endpoints:
-            flying.add_metric([place.base_url], place.in_flight)
+        for endpoint in facts.endpoints:
+            flying.add_metric([endpoint.base_url], endpoint.in_flight)
             for state in ENDPOINT_STATES:
-                states.add_metric([place.base_url, state.replace(" ", "_")], place.state == state)
+                states.add_metric([endpoint.base_url, state.replace(" ", "_")], endpoint.state == state)
         yield flying
         yield states

@@ -38,30 +38,30 @@ def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
     shards' names and sizes; `weights_sample`: of their sizes and of pieces of their contents, wherever they lie and
     whatever they are called; `weights_sha256`: of all their contents, which takes a second for each GB or so.
     """
-    place = local(source)
-    if place is None:
+    path = local(source)
+    if path is None:
         return {}
-    found = {}
-    if place.is_dir():
-        found = {name: _of_file(place / name) for name in TEXTS if (place / name).is_file()}
-        shards = sorted(path for path in place.iterdir() if path.suffix in WEIGHTS and path.is_file())[:MAX_SHARDS]
+    digests = {}
+    if path.is_dir():
+        digests = {name: _of_file(path / name) for name in TEXTS if (path / name).is_file()}
+        shards = sorted(file for file in path.iterdir() if file.suffix in WEIGHTS and file.is_file())[:MAX_SHARDS]
     else:
-        shards = [place]
+        shards = [path]
     if shards:
         names, sizes = [path.name for path in shards], [path.stat().st_size for path in shards]
-        found["weights"] = _digest(zip(names, sizes, strict=True))
+        digests["weights"] = _digest(zip(names, sizes, strict=True))
         with ThreadPoolExecutor(HASHED_AT_ONCE) as pool:
-            found["weights_sample"] = _digest(sorted(zip(sizes, pool.map(_sample, shards), strict=True)))
+            digests["weights_sample"] = _digest(sorted(zip(sizes, pool.map(_sample, shards), strict=True)))
             if hash_weights:
-                found["weights_sha256"] = _digest(zip(names, pool.map(_sha256, shards), strict=True))
-    return found
+                digests["weights_sha256"] = _digest(zip(names, pool.map(_sha256, shards), strict=True))
+    return digests
 
 
 def content(path: str) -> str | None:
     """`sha256:…` of a file, or of the `generation_config.json` in a folder; None where nothing is there."""
-    place = Path(path).expanduser()
-    place = place / "generation_config.json" if place.is_dir() else place
-    return _of_file(place) if place.is_file() else None
+    file = Path(path).expanduser()
+    file = file / "generation_config.json" if file.is_dir() else file
+    return _of_file(file) if file.is_file() else None
 
 
 def local(source: str) -> Path | None:
@@ -71,9 +71,9 @@ def local(source: str) -> Path | None:
         return path
     cache = os.environ.get("HF_HUB_CACHE")
     hub = Path(cache) if cache else Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface") / "hub"
-    kept = hub / f"models--{source.replace('/', '--')}"
+    cached = hub / f"models--{source.replace('/', '--')}"
     try:
-        snapshot = kept / "snapshots" / read_named(kept / "refs/main", MAX_NAME_BYTES).decode().strip()
+        snapshot = cached / "snapshots" / read_named(cached / "refs/main", MAX_NAME_BYTES).decode().strip()
         return snapshot if snapshot.is_dir() else None
     except (OSError, ValueError):
         return None
@@ -94,8 +94,8 @@ def _sample(path: Path) -> str:
     last = max(0, path.stat().st_size - PIECE_BYTES)
     pieces = hashlib.sha256()
     with open_named(path) as file:
-        for at in range(PIECES):
-            file.seek(last * at // (PIECES - 1))
+        for piece in range(PIECES):
+            file.seek(last * piece // (PIECES - 1))
             pieces.update(file.read(PIECE_BYTES))
     return pieces.hexdigest()
 

@@ -28,19 +28,19 @@ def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
 
 def model_flags() -> list[str]:
     """Options of any engine that change the distribution of replies, without their dashes; each once."""
-    return list(dict.fromkeys(flag for one in engines.every().values() for flag in one.model_flags))
+    return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
 
 
 def given(argv: Sequence[str], name: str) -> Any:
     """The value of an option in `argv`; True for one without a value, None where it is not given."""
-    for at, word in enumerate(argv):
+    for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
         if flag.replace("_", "-") != f"--{name}":
             continue
-        after = argv[at + 1] if at + 1 < len(argv) else "--"
+        after = argv[index + 1] if index + 1 < len(argv) else "--"
         given = value if equals else after
         if not equals and after.startswith("--"):
             return True
-        is_file = any(name in one.file_flags for one in engines.every().values())
+        is_file = any(name in engine.file_flags for engine in engines.every().values())
         return (model_files.content(given) or given) if is_file else given
     return None

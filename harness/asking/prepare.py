@@ -125,12 +125,12 @@ def prepare(
     watcher = watcher or Watcher()
     if server is not None:
         options = servers.at(options, server)
-    asked = questions_of(options, watcher)
+    questions_asked = questions_of(options, watcher)
     if options.serve is None:
-        yield _prepared(asked, options, watcher, must_answer, server)
+        yield _prepared(questions_asked, options, watcher, must_answer, server)
         return
-    with servers.launched(server_of(asked, watcher), watcher) as started:
-        yield _prepared(asked, servers.at(options, started), watcher, must_answer, started)
+    with servers.launched(server_of(questions_asked, watcher), watcher) as started:
+        yield _prepared(questions_asked, servers.at(options, started), watcher, must_answer, started)
 
 
 # ---- what is asked
@@ -143,7 +143,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
     preset = presets.load(options.preset) if options.preset is not None else None
     sets, benchmarks = [], {}
     for card, samples in named:
-        chosen = questions.build(
+        question_set = questions.build(
             card,
             prompt=options.prompt,
             system_prompt=options.system_prompt,
@@ -153,12 +153,12 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> Asked:
             api=options.api,
             stored_by=partial(_stored, options),
         )
-        for note in chosen.notes:
+        for note in question_set.notes:
             watcher.warn(Sentence(note))
-        sets.append(chosen)
-        sampling, origins = sampling_of(options, preset, chosen.sampling)
-        n = samples or options.samples or chosen.samples
-        benchmarks[chosen.name] = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
+        sets.append(question_set)
+        sampling, origins = sampling_of(options, preset, question_set.sampling)
+        n = samples or options.samples or question_set.samples
+        benchmarks[question_set.name] = BenchmarkSettings(samples=n, sampling=sampling, origins=origins)
     if options.shard is not None:
         sets = shards.divided(sets, options.shard, lambda note: watcher.warn(Sentence(note)))
     prices = read_prices(options.prices) if options.prices is not None else None
@@ -183,7 +183,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
     """(card, samples of `name:samples`) of each benchmark that is named, or of the file of questions."""
     if not options.benchmarks and not options.data:
         raise UsageError(f"name a benchmark (see `harness benchmarks`), or give a file with {option('data')}")
-    found: list[tuple[Card, int | None]] = []
+    numbered: list[tuple[Card, int | None]] = []
     for part in options.benchmarks:
         name, colon, number = part.rpartition(":")
         if not colon or not number.isdigit():
@@ -192,30 +192,30 @@ def _cards(options: RunOptions) -> list[tuple[Card, int | None]]:
             name, number = part, ""
         if number and not 1 <= int(number) <= MAX_SAMPLES:
             raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
-        found.append((catalogue.load(name), int(number) if number else None))
+        numbered.append((catalogue.load(name), int(number) if number else None))
     if options.data:
-        found = [_with_data(options, options.data, found)]
-    numbers = {number for _, number in found}
+        numbered = [_with_data(options, options.data, numbered)]
+    numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
-        said = ", ".join(f"{card.name}:{number}" for card, number in found)
+        listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
         raise UsageError(
-            f"it is for benchmarks that name no number of their own, and all do ({visible(said, 200)}): leave one of "
+            f"it is for benchmarks that name no number of their own, and all do ({visible(listed, 200)}): leave one of "
             "the two out",
             field="samples",
             value=options.samples,
         )
-    names = [card.name for card, _ in found]
+    names = [card.name for card, _ in numbered]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"a benchmark is named twice: {', '.join(twice)}")
-    return found
+    return numbered
 
 
-def _with_data(options: RunOptions, data: str, found: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
+def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, int | None]]) -> tuple[Card, int | None]:
     if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
         raise UsageError(
             f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
         )
-    if not found:
+    if not numbered:
         return cards.from_file(
             data,
             question_key=options.question_key,
@@ -225,12 +225,12 @@ def _with_data(options: RunOptions, data: str, found: list[tuple[Card, int | Non
             config=options.data_config,
             choices_key=options.choices_key,
         ), None
-    if len(found) > 1:
+    if len(numbered) > 1:
         raise UsageError("it goes with one benchmark, or with none", field="data")
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(map(option, keys))} are for data without a card: leave out the benchmark")
-    card, samples = found[0]
+    card, samples = numbered[0]
     return card.with_data(data, options.split, options.data_config), samples
 
 
@@ -257,9 +257,9 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     return sampling, origins
 
 
-def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
+def server_of(questions_asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
     """The server to start, checked against the benchmarks before minutes are spent on it. Raises `UsageError`."""
-    options, preset = asked.options, asked.preset
+    options, preset = questions_asked.options, questions_asked.preset
     assert options.serve is not None
     assert options.model is not None
     fields = dict(options.serve)
@@ -271,9 +271,9 @@ def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
             fields.setdefault("context", preset.context.tokens)
     spec = servers.spec(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
     if spec.context is not None:
-        for chosen in asked.sets:
-            bound = asked.benchmarks[chosen.name].sampling.max_tokens
-            fitted_max_tokens(chosen.name, chosen.questions, bound, spec.context, fit=options.fit_context)
+        for question_set in questions_asked.sets:
+            bound = questions_asked.benchmarks[question_set.name].sampling.max_tokens
+            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=options.fit_context)
     return spec
 
 
@@ -281,19 +281,19 @@ def server_of(asked: Asked, watcher: Watcher | None = None) -> ServerSpec:
 
 
 def _prepared(
-    asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
+    questions_asked: Asked, options: RunOptions, watcher: Watcher, must_answer: bool, server: RunningServer | None
 ) -> Prepared:
-    found, looks = _looked_at(options, watcher, must_answer)
-    settings = _settings(asked, options, found, looks, watcher)
-    advise(settings, asked.sets, options, looks, watcher)
+    reached, looks = _looked_at(options, watcher, must_answer)
+    settings = _settings(questions_asked, options, reached, looks, watcher)
+    advise(settings, questions_asked.sets, options, looks, watcher)
     return Prepared(
         options=options,
         settings=settings,
-        sets=asked.sets,
+        sets=questions_asked.sets,
         looks=looks,
-        about=found.about,
-        endpoints_file=found.file,
-        hosted=found.provider.hosted,
+        about=reached.about,
+        endpoints_file=reached.file,
+        hosted=reached.provider.hosted,
         server=server,
     )
 
@@ -302,31 +302,35 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
     """The endpoints, and what each of them says of itself: the one look at each that a session takes."""
     if options.batch_file is not None:
         return file_as_server(options)
-    found = None
+    reached = None
     try:
-        found = servers.find(options, options.endpoints_file)
-        return found, servers.look(found, options, watcher)
+        reached = servers.find(options, options.endpoints_file)
+        return reached, servers.look(reached, options, watcher)
     except ServerError as error:
         # Perhaps nothing is owed; what is owed then fails with the same sentence.
         model = options.model
         if must_answer or model is None or not _folder(options, model).manifest.exists():
             raise
-        found = found or Found(provider=servers.provider_of(options), endpoints=(), about={})
-        return replace(found, about={}), Looks.failed(model, found.endpoints, error)
+        reached = reached or Found(provider=servers.provider_of(options), endpoints=(), about={})
+        return replace(reached, about={}), Looks.failed(model, reached.endpoints, error)
 
 
 def _folder(options: RunOptions, model: str) -> RunFolder:
     return RunFolder(options.out) if options.out is not None else RunFolder.default(model, shard=options.shard)
 
 
-def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, watcher: Watcher) -> RunSettings:
+def _settings(
+    questions_asked: Asked, options: RunOptions, reached: Found, looks: Looks, watcher: Watcher
+) -> RunSettings:
     deadlines, patience = Deadlines(), Patience()
-    salvage = Salvage(mode=options.salvage, engine=looks.engine or "", prefill=found.provider.prefill_on(looks.engine))
-    spelling = _spelling(options, looks.model, found.provider, looks.engine)
+    salvage = Salvage(
+        mode=options.salvage, engine=looks.engine or "", prefill=reached.provider.prefill_on(looks.engine)
+    )
+    spelling = _spelling(options, looks.model, reached.provider, looks.engine)
     folder = _folder(options, looks.model)
     priced = options.prices is not None or options.price_in is not None
     asker = asker_of(
-        found,
+        reached,
         looks,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=options.drop,
@@ -337,10 +341,10 @@ def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, wat
     )
     settings = RunSettings(
         asker=asker,
-        endpoints=found.endpoints,
-        benchmarks=with_neutral(asked.benchmarks, folder, asker),
+        endpoints=reached.endpoints,
+        benchmarks=with_neutral(questions_asked.benchmarks, folder, asker),
         out=folder.path,
-        spelt_by=_spelt_by(options, found.provider),
+        spelt_by=_spelt_by(options, reached.provider),
         transport=options.transport,
         ca_file=options.ca_file,
         concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
@@ -351,25 +355,25 @@ def _settings(asked: Asked, options: RunOptions, found: Found, looks: Looks, wat
         accept_missing=options.accept_missing,
         accept_server_change=options.accept_server_change,
         canary=options.canary,
-        fingerprint=_fingerprinted(options, found, looks),
+        fingerprint=_fingerprinted(options, reached, looks),
         budget_tokens=options.budget_tokens,
         budget_usd=options.budget_usd,
-        prices=prices_of(options, looks.model, asked.prices) if priced else None,
+        prices=prices_of(options, looks.model, questions_asked.prices) if priced else None,
         requests_per_minute=options.rpm,
         tokens_per_minute=options.tpm,
         salvage=salvage,
     )
-    _object_early(settings, found.provider, options.thinking, watcher)
-    return by_batch(settings, options, found.provider) if options.batch or options.batch_file else settings
+    _object_early(settings, reached.provider, options.thinking, watcher)
+    return by_batch(settings, options, reached.provider) if options.batch or options.batch_file else settings
 
 
-def _fingerprinted(options: RunOptions, found: Found, looks: Looks) -> bool:
+def _fingerprinted(options: RunOptions, reached: Found, looks: Looks) -> bool:
     """As asked; else where every server is of an engine that one runs oneself: elsewhere tokens are billed."""
     if options.fingerprint is not None:
         return options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     ours = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
-    return not found.provider.hosted and ours
+    return not reached.provider.hosted and ours
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
@@ -385,7 +389,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
     for name in ("extra_body", "chat_template_kwargs"):
         if twice := sorted(getattr(options, name).keys() & getattr(theirs, name).keys()):
             set_by = next(
-                one for one in ("thinking", "thinking_tokens", "prefill") if getattr(options, one) is not None
+                name for name in ("thinking", "thinking_tokens", "prefill") if getattr(options, name) is not None
             )
             both = f"{option(set_by, getattr(options, set_by))} and {option(name)}"
             raise UsageError(f"{both} both set {', '.join(twice)}: give one of them")
@@ -424,13 +428,13 @@ def _object_early(settings: RunSettings, provider: Provider, thinking: Thinking 
 
     Nothing is left out of a request but what the option `drop` names.
     """
-    said = set()
+    warned = set()
     for name in settings.benchmarks:
         sent = settings.template(name).names(seed=settings.seed is not None)
         objections = provider.objections(settings.model, sent, thinking)
-        if certain := [one.sentence for one in objections if one.certain]:
+        if certain := [objection.sentence for objection in objections if objection.certain]:
             raise UsageError("; ".join(certain))
-        for one in objections:
-            if one.sentence not in said:
-                said.add(one.sentence)
-                watcher.warn(Sentence(one.sentence))
+        for objection in objections:
+            if objection.sentence not in warned:
+                warned.add(objection.sentence)
+                watcher.warn(Sentence(objection.sentence))

@@ -111,7 +111,7 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
     if endpoints_file is not None:
         file = EndpointsFile(endpoints_file, complete)
         return Found(provider=provider, endpoints=file.read(), about=about, file=file)
-    weighted = [(one, weight) for url, weight in map(_weighted, urls) for one in _addresses(url)]
+    weighted = [(address, weight) for url, weight in map(_weighted, urls) for address in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
     return Found(provider=provider, endpoints=endpoints, about=about)
 
@@ -136,10 +136,12 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     if who.provider is not None:
         return providers.load(who.provider)
     given = [] if who.server else list(urls) or [os.environ.get(URL_VARIABLE, "")]
-    found = {one.name: one for one in (providers.recognise(url.partition(",")[0]) for url in given)}
-    if len(found) > 1:
-        raise UsageError(f"the addresses belong to several providers ({', '.join(found)}): a run speaks to one of them")
-    return next(iter(found.values()), None) or providers.load(providers.GENERIC)
+    recognised = {provider.name: provider for provider in (providers.recognise(url.partition(",")[0]) for url in given)}
+    if len(recognised) > 1:
+        raise UsageError(
+            f"the addresses belong to several providers ({', '.join(recognised)}): a run speaks to one of them"
+        )
+    return next(iter(recognised.values()), None) or providers.load(providers.GENERIC)
 
 
 def _running(who: WhichServer, provider: Provider) -> Found:
@@ -147,14 +149,14 @@ def _running(who: WhichServer, provider: Provider) -> Found:
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
 
-    running = [one for one in servers.status() if one.status == "ready"]
+    running = [server for server in servers.status() if server.status == "ready"]
     if who.server is None and not running:
         raise ServerError(
             f"no server is known: give {option('base_url')} (or {URL_VARIABLE}), or start one with "
             "`harness serve ENGINE MODEL`"
         )
     if who.server is None and len(running) > 1:
-        names = ", ".join(one.name for one in running)
+        names = ", ".join(server.name for server in running)
         raise ServerError(f"several servers run ({names}): pick one with {option('server')}")
     try:
         state = servers.find(who.server)
@@ -264,52 +266,52 @@ class Looks:
         return look.info.context_tokens if look.info else None
 
 
-def look(found: Found, who: WhichServer, watcher: Watcher) -> Looks:
+def look(reached: Found, who: WhichServer, watcher: Watcher) -> Looks:
     """Ask each endpoint once what it is. Raises `ServerError`: all are down, one refuses, or lacks the model.
 
     Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
     """
     model, due = who.model, time.monotonic() + LOOK_S
-    listed = model is None or _lists_models(found.about.get("engine"))
-    counted = not found.provider.hosted and who.concurrency is None
+    listed = model is None or _lists_models(reached.about.get("engine"))
+    counted = not reached.provider.hosted and who.concurrency is None
     looks: list[Look] = []
     read: list[discovery.Pages] = []
-    waiting = list(found.endpoints)
+    waiting = list(reached.endpoints)
     while waiting:
         # Where no model is named, the first endpoint that answers names it; the others are then asked at once.
         now, waiting = (waiting[:1], waiting[1:]) if model is None else (waiting, [])
-        for one, pages in _asked(now, found.provider, model, who, due, listed=listed, counted=counted):
-            if one.info is not None:
-                model = one.info.id
-            elif one.failure is None and _unlisted(found.provider, listed, model):
+        for answer, pages in _asked(now, reached.provider, model, who, due, listed=listed, counted=counted):
+            if answer.info is not None:
+                model = answer.info.id
+            elif answer.failure is None and _unlisted(reached.provider, listed, model):
                 watcher.warn(
-                    Sentence(f"{found.provider.name} does not list {visible(model or '', 80)}: is the name right?")
+                    Sentence(f"{reached.provider.name} does not list {visible(model or '', 80)}: is the name right?")
                 )
-            looks.append(one)
+            looks.append(answer)
             read.append(pages)
-    down = [one.failure for one in looks if one.failure is not None]
+    down = [answer.failure for answer in looks if answer.failure is not None]
     if len(down) == len(looks):
         raise down[0]
     for failure in down:
         watcher.warn(Sentence(f"{failure.sentence.marked} The others begin without it."))
-    if who.hash_weights and WEIGHTS_HASHED not in found.own.model:
+    if who.hash_weights and WEIGHTS_HASHED not in reached.own.model:
         watcher.warn(
             Sentence(
                 f"no checksum of the weights is kept: {option('hash_weights')} reads a model's files where "
                 f"`harness serve` or {option('serve')} started its server on this machine, and of "
-                f"{found.endpoints[0].base_url} none are known."
+                f"{reached.endpoints[0].base_url} none are known."
             )
         )
     if model is None:
-        raise ServerError(f"{found.endpoints[0].base_url} does not list its models: name one with {option('model')}")
-    told = describing.describe(
-        [(one.endpoint, pages) for one, pages in zip(looks, read, strict=True) if one.failure is None],
+        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with {option('model')}")
+    described = describing.describe(
+        [(answer.endpoint, pages) for answer, pages in zip(looks, read, strict=True) if answer.failure is None],
         model,
-        own_pages=not found.provider.hosted,
+        own_pages=not reached.provider.hosted,
         ca_file=who.ca_file,
     )
-    facts = iter(found.own.over(one) for one in told)
-    return Looks(model, tuple(one if one.failure else replace(one, facts=next(facts)) for one in looks))
+    facts = iter(reached.own.over(answer) for answer in described)
+    return Looks(model, tuple(answer if answer.failure else replace(answer, facts=next(facts)) for answer in looks))
 
 
 def _asked(
@@ -385,20 +387,20 @@ def spec(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerSpec
 
 def takes(engine: str, field: str) -> bool:
     """Whether a server of that engine has the option; False for an engine that is none."""
-    one = engines.find(engine)
-    return one is not None and field in one.launcher.takes
+    known_engine = engines.find(engine)
+    return known_engine is not None and field in known_engine.launcher.takes
 
 
 def parsers_of(engine: str) -> str:
     """The key under which presets have the engine's names of reasoning parsers; empty: it has the usual names."""
-    one = engines.find(engine)
-    return "" if one is None else one.parsers
+    known_engine = engines.find(engine)
+    return "" if known_engine is None else known_engine.parsers
 
 
 def _lists_models(engine: str | None) -> bool:
     """Whether the model list of a server that was started here names what it serves."""
-    one = engines.find(engine)
-    return one is None or one.launcher.lists_models
+    known_engine = engines.find(engine)
+    return known_engine is None or known_engine.launcher.lists_models
 
 
 def described(engine: str, model: str, **fields: Any) -> ServerSpec:
@@ -413,13 +415,13 @@ def described(engine: str, model: str, **fields: Any) -> ServerSpec:
         raise UsageError(
             f"unknown engine; there are {', '.join(ENGINES)}.{near_names(engine, ENGINES)}", field="serve", value=engine
         )
-    known = ServerSpec.__dataclass_fields__
-    if unknown := [name for name in fields if name not in known]:
-        raise UsageError(f"a server has no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], known)}")
+    spec_fields = ServerSpec.__dataclass_fields__
+    if unknown := [name for name in fields if name not in spec_fields]:
+        raise UsageError(f"a server has no option {visible(unknown[0], 60)!r}.{near_names(unknown[0], spec_fields)}")
     try:
-        made = ServerSpec(engine=engine, model=model, **fields)
-        engines.check(made)
-        return made
+        spec = ServerSpec(engine=engine, model=model, **fields)
+        engines.check(spec)
+        return spec
     except SpecError as error:
         if error.field in fields and error.field not in _HOLD_KEYS:
             raise UsageError(error.sentence, field=f"server.{error.field}", value=fields[error.field]) from error
@@ -463,59 +465,59 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
         raise ServerError(str(error)) from error
 
 
-def twin(wanted: ServerSpec) -> ServerState | None:
+def twin(spec: ServerSpec) -> ServerState | None:
     """The server of ours that serves the same model by the same engine already."""
     from server_launchers.keeping import servers
 
-    same = (one for one in servers.status() if (one.engine, one.source) == (wanted.engine, wanted.model))
-    return next((one for one in same if one.status != "exited"), None)
+    same = (server for server in servers.status() if (server.engine, server.source) == (spec.engine, spec.model))
+    return next((server for server in same if server.status != "exited"), None)
 
 
-def _stopped_at_start(wanted: ServerSpec, signum: int) -> str:
+def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
     return (
-        f"stopped by {signal.Signals(signum).name} while the server of {wanted.model or wanted.engine} was starting. "
+        f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
         "Nothing is left of that server. The same command starts it anew."
     )
 
 
-def launched(wanted: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
+def launched(spec: ServerSpec, watcher: Watcher, *, detach: bool = False) -> RunningServer:
     """The server, ready. Raises `ServerError` where it does not come up, `Interrupted` for a signal meanwhile."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import supervisor
 
-    if wanted.host in EVERYBODY and wanted.api_key_env is None:
+    if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
             Sentence(
-                f"{option('server.host', wanted.host)} lets everybody in the network use the server: give it a key "
+                f"{option('server.host', spec.host)} lets everybody in the network use the server: give it a key "
                 f"({option('server.api_key_env')}), or let it listen on 127.0.0.1."
             )
         )
     begun = time.monotonic()
     try:
-        with Signals(partial(_stopped_at_start, wanted)):
-            server = supervisor.launch(wanted, detach=detach, on_progress=watcher.starting)
+        with Signals(partial(_stopped_at_start, spec)):
+            server = supervisor.launch(spec, detach=detach, on_progress=watcher.starting)
     except LaunchError as error:
         raise ServerError(str(error)) from error
     watcher.started(server, time.monotonic() - begun)
     return server
 
 
-def swapped(server: RunningServer, running: ServerSpec, wanted: ServerSpec, watcher: Watcher) -> RunningServer | None:
+def swapped(server: RunningServer, running: ServerSpec, spec: ServerSpec, watcher: Watcher) -> RunningServer | None:
     """`server` with other weights, where its engine takes such without a restart and nothing else changes; else None,
     with a warning where it tried and failed: what it serves is unknown then."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import swapping
 
-    if not swapping.possible(running, wanted):
+    if not swapping.possible(running, spec):
         return None
     begun = time.monotonic()
     try:
-        found = swapping.swap(server, wanted)
+        swap = swapping.swap(server, spec)
     except LaunchError as error:
         watcher.warn(Sentence(f"{error}. It is started anew."))
         return None
-    watcher.started(found, time.monotonic() - begun)
-    return found
+    watcher.started(swap, time.monotonic() - begun)
+    return swap
 
 
 def at(who: W, server: RunningServer) -> W:

@@ -114,15 +114,19 @@ def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: W
     """What another tool's file holds for the run. Raises `UsageError`."""
     from harness.foreign.continuing import FileReplies  # few runs have one, and every start would pay for it
 
-    wanted = {name: one.samples for name, one in settings.benchmarks.items()}
-    found = FileReplies(path, (question for chosen in prepared.sets for question in chosen.questions), wanted)
-    n = sum(1 for _ in found.samples())
-    left = ((found.n_empty, "are empty and owed"), (found.n_strange, "are to other questions"))
-    said = "".join(f"; {count} {what}" for count, what in left if count)
-    watcher.warn(
-        Sentence(f"{n} samples of {visible(path.name, 100)} count as another tool's, made under its settings{said}")
+    planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
+    replies = FileReplies(
+        path, (question for question_set in prepared.sets for question in question_set.questions), planned
     )
-    return found
+    n = sum(1 for _ in replies.samples())
+    left = ((replies.n_empty, "are empty and owed"), (replies.n_strange, "are to other questions"))
+    remainder = "".join(f"; {count} {what}" for count, what in left if count)
+    watcher.warn(
+        Sentence(
+            f"{n} samples of {visible(path.name, 100)} count as another tool's, made under its settings{remainder}"
+        )
+    )
+    return replies
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

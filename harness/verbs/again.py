@@ -31,13 +31,13 @@ def options_again(manifest: Manifest) -> list[dict[str, Any]]:
             continue  # another tool asked for them
         card = _card(name)
         options = _options(manifest.model, record, card)
-        wanted = f"{name}:{record.plan.samples}"
+        benchmark = f"{name}:{record.plan.samples}"
         if card is None:
             groups.append({"data": DATA, "samples": record.plan.samples, **options})
         elif (alike := next((g for g in groups if _asked(g) == options and "data" not in g), None)) is not None:
-            alike["benchmarks"].append(wanted)
+            alike["benchmarks"].append(benchmark)
         else:
-            groups.append({"benchmarks": [wanted], **options})
+            groups.append({"benchmarks": [benchmark], **options})
     return groups
 
 
@@ -55,31 +55,31 @@ def _asked(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _options(model: str, record: BenchmarkRecord, card: Card | None) -> dict[str, Any]:
     identity, settings = record.identity, record.settings
-    found: dict[str, Any] = {"model": model}
-    if addresses := [_address(one) for one in settings.get("endpoints") or [] if isinstance(one, dict)]:
-        found["base_url"] = addresses
+    options: dict[str, Any] = {"model": model}
+    if addresses := [_address(endpoint) for endpoint in settings.get("endpoints") or [] if isinstance(endpoint, dict)]:
+        options["base_url"] = addresses
     sampling = dict(identity.get("sampling") or {})
-    found |= {name: sampling[name] for name in sampling_fields() if name in sampling}
+    options |= {name: sampling[name] for name in sampling_fields() if name in sampling}
     by_default = {**DEFAULT_SAMPLING.sent(), **(card.sampling.sent() if card is not None else {})}
     dropped = [name for name in by_default if name not in sampling]
     if FILLED_BY_SERVER not in settings:  # made before neutral values were sent: none may be added
         dropped += [name for name in FILLED if name not in sampling]
     if dropped:
-        found["drop"] = dropped
+        options["drop"] = dropped
     if identity.get("api", "chat") != "chat":
-        found["api"] = identity["api"]
+        options["api"] = identity["api"]
     if identity.get("seed", 0) != 0:
-        found["seed"] = identity["seed"]
-    found |= _prompt(identity, card)
+        options["seed"] = identity["seed"]
+    options |= _prompt(identity, card)
     ids = record.plan.question_ids
     if isinstance(shard := identity.get(SHARD), dict):
-        found["shard"], ids = shard.get("part"), None
-    if (chosen := settings.get(SELECTED, ids)) is not None:  # also of what shards were joined into
-        found["ids"] = chosen
-    found |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
+        options["shard"], ids = shard.get("part"), None
+    if (question_ids := settings.get(SELECTED, ids)) is not None:  # also of what shards were joined into
+        options["ids"] = question_ids
+    options |= {name: identity[name] for name in ("chat_template_kwargs", "extra_body") if identity.get(name)}
     if identity.get("fitted_max_tokens") is not None:
-        found["fit_context"] = True
-    return found
+        options["fit_context"] = True
+    return options
 
 
 def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
@@ -87,14 +87,14 @@ def _prompt(identity: Mapping[str, Any], card: Card | None) -> dict[str, Any]:
     name, system = identity.get("prompt"), identity.get("system_prompt")
     if not isinstance(name, str):
         return {}
-    found = {} if card is not None and card.prompt == name else {"prompt": name}
+    options = {} if card is not None and card.prompt == name else {"prompt": name}
     try:
         own = prompts.named(name, card.prompts if card is not None else ()).system
     except UsageError:
         own = None
     if (system or None) != (own or None):
-        found["system_prompt"] = system or "none"
-    return found
+        options["system_prompt"] = system or "none"
+    return options
 
 
 def _address(endpoint: Mapping[str, Any]) -> str:

@@ -73,7 +73,9 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[Beside]:
             run=run.label,
             baseline=base.label,
             paired=compare_runs(scored(run, benchmark), scored(base, first)),
-            samples=min(item.n for one in (benchmark, first) for item in one.questions if item.n),
+            samples=min(
+                item.n for scored_benchmark in (benchmark, first) for item in scored_benchmark.questions if item.n
+            ),
             warnings=tuple(_warnings(benchmark, first)),
         )
         for run, benchmark, first in compared_to
@@ -109,7 +111,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     if name == UNKNOWN_MODEL:
         raise UsageError(f"nothing says which model wrote {visible(run.label, 200)}: name it", field="model")
     scores = load_published(published, models=[name])
-    found = []
+    verified = []
     for benchmark in run.benchmarks.values():
         questions = scored(run, benchmark)
         assert benchmark.score is not None
@@ -121,15 +123,15 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
         ]
         if comparisons:
             comparisons.sort(key=PublishedComparison.rank)
-            found.append(Verified(benchmark=benchmark.name, standing=standing(comparisons), comparisons=comparisons))
-    if not found:
-        names = ", ".join(visible(one, 40) for one in run.benchmarks)
+            verified.append(Verified(benchmark=benchmark.name, standing=standing(comparisons), comparisons=comparisons))
+    if not verified:
+        names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
         where = "results/published/" if published is None else visible(str(published), 200)
         raise UsageError(
             f"nothing is published of {visible(name, 100)} on {names}, as far as {where} goes: give {option('model')} "
             f"where its published name is another, or {option('published')} for scores of your own"
         )
-    return found
+    return verified
 
 
 def scored(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
@@ -150,8 +152,8 @@ def _differences(first: BenchmarkRecord, second: BenchmarkRecord) -> Sequence[Di
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
     if ids[0] == ids[1]:
         return differences(first.identity, second.identity)
-    chosen = Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1]))
-    return [*differences(first.identity, second.identity), chosen]
+    questions = Difference("questions (limit, ids, filter)", _chosen(ids[0]), _chosen(ids[1]))
+    return [*differences(first.identity, second.identity), questions]
 
 
 def _chosen(ids: set[str] | None) -> str:
@@ -174,7 +176,7 @@ def _left_out(paired: PairedComparison) -> list[str]:
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     """What must be equal for a comparison to say what it seems to say, and is not."""
     mine, theirs = ours.record.identity, first.record.identity
-    found = [
+    warnings = [
         f"the runs were not asked the same: {difference}"
         for difference in _differences(first.record, ours.record)
         if difference.field.rsplit(".", 1)[-1] in _SAME_QUESTIONS
@@ -182,22 +184,22 @@ def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
     assert ours.score is not None
     assert first.score is not None
     if _graders(ours) != _graders(first):
-        found.append("they were graded by different graders: score both again, afresh")
+        warnings.append("they were graded by different graders: score both again, afresh")
     for which, score in (("the run", ours.score), ("the baseline", first.score)):
         if score.copies is not None and score.copies.many:
-            found.append(f"{which}: {score.copies.sentence}")
+            warnings.append(f"{which}: {score.copies.sentence}")
         if score.n_missing:
-            found.append(
+            warnings.append(
                 f"{which} is unfinished: {score.n_missing} samples are missing. The 5 % of false differences hold for "
                 "one look: looking again while the run grows finds more. A race may be looked at after every round"
             )
     shared = [item for item, _ in pairs(first.questions, ours.questions)]
-    found += filter(None, [unequal_clusters(shared)])
+    warnings += filter(None, [unequal_clusters(shared)])
     for which, record in (("the run", ours.record), ("the baseline", first.record)):
         if record.imported:
-            found.append(f"{which} was made by another tool: its settings are unknown")
+            warnings.append(f"{which} was made by another tool: its settings are unknown")
     if mine.get("seed") is not None and mine.get("seed") == theirs.get("seed") and mine == theirs:
-        found.append(
+        warnings.append(
             "both have the same model, settings and run seed: where the server obeys seeds, they are one run twice"
         )
-    return found
+    return warnings

@@ -50,5 +50,5 @@ def near_misses(path: Path) -> Iterator[NearMiss]:
         folder = run.benchmark(benchmark)
         references = {question.question_id: question.references for question in questions.read(folder)}
         missed = [grade for grade in grades.read(folder) if grade.near_miss is not None]
-        for grade in sorted(missed, key=lambda one: (one.near_miss or "", one.question_id, one.sample_index)):
+        for grade in sorted(missed, key=lambda miss: (miss.near_miss or "", miss.question_id, miss.sample_index)):
             yield NearMiss(benchmark, references.get(grade.question_id, ()), grade)

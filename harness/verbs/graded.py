@@ -33,16 +33,16 @@ class GradedRounds:
         Raises `StoreError`.
         """
         questions = self._questions[benchmark]
-        known = {grade.key: grade.verdict == "correct" for grade in self._grades(benchmark)}
+        correct = {grade.key: grade.verdict == "correct" for grade in self._grades(benchmark)}
         rounds: list[list[bool]] = []
-        while all(Key(question_id, len(rounds)) in known for question_id in questions):
-            rounds.append([known[Key(question_id, len(rounds))] for question_id in questions])
+        while all(Key(question_id, len(rounds)) in correct for question_id in questions):
+            rounds.append([correct[Key(question_id, len(rounds))] for question_id in questions])
         return np.array(rounds, dtype=bool).reshape(len(rounds), len(questions))
 
     def _grades(self, benchmark: str) -> Sequence[Grade]:
         """By the rules, each sample graded once."""
-        place = self._folder.benchmark(benchmark)
-        if not place.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
+        files = self._folder.benchmark(benchmark)
+        if not files.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
             return ()
         judged = _judged(self._folder, benchmark)
         for graded in grade_run(self._folder, GradingOptions(workers=1), only=benchmark):
@@ -54,8 +54,8 @@ class GradedRounds:
 
 def _judged(folder: RunFolder, benchmark: str) -> bool:
     """Has a judge decided any of the stored grades?"""
-    place = folder.benchmark(benchmark)
+    files = folder.benchmark(benchmark)
     try:
-        return place.grades.exists() and any(grade.rule == "judge" for grade in grades.read(place))
+        return files.grades.exists() and any(grade.rule == "judge" for grade in grades.read(files))
     except StoreError:  # it can be graded again
         return False

@@ -140,11 +140,11 @@ def judge_of(options: JudgeOptions, watcher: Watcher | None = None) -> tuple[Jud
 
 
 def _server(who: JudgeOptions, watcher: Watcher) -> Server:
-    found = servers.find(who)
-    looks = servers.look(found, who, watcher)
+    reached = servers.find(who)
+    looks = servers.look(reached, who, watcher)
     return Server(
-        endpoints=found.endpoints,
-        asker=asker_of(found, looks),
+        endpoints=reached.endpoints,
+        asker=asker_of(reached, looks),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
         context_of=looks.context_of,
         ca_file=who.ca_file,
@@ -224,15 +224,15 @@ def judge_grades(
     cases = [_cases(benchmark, judge, samples_of) for benchmark in graded]
     folder = judge.folder(run)
     outcome = None
-    if any(_replies(folder, found, judge).owed for found in cases):
+    if any(_replies(folder, benchmark_cases, judge).owed for benchmark_cases in cases):
         make_folder(run.path)
         make_folder(run.path / "judge")
         make_folder(folder.path)
         with serve() as server:
             outcome = _ask(folder, cases, judge, server, on_progress, resume_command)
     scores, reports = [], []
-    for benchmark, found in zip(graded, cases, strict=True):
-        after, report = _apply(benchmark, found, _replies(folder, found, judge), judge)
+    for benchmark, benchmark_cases in zip(graded, cases, strict=True):
+        after, report = _apply(benchmark, benchmark_cases, _replies(folder, benchmark_cases, judge), judge)
         scores.append(publish(after))
         reports.append(report)
     return Judged(scores=scores, reports=reports, outcome=outcome, folder=folder.path)
@@ -254,26 +254,26 @@ SamplesOf = Callable[[GradedBenchmark, Collection[Key]], Iterable[Sample]]
 
 def _cases(graded: GradedBenchmark, judge: JudgeSettings, samples_of: SamplesOf) -> _Cases:
     by_id = {question.question_id: question for question in graded.questions}
-    wanted = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
-    wanted.sort(key=lambda grade: grade.verdict != "undecided")  # what nobody has decided is asked first
-    unextracted = {grade.key for grade in wanted if grade.extracted is None}
+    to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
+    to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # what nobody has decided is asked first
+    unextracted = {grade.key for grade in to_judge if grade.extracted is None}
     endings: dict[Key, str | None] = {}
     if unextracted:
         endings = {sample.key: shown_instead(sample) for sample in samples_of(graded, unextracted)}
-    known: dict[tuple[str, str], str] = {}
-    asked: dict[str, Question] = {}
+    case_ids: dict[tuple[str, str], str] = {}
+    questions: dict[str, Question] = {}
     case_of = {}
-    for grade in wanted:
+    for grade in to_judge:
         answer = endings.get(grade.key) if grade.extracted is None else shown(grade)
         if answer is None:
             continue
         pair = grade.question_id, answer
-        if pair not in known:
+        if pair not in case_ids:
             question = judge_question(judge.prompt, by_id[grade.question_id], answer)
-            known[pair] = question.question_id
-            asked.setdefault(question.question_id, question)
-        case_of[grade.key] = known[pair]
-    return _Cases(graded.folder.name, asked, case_of, len(wanted) - len(case_of))
+            case_ids[pair] = question.question_id
+            questions.setdefault(question.question_id, question)
+        case_of[grade.key] = case_ids[pair]
+    return _Cases(graded.folder.name, questions, case_of, len(to_judge) - len(case_of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,20 +287,20 @@ class _Replies:
 
 
 def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies:
-    place = folder.benchmark(cases.benchmark)
+    files = folder.benchmark(cases.benchmark)
     votes: dict[str, list[bool | None]] = defaultdict(list)
     usages = []
     keys = set()
-    for sample in read_samples(place):
+    for sample in read_samples(files):
         if sample.question_id in cases.questions and sample.sample_index < judge.votes:
             keys.add(sample.key)
             usages.append(sample.usage)
             # A reply cut short may be cut within its last word.
-            said = None if sample.truncated else verdict(judge.prompt, sample.text)
-            votes[sample.question_id].append(said)
+            ruling = None if sample.truncated else verdict(judge.prompt, sample.text)
+            votes[sample.question_id].append(ruling)
     missing = frozenset(row.question_id for row in owed(cases.benchmark, cases.questions, judge.votes, keys))
     return _Replies(
-        votes={case: said for case, said in votes.items() if case not in missing},
+        votes={case: ruling for case, ruling in votes.items() if case not in missing},
         owed=missing,
         prompt_tokens=_sum(usage.prompt_tokens for usage in usages),
         completion_tokens=_sum(usage.completion_tokens for usage in usages),
@@ -308,8 +308,8 @@ def _replies(folder: RunFolder, cases: _Cases, judge: JudgeSettings) -> _Replies
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    stated = [count for count in counts if count is not None]
+    return sum(stated) if stated else None
 
 
 def _ask(
@@ -320,12 +320,14 @@ def _ask(
     on_progress: Callable[[Progress], None] | None,
     resume_command: str,
 ) -> Outcome:
-    asked = [found for found in cases if found.questions]
+    with_questions = [benchmark_cases for benchmark_cases in cases if benchmark_cases.questions]
     benchmark = BenchmarkSettings(samples=judge.votes, sampling=judge.sampling)
     settings = RunSettings(
         asker=server.asker,
         endpoints=server.endpoints,
-        benchmarks=with_neutral({found.benchmark: benchmark for found in asked}, folder, server.asker),
+        benchmarks=with_neutral(
+            {benchmark_cases.benchmark: benchmark for benchmark_cases in with_questions}, folder, server.asker
+        ),
         out=folder.path,
         concurrency=server.concurrency,
         ca_file=server.ca_file,
@@ -333,7 +335,7 @@ def _ask(
         accept_missing=True,  # an answer too long for the judge's context stays as the rules have it
         canary=False,  # equal verdicts on all of the first answers are a good sign here
     )
-    sets = [_question_set(found, judge, folder) for found in asked]
+    sets = [_question_set(benchmark_cases, judge, folder) for benchmark_cases in with_questions]
     return generate(
         settings,
         sets,
@@ -371,7 +373,11 @@ def _apply(
     if graded.folder.path.is_dir():
         opinions.replace(graded.folder, judge.grader, by_key)
     compared = agreement(graded.grades, by_key)
-    decided = [found for found in compared.disagreements if found.ours != "undecided" and found.theirs is not None]
+    decided = [
+        disagreement
+        for disagreement in compared.disagreements
+        if disagreement.ours != "undecided" and disagreement.theirs is not None
+    ]
     report = JudgeReport(
         benchmark=graded.folder.name,
         agreement=msgspec.structs.replace(compared, disagreements=decided),

@@ -44,7 +44,7 @@ class ScoredFile:
     @property
     def grades(self) -> list[Grade]:
         """All of them, benchmark by benchmark in the order of the file."""
-        return [grade for one in self.graded for grade in one.grades]
+        return [grade for benchmark in self.graded for grade in benchmark.grades]
 
 
 def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
@@ -59,16 +59,18 @@ def score_file(path: Path, options: ScoreOptions, watcher: Watcher) -> ScoredFil
     """
     columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
     benchmark = options.benchmark
-    asked = _questions_of(benchmark) if benchmark else ()
-    pairs: outputs.Pairs = outputs.read(path, format=options.tool, questions=asked, repeats=options.repeats, **columns)
+    card_questions = _questions_of(benchmark) if benchmark else ()
+    pairs: outputs.Pairs = outputs.read(
+        path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns
+    )
     if benchmark:
         from harness.foreign.recognising import Recognised  # prompts, likewise
 
-        pairs = Recognised(path, pairs, asked, benchmark)
+        pairs = Recognised(path, pairs, card_questions, benchmark)
     digest = outputs.digest_of(path)  # before the replies are read: what is written later makes another digest
     folder = OutputsFolder(path)
     graded = grade_outputs(pairs, folder, options, watcher.graded)
-    scores = [score_of(one) for one in graded]
+    scores = [score_of(graded_benchmark) for graded_benchmark in graded]
     read = {name: getattr(options, name) for name in _READ if name in options.changed}
     try:
         _keep(folder, graded, digest, read, options.written_by or UNKNOWN_MODEL)
@@ -103,10 +105,10 @@ def open_scored(path: Path | str) -> RunFolder:
     if not folder.manifest.is_file():
         raise StoreError(f"{visible(str(source))} is not scored yet: give `harness score {shown}` first.")
     record = next(iter(Manifest.load(folder).benchmarks.values()), None)
-    known = record.settings.get(OUTPUTS) if record is not None else None
-    made = known if isinstance(known, Mapping) else {}
-    if made.get("digest") != outputs.digest_of(source):
-        read = made.get("read")
+    stored = record.settings.get(OUTPUTS) if record is not None else None
+    source_options = stored if isinstance(stored, Mapping) else {}
+    if source_options.get("digest") != outputs.digest_of(source):
+        read = source_options.get("read")
         words = [option(f"score.{name}", value) for name, value in (read if isinstance(read, Mapping) else {}).items()]
         again = " ".join([f"harness score {shown}", *words])
         raise StoreError(f"{visible(str(source))} was changed after it was scored: give `{again}` again.")
@@ -122,12 +124,12 @@ def _keep(
     except OSError as error:
         raise disk_error(folder.manifest, error) from error
     records = {}
-    for one in graded:
-        questions.forget(one.folder)
-        questions.write(one.folder, one.questions)
-        publish(one)
-        most = max(grade.sample_index for grade in one.grades) + 1
-        records[one.folder.name] = BenchmarkRecord(
+    for benchmark in graded:
+        questions.forget(benchmark.folder)
+        questions.write(benchmark.folder, benchmark.questions)
+        publish(benchmark)
+        most = max(grade.sample_index for grade in benchmark.grades) + 1
+        records[benchmark.folder.name] = BenchmarkRecord(
             identity={}, plan=Plan(samples=most), settings={OUTPUTS: {"digest": digest, "read": dict(read)}}
         )
     Manifest(

@@ -67,15 +67,18 @@ def pilot(options: RunOptions, watcher: Watcher) -> Piloted:
 def _piloted(prepared: Prepared, watcher: Watcher) -> Piloted:
     settings = prepared.settings
     _refuse_larger_plan(prepared)
-    few = {n: replace(one, samples=min(PILOT_SAMPLES, one.samples)) for n, one in settings.benchmarks.items()}
+    few = {
+        n: replace(benchmark, samples=min(PILOT_SAMPLES, benchmark.samples))
+        for n, benchmark in settings.benchmarks.items()
+    }
     outcome = generate(prepared, replace(settings, benchmarks=few), watcher)
     planned = {s.name: (len(s.questions), settings.benchmarks[s.name].samples) for s in prepared.sets}
-    wanted = {(s.name, q.question_id) for s in prepared.sets for q in s.questions}
+    planned_keys = {(s.name, q.question_id) for s in prepared.sets for q in s.questions}
     stored = (
-        one
+        benchmark
         for name in planned
-        for one in read_samples(prepared.folder.benchmark(name))
-        if (one.benchmark, one.question_id) in wanted
+        for benchmark in read_samples(prepared.folder.benchmark(name))
+        if (benchmark.benchmark, benchmark.question_id) in planned_keys
     )
     return Piloted(
         folder=settings.out,
@@ -101,10 +104,10 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
 
 
 def _expected(prepared: Prepared, name: str, samples: int) -> Expected:
-    (chosen,) = (one for one in prepared.sets if one.name == name)
-    questions = {q.question_id: q for q in chosen.questions}
+    (question_set,) = (candidate for candidate in prepared.sets if candidate.name == name)
+    questions = {q.question_id: q for q in question_set.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
-    score = score_benchmark(chosen.questions, pool.grade_all(questions, stored), None)
+    score = score_benchmark(question_set.questions, pool.grade_all(questions, stored), None)
     interval = score.sampling_interval
     now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
     # The variance of a mean of n samples of each question falls with 1/n.

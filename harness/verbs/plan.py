@@ -107,27 +107,29 @@ def plan(
     Raises `UsageError`, and `StoreError` where the run is not scored.
     """
     (run,) = read_runs([folder])
-    found = []
-    for one in run.benchmarks.values():
-        if benchmark not in (None, one.name):
+    plans = []
+    for benchmark_run in run.benchmarks.values():
+        if benchmark not in (None, benchmark_run.name):
             continue
-        items = [item for item in scored(run, one) if item.n]
+        items = [item for item in scored(run, benchmark_run) if item.n]
         if not items or all(item.n == 1 for item in items):
-            raise UsageError(f"{visible(one.name, 80)} of {folder.path} has {_no_spread(visible(one.name, 80))}")
+            raise UsageError(
+                f"{visible(benchmark_run.name, 80)} of {folder.path} has {_no_spread(visible(benchmark_run.name, 80))}"
+            )
         estimate = accuracy(items)
         variance = float(
             smoothed_variance(*(np.asarray(x) for x in (estimate.value, estimate.variance, estimate.trials)))
         )
         samples = samples_to_detect(variance, len(items), detect, other_samples, _LINES)
-        concurrency = int(one.record.settings.get("concurrency") or _CONCURRENCY)
-        stored = read_samples(folder.benchmark(one.name))
+        concurrency = int(benchmark_run.record.settings.get("concurrency") or _CONCURRENCY)
+        stored = read_samples(folder.benchmark(benchmark_run.name))
         ahead = None
         if samples is not None:
-            planned = {one.name: (len(one.questions), samples)}
-            ahead = forecast((s for s in stored if s.benchmark == one.name), planned, concurrency, prices)
-        found.append(
+            planned = {benchmark_run.name: (len(benchmark_run.questions), samples)}
+            ahead = forecast((s for s in stored if s.benchmark == benchmark_run.name), planned, concurrency, prices)
+        plans.append(
             Needed(
-                benchmark=one.name,
+                benchmark=benchmark_run.name,
                 run=str(folder.path),
                 n_questions=len(items),
                 accuracy=estimate.value,
@@ -137,7 +139,7 @@ def plan(
                 concurrency=concurrency,
             )
         )
-    return found
+    return plans
 
 
 def _no_spread(name: str) -> str:

@@ -47,7 +47,7 @@ class Raced:
     @property
     def decided(self) -> bool:
         """Every candidate's standing to the baseline is clear."""
-        return not self.owed and all(one.verdict != "undecided" for one in self.standings.values())
+        return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
 
 
 def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> list[Candidate]:
@@ -90,11 +90,11 @@ def race(
     rules = rules or RaceRules()
     if len(candidates) < 2:
         raise UsageError("name two candidates at least: the first is the one that the others are measured against")
-    names = [one.name for one in candidates]
+    names = [candidate.name for candidate in candidates]
     if len(set(names)) < len(names):
         raise UsageError(f"two candidates have one name: {visible(', '.join(names), 200)}")
     with contextlib.ExitStack() as stack:
-        entered = {one.name: stack.enter_context(prepare(one.options, watcher)) for one in candidates}
+        entered = {candidate.name: stack.enter_context(prepare(candidate.options, watcher)) for candidate in candidates}
         return _run(entered, rules, watcher, on_look)
 
 
@@ -133,16 +133,16 @@ def play(
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
             return Played(standings=standings, rounds=have, short=short)
-        wanted = min(most, min(standings[name].rounds for name in running) + step)
+        target = min(most, min(standings[name].rounds for name in running) + step)
         for name in (baseline, *running):
-            have[name] = sample_to(name, max(wanted, len(have[name])))
-            if len(have[name]) < wanted:
+            have[name] = sample_to(name, max(target, len(have[name])))
+            if len(have[name]) < target:
                 short = name
 
 
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
     benchmark = _one_benchmark(entered)
-    graded = {name: GradedRounds(one.folder, one.sets) for name, one in entered.items()}
+    graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}
     n_owed: dict[str, int] = {}
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
@@ -153,7 +153,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     played = play(
         {name: graded[name].of(benchmark) for name in entered},
         sample_to,
-        most=min(one.settings.benchmarks[benchmark].samples for one in entered.values()),
+        most=min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values()),
         margin=rules.margin / 100,
         step=rules.step,
         on_look=on_look,
@@ -161,8 +161,8 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     return Raced(
         baseline=next(iter(entered)),
         standings=played.standings,
-        folders={name: one.folder.path for name, one in entered.items()},
-        n_rounds={name: len(found) for name, found in played.rounds.items()},
+        folders={name: prepared.folder.path for name, prepared in entered.items()},
+        n_rounds={name: len(rounds) for name, rounds in played.rounds.items()},
         owed=f"{visible(played.short, 80)} owes {n_owed[played.short]} samples" if played.short else "",
     )
 
@@ -182,12 +182,12 @@ def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None
 
 def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
     """The benchmark, whose questions must be the same for all."""
-    for name, one in entered.items():
-        if len(one.sets) != 1:
-            raise UsageError(f"a race is run on one benchmark, and {visible(name, 80)} has {len(one.sets)}")
-        if one.options.target_error is not None:
+    for name, prepared in entered.items():
+        if len(prepared.sets) != 1:
+            raise UsageError(f"a race is run on one benchmark, and {visible(name, 80)} has {len(prepared.sets)}")
+        if prepared.options.target_error is not None:
             raise UsageError(f"{option('target_error')} ends a run by itself; a race ends when it is decided")
-    sets = {name: one.sets[0] for name, one in entered.items()}
+    sets = {name: prepared.sets[0] for name, prepared in entered.items()}
     first = next(iter(sets.values()))
     rows = [(question.question_id, question.row_digest) for question in first.questions]
     for name, questions in sets.items():

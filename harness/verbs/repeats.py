@@ -95,8 +95,8 @@ def repeats(
     """
     if rules.real:
         sampled = sample_repeats(_to_sample(source, given), rules.runs, (), watcher, on_repeat)
-        found = [] if sampled.owed else repeats_between(sampled.folders[None])
-        return Experimented(results=found, out=sampled.out, owed=sampled.owed)
+        results = [] if sampled.owed else repeats_between(sampled.folders[None])
+        return Experimented(results=results, out=sampled.out, owed=sampled.owed)
     folder, options = _to_draw(source, given)
     return Experimented(
         results=repeats_of(folder, rules.runs, options.samples, options.seed or 0), out=options.out or folder.path
@@ -113,13 +113,13 @@ def sizes(
     """How the sampling error falls with the samples of a question; the rest as `repeats` has it."""
     if rules.real:
         sampled = sample_repeats(_to_sample(source, given), rules.runs or 1, rules.n, watcher, on_repeat)
-        found = [] if sampled.owed else sizes_between(list(sampled.folders.values()))
-        return Experimented(results=found, out=sampled.out, owed=sampled.owed)
+        results = [] if sampled.owed else sizes_between(list(sampled.folders.values()))
+        return Experimented(results=results, out=sampled.out, owed=sampled.owed)
     folder, options = _to_draw(source, given)
     if options.samples is not None:
         raise UsageError(f"{option('n')} says how many samples are drawn: leave it out", field="samples")
-    found = sizes_of(folder, rules.n, rules.runs or DRAWS, options.seed or 0)
-    return Experimented(results=found, out=options.out or folder.path)
+    results = sizes_of(folder, rules.n, rules.runs or DRAWS, options.seed or 0)
+    return Experimented(results=results, out=options.out or folder.path)
 
 
 def _to_sample(source: Source, given: Mapping[str, Any]) -> RepeatedOptions:
@@ -150,7 +150,7 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
     n: None = as many as `runs` blocks of them hold without sharing one; where that is none, half of what is stored.
     seed: of the drawing. Raises `UsageError`, and `StoreError` where the run is not scored.
     """
-    found = []
+    results = []
     for name, correct, counts, warnings in _stored(folder):
         stored = int(counts.min())
         size = n or stored // runs or stored // 2
@@ -162,20 +162,20 @@ def repeats_of(folder: RunFolder, runs: int, n: int | None = None, seed: int = 0
                 field="samples",
                 value=size,
             )
-        one = resampled_repeats(name, correct, counts, size, runs, seed)
-        found.append(msgspec.structs.replace(one, warnings=warnings))
-    return found
+        result = resampled_repeats(name, correct, counts, size, runs, seed)
+        results.append(msgspec.structs.replace(result, warnings=warnings))
+    return results
 
 
 def sizes_of(folder: RunFolder, ns: Sequence[int], runs: int = DRAWS, seed: int = 0) -> list[SampleSizes]:
     """The error of each number of samples, by benchmark, from those of one scored run. Raises as `repeats_of` does."""
-    found = []
+    results = []
     for name, correct, counts, warnings in _stored(folder):
         for n in ns:
             _check_size(name, n, int(counts.min()), field="n")
-        one = resampled_sizes(name, correct, counts, tuple(sorted(set(ns))), runs, seed)
-        found.append(msgspec.structs.replace(one, warnings=warnings))
-    return found
+        result = resampled_sizes(name, correct, counts, tuple(sorted(set(ns))), runs, seed)
+        results.append(msgspec.structs.replace(result, warnings=warnings))
+    return results
 
 
 def sample_repeats(
@@ -202,8 +202,8 @@ def sample_repeats(
     every = [(n, number, path) for n in sizes for number, path in enumerate(places[n], 1)]
     owed = []
     with prepare(options.but(out=every[0][2]), watcher) as prepared:
-        for place, (n, number, path) in enumerate(every, 1):
-            on_repeat(place, len(every), RunFolder(path))
+        for count, (n, number, path) in enumerate(every, 1):
+            on_repeat(count, len(every), RunFolder(path))
             outcome = _run(prepared, path, n, _seed(options.seed, n, number), watcher)
             if not outcome:
                 owed.append(path.name if n is None else f"{path.parent.name}/{path.name}")
@@ -213,8 +213,8 @@ def sample_repeats(
         return Sampled(
             out=out, folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again"
         )
-    for found in folders.values():
-        for folder in found:
+    for repeated in folders.values():
+        for folder in repeated:
             score_run(folder, GradingOptions(), (watcher or Watcher()).graded)
     return Sampled(out=out, folders=folders)
 
@@ -231,7 +231,7 @@ def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
     for folders in cells:
         for name, correct, counts in _several(folders):
             by_name.setdefault(name, []).append((correct, counts))
-    return [real_sizes(name, tuple(found)) for name, found in by_name.items()]
+    return [real_sizes(name, tuple(tallies)) for name, tallies in by_name.items()]
 
 
 # ---- sampling
@@ -241,7 +241,7 @@ def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watche
     """Whether the repeat is complete."""
     benchmarks = prepared.settings.benchmarks
     if n is not None:
-        benchmarks = {name: replace(one, samples=n) for name, one in benchmarks.items()}
+        benchmarks = {name: replace(benchmark, samples=n) for name, benchmark in benchmarks.items()}
     settings = replace(prepared.settings, out=path, seed=seed, benchmarks=benchmarks)
     return generate(replace(prepared, settings=settings), settings, watcher).complete
 
@@ -279,12 +279,12 @@ def _several(folders: Sequence[RunFolder]) -> Iterator[tuple[str, Counts, Counts
     runs = read_runs(folders)
     for name in runs[0].benchmarks:
         rows: list[tuple[Counts, Counts]] = []
-        asked: list[list[str]] = []
+        question_ids: list[list[str]] = []
         for run in runs:
             items = scored(run, run.benchmarks[name])
-            asked.append([item.question.question_id for item in items])
+            question_ids.append([item.question.question_id for item in items])
             rows.append(_counts(items))
-        if any(one != asked[0] for one in asked):
+        if any(ids != question_ids[0] for ids in question_ids):
             raise StoreError(f"the runs were not asked the same questions of {visible(name, 80)}.")
         yield name, np.array([correct for correct, _ in rows]), np.array([counts for _, counts in rows])
 

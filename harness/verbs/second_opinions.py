@@ -25,21 +25,21 @@ def second_opinions(
 
 
 def _of_run(run: RunFolder, library: str, python: str) -> dict[str, Agreement]:
-    found = {}
+    agreements = {}
     for name in Manifest.load(run).benchmarks:
         folder = run.benchmark(name)
-        asked = {question.question_id: question for question in questions.read(folder)}
-        theirs = second_verdicts(library, asked, read_samples(folder), python=python)
+        by_id = {question.question_id: question for question in questions.read(folder)}
+        theirs = second_verdicts(library, by_id, read_samples(folder), python=python)
         opinions.replace(folder, library, theirs)
-        found[name] = agreement(grades.read(folder), theirs)
-    return found
+        agreements[name] = agreement(grades.read(folder), theirs)
+    return agreements
 
 
 def _of_file(scored: ScoredFile, library: str, python: str) -> dict[str, Agreement]:
-    found = {}
+    agreements = {}
     for benchmark in scored.graded:
         name = benchmark.folder.name
-        asked = {question.question_id: question for question in benchmark.questions}
+        by_id = {question.question_id: question for question in benchmark.questions}
         samples = (sample for _, sample in scored.pairs if sample.benchmark == name)
-        found[name] = agreement(benchmark.grades, second_verdicts(library, asked, samples, python=python))
-    return found
+        agreements[name] = agreement(benchmark.grades, second_verdicts(library, by_id, samples, python=python))
+    return agreements

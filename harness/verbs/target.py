@@ -30,44 +30,47 @@ def until_error(prepared: Prepared, error: float, watcher: Watcher | None = None
     reached = {name: _reached(graded.of(name)) for name in planned}
     sessions: list[Outcome] = []
     while True:
-        stage = {n: replace(one, samples=_wanted(reached[n], error, one.samples)) for n, one in planned.items()}
+        stage = {
+            n: replace(benchmark, samples=_wanted(reached[n], error, benchmark.samples))
+            for n, benchmark in planned.items()
+        }
         sessions.append(generate(prepared, _stage(prepared.settings, stage, first=not sessions), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return Sampled(outcome=outcome)
         reached = {name: _reached(graded.of(name)) for name in planned}
-        if all(_wanted(reached[n], error, one.samples) <= stage[n].samples for n, one in planned.items()):
+        if all(_wanted(reached[n], error, benchmark.samples) <= stage[n].samples for n, benchmark in planned.items()):
             break
-    said = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
-    if all(one.rounds >= MIN_ROUNDS and one.error <= error for one in reached.values()):
-        met = f"the sampling error is {said}, at or below the target of {100 * error:g}"
+    reached_words = ", ".join(_said(name, reached[name], len(planned) > 1) for name in planned)
+    if all(benchmark.rounds >= MIN_ROUNDS and benchmark.error <= error for benchmark in reached.values()):
+        met = f"the sampling error is {reached_words}, at or below the target of {100 * error:g}"
         return Sampled(outcome=outcome, reached=met)
-    needed = max(_needed(one, error) for one in reached.values())
+    needed = max(_needed(benchmark, error) for benchmark in reached.values())
     return Sampled(
         outcome=outcome,
-        missed=f"the sampling error is {said}; the target is {100 * error:g}, for which {option('samples')} would have "
-        f"to be about {needed}",
+        missed=f"the sampling error is {reached_words}; the target is {100 * error:g}, for which {option('samples')} "
+        f"would have to be about {needed}",
     )
 
 
-def _stage(settings: RunSettings, asked: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
+def _stage(settings: RunSettings, stage_benchmarks: Mapping[str, BenchmarkSettings], *, first: bool) -> RunSettings:
     """The settings of one stage; the servers are told apart before the first one only."""
-    return replace(settings, benchmarks=asked, fingerprint=settings.fingerprint and first)
+    return replace(settings, benchmarks=stage_benchmarks, fingerprint=settings.fingerprint and first)
 
 
 def _together(sessions: Sequence[Outcome]) -> Outcome:
     """The last session, with what all of them brought."""
     return replace(
         sessions[-1],
-        elapsed_s=sum(one.elapsed_s for one in sessions),
-        n_session=sum(one.n_session for one in sessions),
-        n_truncated=sum(one.n_truncated for one in sessions),
-        n_duplicates=sum(one.n_duplicates for one in sessions),
-        n_loops=sum(one.n_loops for one in sessions),
-        n_continued=sum(one.n_continued for one in sessions),
-        kept_tokens=sum(one.kept_tokens for one in sessions),
-        tokens=sum(one.tokens for one in sessions),
-        warnings=list(dict.fromkeys(warning for one in sessions for warning in one.warnings)),
+        elapsed_s=sum(session.elapsed_s for session in sessions),
+        n_session=sum(session.n_session for session in sessions),
+        n_truncated=sum(session.n_truncated for session in sessions),
+        n_duplicates=sum(session.n_duplicates for session in sessions),
+        n_loops=sum(session.n_loops for session in sessions),
+        n_continued=sum(session.n_continued for session in sessions),
+        kept_tokens=sum(session.kept_tokens for session in sessions),
+        tokens=sum(session.tokens for session in sessions),
+        warnings=list(dict.fromkeys(warning for session in sessions for warning in session.warnings)),
     )
 
 
@@ -85,8 +88,8 @@ def _needed(reached: Reached, error: float) -> int:
     return next_rounds(reached.error, reached.rounds, error)
 
 
-def _said(name: str, reached: Reached, several: bool) -> str:
-    of = f" on {visible(name, 80)}" if several else ""
+def _said(name: str, reached: Reached, named: bool) -> str:
+    of = f" on {visible(name, 80)}" if named else ""
     return f"{100 * reached.error:.2f} points{of} after {reached.rounds} samples a question"
 
 

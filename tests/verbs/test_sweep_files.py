@@ -175,7 +175,7 @@ def test_a_hostile_reason_is_text_in_every_format(tmp_path: Path) -> None:
     sweep = planned(tmp_path, D + "models: [m]\nservers: [vllm]\n", over={"out": str(tmp_path / "out")})
     (cell,) = sweep.cells
     reason = "=HYPERLINK(1) <script>alert(1)</script> \x1b[31m"
-    record = records.CellRecord(cell=cell.name, stage="failed", asked="", scoring="", reason=reason, code=2)
+    record = records.CellRecord(cell=cell.name, stage="failed", of_samples="", scoring="", reason=reason, code=2)
     records.write(sweep, record)
     found = results(sweep)
     written = {path.suffix: path.read_text("utf-8") for path in write(found)}

@@ -155,7 +155,7 @@ def refusal(verb: str, name: str) -> UsageError | None:
     own = VERBS[verb]
     if name in own.refused:
         return UsageError(own.refused[name], field=name)
-    takers = [other for other, one in VERBS.items() if name in options_of(one.options)]
+    takers = [taker for taker, takes in VERBS.items() if name in options_of(takes.options)]
     if not takers or verb in takers:
         return None
     return UsageError(f"`harness {verb}` does not take it; `harness {takers[0]}` does", field=name)

@@ -41,14 +41,14 @@ _STEP = re.compile(r"(\d+)(?!.*\d)")
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A point of an axis. options: of the run; server: what it says of the server's spec; at: where it stands.
+    """A point of an axis. options: of the run; server: fields of the server's spec; where: "file:line" of the entry.
 
-    engine: of a server that is started; None on other axes, and where none is started. step: of a checkpoint.
+    engine: of the server to start; None on other axes, and where none is started. step: of a checkpoint.
     """
 
     name: str
     label: str
-    at: str = ""
+    where: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     server: Mapping[str, Any] = field(default_factory=dict)
     engine: str | None = None
@@ -105,7 +105,7 @@ class Sweep:
 
     def label(self, axis: str, name: str) -> str:
         """How a point of an axis is called in a table."""
-        return next((one.label for one in self.axes.get(axis, ()) if one.name == name), name)
+        return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
 
 
 def plan(
@@ -127,7 +127,7 @@ def plan(
         n_cells *= len(entries) or 1
     if n_cells > MOST_CELLS:
         raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MOST_CELLS:,}")
-    told = _judge(content.get("judge", {})) | dict(judge or {})
+    judge_options = _judge(content.get("judge", {})) | dict(judge or {})
     groups = []
     common = content.get("run", {})
     for model, server in itertools.product(axes["models"] or (None,), axes["servers"] or (None,)):
@@ -139,9 +139,9 @@ def plan(
         out=out,
         axes={axis: entries for axis, entries in axes.items() if entries},
         groups=tuple(groups),
-        score=_made(GradingOptions, content.get("score", {}), file.at(("score",))),
-        judge=_made(JudgeOptions, told, file.at(("judge",)))
-        if told and (judge or told.get("model") or "suite" not in content)
+        score=_made(GradingOptions, content.get("score", {}), file.where(("score",))),
+        judge=_made(JudgeOptions, judge_options, file.where(("judge",)))
+        if judge_options and (judge or judge_options.get("model") or "suite" not in content)
         else None,
         table=table,
         slots=_slots(content.get("slots", 1)),
@@ -171,26 +171,26 @@ def _axis(file: SweepFile, axis: str, over: dict[str, Any], serve: Mapping[str, 
         if "checkpoints" in content:
             if "models" in content:
                 raise UsageError(
-                    f"{file.at(('checkpoints',))}: checkpoints stand in the place of models: give one of them"
+                    f"{file.where(('checkpoints',))}: checkpoints stand in the place of models: give one of them"
                 )
             return _checkpoints(file)
     if axis == "servers" and serve is not None:
         if "servers" in content:
-            raise UsageError(f"{file.at(('servers',))}: the file names servers, and {option('serve')} another")
+            raise UsageError(f"{file.where(('servers',))}: the file names servers, and {option('serve')} another")
         fields = dict(serve)
         return [Entry(name=_slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
-    found: list[Entry] = []
-    for place, given in enumerate(content.get(axis, ())):
-        found += _entries(file, axis, (axis, place), given)
+    entries: list[Entry] = []
+    for index, given in enumerate(content.get(axis, ())):
+        entries += _entries(file, axis, (axis, index), given)
     names: dict[str, str] = {}
-    for one in found:
-        if one.name in names:
+    for entry in entries:
+        if entry.name in names:
             raise UsageError(
-                f"{one.at}: the name {one.name} is taken by the entry at {names[one.name]}; give one of them "
+                f"{entry.where}: the name {entry.name} is taken by the entry at {names[entry.name]}; give one of them "
                 "another `name`"
             )
-        names[one.name] = one.at
-    return found
+        names[entry.name] = entry.where
+    return entries
 
 
 _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
@@ -199,75 +199,81 @@ _SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling
 def _entries(file: SweepFile, axis: str, keys: Keys, given: Any) -> Iterator[Entry]:
     """The entry, or all of its variants."""
     fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
-    at = file.at(keys)
+    where = file.where(keys)
     values = fields.pop("values", {})
-    _check_placeholders(fields if axis == "servers" else {}, values, at)
-    for chosen in itertools.product(*values.values()):
-        filled = _filled(fields, dict(zip(values, chosen, strict=True)))
+    _check_placeholders(fields if axis == "servers" else {}, values, where)
+    for variant in itertools.product(*values.values()):
+        filled = _filled(fields, dict(zip(values, variant, strict=True)))
         name, main = filled.pop("name", None), filled.get(_SHORT[axis])
         main = main or (ANY_PROGRAM if ANY_PROGRAM in filled else None)
         if name is None:
-            parts = [main or _described(axis, filled, at), *map(str, chosen)]
+            parts = [main or _described(axis, filled, where), *map(str, variant)]
             name = "-".join(parts)
-        elif chosen and not _PLACEHOLDER.search(str(fields["name"])):
-            name = "-".join([name, *map(str, chosen)])
-        yield _entry(axis, name, filled, at)
+        elif variant and not _PLACEHOLDER.search(str(fields["name"])):
+            name = "-".join([name, *map(str, variant)])
+        yield _entry(axis, name, filled, where)
 
 
-def _entry(axis: str, name: str, fields: dict[str, Any], at: str) -> Entry:
+def _entry(axis: str, name: str, fields: dict[str, Any], where: str) -> Entry:
     slug = _slug(name)
     if axis == "servers":
         engine, options = fields.pop("engine", None), fields.pop("run", {})
         if ANY_PROGRAM in fields:
             if engine is not None or "extra_flags" in fields:
-                raise UsageError(f"{at}: `command` stands in the place of `engine` and `extra_flags`: give one of them")
+                raise UsageError(
+                    f"{where}: `command` stands in the place of `engine` and `extra_flags`: give one of them"
+                )
             engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
         if engine is None and fields:
-            raise UsageError(f"{at}: {next(iter(fields))} describes a server that is started: say which `engine` it is")
-        return Entry(name=slug, label=name, at=at, options=options, server=_spec(fields), engine=engine)
+            raise UsageError(
+                f"{where}: {next(iter(fields))} describes a server that is started: say which `engine` it is"
+            )
+        return Entry(name=slug, label=name, where=where, options=options, server=_spec(fields), engine=engine)
     if axis == "models":
         server = _spec(fields.pop("server", {})) if isinstance(fields.get("server"), Mapping) else {}
-        return Entry(name=slug, label=_short(name), at=at, options=fields, server=server)
+        return Entry(name=slug, label=_short(name), where=where, options=fields, server=server)
     if axis == "benchmarks" and (benchmark := fields.get("benchmark")) is not None:
         card, colon, number = benchmark.rpartition(":")
         if colon and number.isdigit():
             fields = {"samples": int(number)} | fields | {"benchmark": card}
         if slug == _slug(benchmark):
             slug = name = _slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
-    return Entry(name=slug, label=name, at=at, options=fields)
+    return Entry(name=slug, label=name, where=where, options=fields)
 
 
-def _described(axis: str, fields: Mapping[str, Any], at: str) -> str:
+def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
     """A name for an entry without one: what it sets, where that is one thing."""
     if axis == "benchmarks" and "data" in fields:
         return Path(str(fields["data"])).name.split(".")[0]
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
-    raise UsageError(f"{at}: give this entry of {axis} a `name`: folders and tables are called by it")
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: folders and tables are called by it")
 
 
 def _checkpoints(file: SweepFile) -> list[Entry]:
     """One model a match, by step."""
     patterns = file.content["checkpoints"]
-    found = []
-    for place, pattern in enumerate([patterns] if isinstance(patterns, str) else patterns):
-        at = file.at(("checkpoints", place))
+    entries = []
+    for index, pattern in enumerate([patterns] if isinstance(patterns, str) else patterns):
+        where = file.where(("checkpoints", index))
         anchor = Path(pattern).anchor
         matches = sorted(Path(anchor or ".").glob(pattern[len(anchor) :]))
         if not matches:
-            raise UsageError(f"{at}: no folder fits {visible(pattern, 200)} (looked at from {Path.cwd()})")
+            raise UsageError(f"{where}: no folder fits {visible(pattern, 200)} (looked at from {Path.cwd()})")
         for path in matches:
             step = _STEP.search(path.name)
             if step is None:
-                raise UsageError(f"{at}: {visible(str(path), 200)} has no number in its name that says its step")
+                raise UsageError(f"{where}: {visible(str(path), 200)} has no number in its name that says its step")
             name = f"{path.parent.name}-{path.name}" if path.parent.name else path.name
-            found.append(Entry(name=_slug(name), label=name, at=at, options={"model": str(path)}, step=int(step[1])))
-    if len({one.name for one in found}) < len(found):
+            entries.append(
+                Entry(name=_slug(name), label=name, where=where, options={"model": str(path)}, step=int(step[1]))
+            )
+    if len({entry.name for entry in entries}) < len(entries):
         raise UsageError(
-            f"{file.at(('checkpoints',))}: two checkpoints have one name: keep their folders apart by name"
+            f"{file.where(('checkpoints',))}: two checkpoints have one name: keep their folders apart by name"
         )
-    return sorted(found, key=lambda one: (one.name.rsplit("-", 1)[0], one.step or 0))
+    return sorted(entries, key=lambda entry: (entry.name.rsplit("-", 1)[0], entry.step or 0))
 
 
 # ---- cells
@@ -288,20 +294,20 @@ def _group(
         spec = {"model": {**shared, **over}.get("model"), **server.server, **(model.server if model else {})}
         spec["engine"] = server.engine
         if not spec["model"]:
-            at = server.at or str(file.path)
-            raise UsageError(f"{at}: the server needs a model: give `models` in the file, or {option('model')}")
+            where = server.where or str(file.path)
+            raise UsageError(f"{where}: the server needs a model: give `models` in the file, or {option('model')}")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             servers.described(spec["engine"], spec["model"], **fields)
         except UsageError as error:
-            raise refused(server.at or str(file.path), error) from error
+            raise refused(server.where or str(file.path), error) from error
     cells = []
     for rest in itertools.product(*(axes[axis] or (None,) for axis in ("prompts", "sampling", "benchmarks"))):
         entries = dict(zip(AXES, (model, server, *rest), strict=True))
-        point = {axis: one.name for axis, one in entries.items() if one is not None}
+        point = {axis: entry.name for axis, entry in entries.items() if entry is not None}
         merged = dict(shared)
-        for one in rest:
-            merged |= dict(one.options) if one is not None else {}
+        for entry in rest:
+            merged |= dict(entry.options) if entry is not None else {}
         cells.append(_cell(point, merged | dict(over), out, entries, spec, file))
     names = [point for point in (model and model.name, server and server.name) if point]
     return Group(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
@@ -322,14 +328,16 @@ def _cell(
             f"and {MOST_NAME_CHARS} are the most; give its entries a shorter `name`"
         )
     benchmark = given.pop("benchmark", None)
-    at = entries["benchmarks"].at if entries["benchmarks"] is not None else str(file.path)
+    where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)
     if spec is not None and (twice := [key for key in ("base_url", "server", "provider") if given.get(key)]):
-        raise UsageError(f"{at}: {name}: {twice[0]} names a server that runs, and the cell starts one")
+        raise UsageError(f"{where}: {name}: {twice[0]} names a server that runs, and the cell starts one")
     options = _made(
-        RunOptions, {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)}, f"{at}: {name}"
+        RunOptions,
+        {**given, "benchmarks": [benchmark] if benchmark else [], "out": str(out / name)},
+        f"{where}: {name}",
     )
     if not options.benchmarks and not options.data:
-        raise UsageError(f"{at}: name a `benchmark`, or a file of questions with `data`")
+        raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
     return Cell(
         name=name,
         point=point,
@@ -348,17 +356,17 @@ def _made(kind: Any, given: Mapping[str, Any], where: str) -> Any:
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a server's spec, as the spec wants them."""
-    made = {schema.field_of(key): value for key, value in fields.items()}
-    if isinstance(words := made.get("extra_flags"), str):
-        made["extra_flags"] = shlex.split(words)
-    devices = made.get("devices")
+    spec = {schema.field_of(key): value for key, value in fields.items()}
+    if isinstance(words := spec.get("extra_flags"), str):
+        spec["extra_flags"] = shlex.split(words)
+    devices = spec.get("devices")
     if isinstance(devices, str):
-        made["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
+        spec["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
     elif devices is not None:
-        made["devices"] = [str(one) for one in devices]
-    if "environment" in made:
-        made["environment"] = {key: str(value) for key, value in made["environment"].items()}
-    return made
+        spec["devices"] = [str(device) for device in devices]
+    if "environment" in spec:
+        spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
+    return spec
 
 
 def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,41 +379,41 @@ def _judge(given: Mapping[str, Any]) -> dict[str, Any]:
 def _slots(given: Any) -> tuple[tuple[str, ...], ...]:
     if isinstance(given, int):
         return ((),) * given
-    parts = [one.split(",") if isinstance(one, str) else one for one in given]
-    return tuple(tuple(str(device).strip() for device in one) for one in parts)
+    parts = [slot.split(",") if isinstance(slot, str) else slot for slot in given]
+    return tuple(tuple(str(device).strip() for device in slot) for slot in parts)
 
 
 def _check_base(file: SweepFile, table: schema.TableOptions, axes: Mapping[str, Sequence[Entry]]) -> None:
-    names = [one.name for entries in axes.values() for one in entries]
+    names = [entry.name for entries in axes.values() for entry in entries]
     if table.base is not None and table.base not in names:
-        at = file.at(("table", "base"))
-        raise UsageError(f"{at}: there is no entry {visible(table.base, 80)!r}.{near_names(table.base, names)}")
+        where = file.where(("table", "base"))
+        raise UsageError(f"{where}: there is no entry {visible(table.base, 80)!r}.{near_names(table.base, names)}")
 
 
 # ---- placeholders and names
 
 
-def _check_placeholders(fields: Any, values: Mapping[str, Any], at: str) -> None:
+def _check_placeholders(fields: Any, values: Mapping[str, Any], where: str) -> None:
     """Every placeholder has values or is the launcher's, and all values are used: a misspelt one would start the same
     server twice under two names."""
     used = {name for text in _texts(fields) for name in _PLACEHOLDER.findall(text)}
     for name in values:
         if name not in used:
-            raise UsageError(f"{at}: no word of this server holds {{{name}}}, of which `values` speaks")
+            raise UsageError(f"{where}: no word of this server holds {{{name}}}, of which `values` speaks")
     if unknown := sorted(used - set(values) - set(_LAUNCHERS)):
         near = near_names(unknown[0], [*values, *_LAUNCHERS])
-        raise UsageError(f"{at}: {{{unknown[0]}}} has no `values`.{near}")
+        raise UsageError(f"{where}: {{{unknown[0]}}} has no `values`.{near}")
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for member in value.values():
+            yield from _texts(member)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for member in value:
+            yield from _texts(member)
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
@@ -416,10 +424,14 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
             return values[whole[1]]
         return _PLACEHOLDER.sub(lambda m: str(values.get(m[1], m[0])), value)
     if isinstance(value, Mapping):
-        return {key: _filled(one, values) for key, one in value.items()}
+        return {key: _filled(member, values) for key, member in value.items()}
     if isinstance(value, list):
         # Words of a command line are texts, whatever was filled in.
-        return [str(made) if isinstance(one, str) else made for one in value for made in (_filled(one, values),)]
+        return [
+            str(filled) if isinstance(member, str) else filled
+            for member in value
+            for filled in (_filled(member, values),)
+        ]
     return value
 
 

@@ -53,20 +53,20 @@ def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
     n_questions: int | None
     done = records.scored(sweep, group, cell) is not None
     if card is None or options.data or data.status(card) != "absent":
-        asked = prepare.questions_of(options)
-        (chosen,) = asked.sets
-        settings = asked.benchmarks[chosen.name]
-        name, n_questions, at_most = chosen.name, len(chosen.questions), False
+        questions_asked = prepare.questions_of(options)
+        (question_set,) = questions_asked.sets
+        settings = questions_asked.benchmarks[question_set.name]
+        name, n_questions, at_most = question_set.name, len(question_set.questions), False
         samples, max_tokens = settings.samples, settings.sampling.max_tokens
     else:
         prompts.named(options.prompt or card.prompt, card.prompts)
         preset = presets.load(options.preset) if options.preset is not None else None
         max_tokens = prepare.sampling_of(options, preset, card.sampling)[0].max_tokens
         name, samples = card.name, options.samples or card.samples
-        known = [n for n in (card.questions, options.limit) if n is not None]
-        n_questions, at_most = min(known, default=None), bool(options.filter or options.ids)
+        numbers = [n for n in (card.questions, options.limit) if n is not None]
+        n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
-    found = Expected(
+    estimate = Expected(
         cell=cell,
         benchmark=name,
         n_questions=n_questions,
@@ -75,26 +75,26 @@ def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
         most_tokens=most,
         done=done,
     )
-    return found if done or n_questions is None else _with_forecast(sweep, found, n_questions)
+    return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
-def _with_forecast(sweep: Sweep, found: Expected, n_questions: int) -> Expected:
+def _with_forecast(sweep: Sweep, estimate: Expected, n_questions: int) -> Expected:
     """As long as a former run's replies were: the cell's own, else another's of this sweep, else one of results/."""
-    own = RunFolder(sweep.folder(found.cell))
-    former = own if _has_samples(own, found.benchmark) else None
+    own = RunFolder(sweep.folder(estimate.cell))
+    former = own if _has_samples(own, estimate.benchmark) else None
     for folder in (sweep.out, Path("results")):
         if former is None:
             try:
-                former = former_run(found.benchmark, folder)
+                former = former_run(estimate.benchmark, folder)
             except StoreError:
                 continue
     if former is None:
-        return found
-    samples = read_samples(former.benchmark(found.benchmark))
-    concurrency = found.cell.options.concurrency or DEFAULT_CONCURRENCY
-    planned = {found.benchmark: (n_questions, found.samples)}
+        return estimate
+    samples = read_samples(former.benchmark(estimate.benchmark))
+    concurrency = estimate.cell.options.concurrency or DEFAULT_CONCURRENCY
+    planned = {estimate.benchmark: (n_questions, estimate.samples)}
     ahead = forecast(samples, planned, concurrency, None, same_run=former is own)
-    return replace(found, forecast=ahead, source=str(former.path))
+    return replace(estimate, forecast=ahead, source=str(former.path))
 
 
 def _has_samples(folder: RunFolder, benchmark: str) -> bool:

@@ -24,11 +24,11 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
-    """content: as written, and known to fit the schema. at: keys → "file:line" of the value they lead to."""
+    """content: as written, and known to fit the schema. where: keys → "file:line" of the value they lead to."""
 
     path: Path
     content: dict[str, Any]
-    at: Callable[[Keys], str]
+    where: Callable[[Keys], str]
 
     @property
     def name(self) -> str:
@@ -53,12 +53,12 @@ def read(path: Path) -> SweepFile:
         content = _extended(content, at)
     if "benchmarks" not in content:
         raise UsageError(f"{at(())}: the key 'benchmarks' is missing")
-    return SweepFile(path=path, content=content, at=at)
+    return SweepFile(path=path, content=content, where=at)
 
 
-def _extended(content: dict[str, Any], at: Callable[[Keys], str]) -> dict[str, Any]:
+def _extended(content: dict[str, Any], where_of: Callable[[Keys], str]) -> dict[str, Any]:
     """With the keys of the file that it extends; options of all runs are joined."""
-    where = at(("extends",))
+    where = where_of(("extends",))
     try:
         base = read(find(str(content["extends"]))).content
     except RecursionError as error:
@@ -81,12 +81,12 @@ def find(name_or_path: str) -> Path:
     if path.suffix in SUFFIXES or path.exists():
         return path
     files = suites()
-    fitting = [one for one in files if one.stem == name_or_path] or [
-        one for one in files if one.stem.startswith(name_or_path)
+    fitting = [suite for suite in files if suite.stem == name_or_path] or [
+        suite for suite in files if suite.stem.startswith(name_or_path)
     ]
     if len(fitting) == 1:
         return fitting[0]
-    names = [one.stem for one in files]
+    names = [suite.stem for suite in files]
     raise UsageError(
         f"there is no suite {visible(name_or_path, 80)!r}; there are {', '.join(names)}, or give the path of a sweep's "
         f"file (.yaml).{near_names(name_or_path, names)}"
@@ -98,11 +98,11 @@ def suites() -> list[Path]:
     return sorted((about.shipped_folder("datasets", "datasets") / "suites").glob("*.yaml"))
 
 
-def _sentence(error: ValidationError, at: Callable[[Keys], str]) -> str:
+def _sentence(error: ValidationError, where_of: Callable[[Keys], str]) -> str:
     problems = error.errors(include_url=False, include_context=False)
-    first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     problem = first_problem(error, _known(first["loc"]))
-    return f"{at(first['loc'])}: {problem.sentence}"
+    return f"{where_of(first['loc'])}: {problem.sentence}"
 
 
 def _known(keys: Keys) -> list[str]:

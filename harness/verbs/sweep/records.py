@@ -29,7 +29,7 @@ _NO_MATTER = (
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """stage: the last one that ended. asked, scoring: checksums of what was asked, and of how it was scored.
+    """stage: the last one that ended. of_samples, scoring: checksums of what shapes the samples, and the scoring.
 
     reason: why samples are owed, or why the cell failed; empty where all is well. code: the exit code that a run or a
     scoring of its own would have had.
@@ -37,7 +37,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: str
     stage: Stage
-    asked: str
+    of_samples: str = msgspec.field(name="asked")
     scoring: str
     reason: str = ""
     code: int = 0
@@ -78,7 +78,7 @@ def write(sweep: Sweep, record: CellRecord) -> None:
     write_atomically(sweep.out / "cells" / f"{record.cell}.json", codec.pretty(record))
 
 
-def asked(group: Group, cell: Cell) -> str:
+def of_samples(group: Group, cell: Cell) -> str:
     """Checksum of what shapes the cell's samples."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # as a fraction, as it stands in the checksums of sweeps that are begun
@@ -108,7 +108,7 @@ def sampled(sweep: Sweep, group: Group, cell: Cell) -> CellRecord | None:
     if group.spec is None and cell.options.model is None:
         return None
     record = read(sweep, cell)
-    whole = record is not None and record.stage != "failed" and record.asked == asked(group, cell)
+    whole = record is not None and record.stage != "failed" and record.of_samples == of_samples(group, cell)
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
 
 

@@ -88,31 +88,33 @@ class Results:
 
     def of(self, point: Mapping[str, str]) -> Result | None:
         """The result at a point."""
-        return next((one for one in self.results if dict(one.cell.point) == dict(point)), None)
+        return next((result for result in self.results if dict(result.cell.point) == dict(point)), None)
 
 
 def columns_axis(sweep: Sweep) -> str | None:
     """The axis whose entries are the columns of a grid; None where there is none. A series of checkpoints is rows."""
     if sweep.table.columns is not None:
         return sweep.table.columns if sweep.table.columns in sweep.axes else None
-    series = any(one.step is not None for one in sweep.axes.get("models", ()))
+    series = any(entry.step is not None for entry in sweep.axes.get("models", ()))
     order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
-    several = [axis for axis in order if len(sweep.axes.get(axis, ())) > 1]
-    return next(iter([*several, *(axis for axis in order if axis in sweep.axes)]), None)
+    long_axes = [axis for axis in order if len(sweep.axes.get(axis, ())) > 1]
+    return next(iter([*long_axes, *(axis for axis in order if axis in sweep.axes)]), None)
 
 
 def results(sweep: Sweep) -> Results:
     """Read what is on disk. Nothing is contacted. Raises `StoreError` for a damaged run."""
     read = [_read(sweep, cell) for cell in sweep.cells]
     base = _base(sweep)
-    compared = [replace(one, beside=_beside(read, one, base)) for one in read]
+    compared = [replace(result, beside=_beside(read, result, base)) for result in read]
     means = _aggregates(compared) if sweep.suite is not None else []
-    raw = [one.beside.p_sampling for one in compared if one.beside is not None]
-    raw += [one.p for one in means if one.p is not None]
+    raw = [result.beside.p_sampling for result in compared if result.beside is not None]
+    raw += [result.p for result in means if result.p is not None]
     adjusted = iter(holm(raw))
-    found = [replace(one, p=next(adjusted)) if one.beside is not None else one for one in compared]
-    means = [one._replace(p=next(adjusted)) if one.p is not None else one for one in means]
-    return Results(sweep=sweep, results=found, base=base, aggregates=means)
+    adjusted_results = [
+        replace(result, p=next(adjusted)) if result.beside is not None else result for result in compared
+    ]
+    means = [result._replace(p=next(adjusted)) if result.p is not None else result for result in means]
+    return Results(sweep=sweep, results=adjusted_results, base=base, aggregates=means)
 
 
 def _read(sweep: Sweep, cell: Cell) -> Result:
@@ -122,10 +124,10 @@ def _read(sweep: Sweep, cell: Cell) -> Result:
     if not folder.manifest.is_file():
         return Result(cell=cell, reason=reason or "its run folder is gone")
     (run,) = read_runs([folder])
-    found = next(iter(run.benchmarks.values()), None)
-    if found is None or found.score is None or not found.questions:
+    benchmark = next(iter(run.benchmarks.values()), None)
+    if benchmark is None or benchmark.score is None or not benchmark.questions:
         return Result(cell=cell, reason=reason or "not scored")
-    result = Result(cell=cell, benchmark=found, reason=reason)
+    result = Result(cell=cell, benchmark=benchmark, reason=reason)
     try:
         verified = verify(folder.path, VerifyOptions())
     except UsageError:  # nothing is published of it
@@ -137,53 +139,57 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     """The base of the table; by default the first column of a grid, else the first of the first axis with several."""
     if sweep.table.base is not None:
         return next(
-            (axis, one.name) for axis in AXES for one in sweep.axes.get(axis, ()) if one.name == sweep.table.base
+            (axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()) if entry.name == sweep.table.base
         )
-    chosen = columns_axis(sweep) if sweep.table.layout == "grid" else None
-    several = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
-    axis = chosen if chosen in several else next(iter(several), None)
+    axis_of_columns = columns_axis(sweep) if sweep.table.layout == "grid" else None
+    long_axes = [axis for axis in AXES[:-1] if len(sweep.axes.get(axis, ())) > 1]
+    axis = axis_of_columns if axis_of_columns in long_axes else next(iter(long_axes), None)
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _beside(read: Sequence[Result], one: Result, base: tuple[str, str] | None) -> PairedComparison | None:
-    if base is None or one.benchmark is None or one.cell.point.get(base[0]) == base[1]:
+def _beside(read: Sequence[Result], result: Result, base: tuple[str, str] | None) -> PairedComparison | None:
+    if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
-    point = {**one.cell.point, base[0]: base[1]}
-    first = next((other for other in read if dict(other.cell.point) == point), None)
+    point = {**result.cell.point, base[0]: base[1]}
+    first = next((candidate for candidate in read if dict(candidate.cell.point) == point), None)
     if first is None or first.benchmark is None:
         return None
     try:
-        return compare_runs(one.benchmark.questions, first.benchmark.questions)
+        return compare_runs(result.benchmark.questions, first.benchmark.questions)
     except HarnessError:  # no question is shared
         return None
 
 
-def _aggregates(found: Sequence[Result]) -> list[Aggregate]:
+def _aggregates(cell_results: Sequence[Result]) -> list[Aggregate]:
     by_point: dict[tuple[tuple[str, str], ...], list[Result]] = {}
-    for one in found:
-        rest = tuple((axis, name) for axis, name in one.cell.point.items() if axis != "benchmarks")
-        by_point.setdefault(rest, []).append(one)
+    for result in cell_results:
+        rest = tuple((axis, name) for axis, name in result.cell.point.items() if axis != "benchmarks")
+        by_point.setdefault(rest, []).append(result)
     return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
 
 
 def _aggregate(point: Mapping[str, str], listed: Sequence[Result]) -> Aggregate:
-    missing = [one.cell.benchmark for one in listed if one.reason or one.score is None or one.score.accuracy is None]
+    missing = [
+        result.cell.benchmark
+        for result in listed
+        if result.reason or result.score is None or result.score.accuracy is None
+    ]
     if missing:
         return Aggregate(point, None, None, False, None, missing)
-    scores = [one.score for one in listed if one.score is not None]
-    accuracies = [one.accuracy or 0.0 for one in scores]
-    pairs = [one.beside for one in listed if one.beside is not None]
+    scores = [result.score for result in listed if result.score is not None]
+    accuracies = [result.accuracy or 0.0 for result in scores]
+    pairs = [result.beside for result in listed if result.beside is not None]
     difference, p = None, None
-    if len(pairs) == len(listed) and not any(one.n_missing for one in pairs):
-        difference = math.fsum(one.difference for one in pairs) / len(pairs)
-        error = math.hypot(*(one.sampling_error for one in pairs)) / len(pairs)
+    if len(pairs) == len(listed) and not any(result.n_missing for result in pairs):
+        difference = math.fsum(result.difference for result in pairs) / len(pairs)
+        error = math.hypot(*(result.sampling_error for result in pairs)) / len(pairs)
         p = normal_two_sided(difference / error) if error else 1.0
     return Aggregate(
         point=point,
         mean=math.fsum(accuracies) / len(scores),
-        sampling_interval=_interval_of_mean(accuracies, [one.sampling_interval for one in scores]),
-        at_most=any(one.sampling_error is None for one in scores),
-        question_interval=_interval_of_mean(accuracies, [one.question_interval for one in scores]),
+        sampling_interval=_interval_of_mean(accuracies, [result.sampling_interval for result in scores]),
+        at_most=any(result.sampling_error is None for result in scores),
+        question_interval=_interval_of_mean(accuracies, [result.question_interval for result in scores]),
         missing=(),
         difference=difference,
         p=p,
@@ -192,8 +198,8 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[Result]) -> Aggregate:
 
 def _interval_of_mean(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
     """See `mean_limits`. None where an interval is unknown."""
-    known = [one for one in intervals if one is not None]
-    if len(known) < len(values):
+    stated = [interval for interval in intervals if interval is not None]
+    if len(stated) < len(values):
         return None
-    low, high = np.array(known).T
+    low, high = np.array(stated).T
     return mean_limits(np.array(values), IntervalEnds(low, high)).interval()

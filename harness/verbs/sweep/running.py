@@ -49,7 +49,9 @@ class Swept:
     def lost(self) -> list[tuple[Cell, str]]:
         """The cells that are not what was asked for, and why."""
         return [
-            (cell, "not run" if one is None else one.reason) for cell, one in self.records if one is None or one.lost
+            (cell, "not run" if record is None else record.reason)
+            for cell, record in self.records
+            if record is None or record.lost
         ]
 
 
@@ -81,18 +83,18 @@ class Hold:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
-    def serving(self, wanted: ServerSpec) -> RunningServer:
+    def serving(self, next_spec: ServerSpec) -> RunningServer:
         """A server of this spec, ready. Raises `ServerError` where it does not come up."""
         if self._running is not None:
             spec, server = self._running
-            found = None if server.ended else servers.swapped(server, spec, wanted, self._watcher)
-            if found is not None:
-                self._running = wanted, found
-                return found
+            started = None if server.ended else servers.swapped(server, spec, next_spec, self._watcher)
+            if started is not None:
+                self._running = next_spec, started
+                return started
             self.stop()
-        found = servers.launched(wanted, self._watcher)
-        self._running = wanted, found
-        return found
+        started = servers.launched(next_spec, self._watcher)
+        self._running = next_spec, started
+        return started
 
     def stop(self) -> None:
         """End the server, if one runs."""
@@ -125,22 +127,22 @@ def run_group(
     hold: keeps the server. devices: in the place of the spec's. Raises `Interrupted` and KeyboardInterrupt only; all
     else is recorded.
     """
-    one = _Group(sweep, group, score, watcher or Watcher(), on_cell)
+    work = _Group(sweep, group, score, watcher or Watcher(), on_cell)
     todo = []
     for cell in group.cells:
         if records.sampled(sweep, group, cell) is None:
             todo.append(cell)
         elif not _is_done(sweep, group, cell, judging=_judges_late(sweep)):
-            one.scored(cell)
+            work.scored(cell)
     if group.spec is None:
         for cell in todo:
-            one.sampled(cell)
+            work.sampled(cell)
         return
-    described = [(cell, spec) for cell in todo if (spec := one.spec_for(cell)) is not None]
+    described = [(cell, spec) for cell in todo if (spec := work.spec_for(cell)) is not None]
     while described:
-        wanted = described[0][1]
-        batch = [cell for cell, spec in described if spec == wanted]
-        ended = one.served(batch, hold, replace(wanted, devices=tuple(devices)) if devices else wanted)
+        next_spec = described[0][1]
+        batch = [cell for cell, spec in described if spec == next_spec]
+        ended = work.served(batch, hold, replace(next_spec, devices=tuple(devices)) if devices else next_spec)
         described = [(cell, spec) for cell, spec in described if cell not in ended]
 
 
@@ -198,7 +200,7 @@ class _Group:
         record = CellRecord(
             cell=cell.name,
             stage=stage,
-            asked=records.asked(self._group, cell),
+            of_samples=records.of_samples(self._group, cell),
             scoring=records.scoring(self._sweep),
             reason=quoted(reason),
             code=code,
@@ -230,12 +232,12 @@ class _Group:
             for cell in cells:
                 self.ended(cell, "failed", f"the server did not start: {error.sentence}", error.exit_code)
             return list(cells)
-        for place, cell in enumerate(cells, 1):
+        for number, cell in enumerate(cells, 1):
             self.sampled(cell, server)
             if why := server.ended:
                 self._watcher.warn(Sentence(f"{visible(server.name, 80)} ended by itself: {why}"))
                 hold.stop()
-                return list(cells[:place])
+                return list(cells[:number])
         return list(cells)
 
     def sampled(self, cell: Cell, server: RunningServer | None = None) -> None:
@@ -243,13 +245,16 @@ class _Group:
         reason, code = "", 0
         try:
             with prepare.prepare(cell.options, self._watcher, server=server) as prepared:
-                found = sample(prepared, self._watcher)
+                session = sample(prepared, self._watcher)
             self._watcher.sampled()
-            for warning in found.outcome.warnings:
+            for warning in session.outcome.warnings:
                 self._watcher.warn(Sentence(f"{cell.name}: {warning.marked}"))
-            if found.missed or (not found.reached and not found.complete):
-                reason, code = _owed(found.outcome.n_owed, found.outcome.n_expected, found.outcome.causes), EXIT_OWED
-                reason = found.missed or reason
+            if session.missed or (not session.reached and not session.complete):
+                reason, code = (
+                    _owed(session.outcome.n_owed, session.outcome.n_expected, session.outcome.causes),
+                    EXIT_OWED,
+                )
+                reason = session.missed or reason
         except Interrupted:
             raise
         except HarnessError as error:
@@ -265,12 +270,12 @@ class _Group:
     def scored(self, cell: Cell, judge: JudgeOptions | None = None) -> None:
         """Grade and score what is stored. judge: one that was started for the sweep."""
         late = _judges_late(self._sweep)
-        chosen = judge or (None if late else self._sweep.judge)
-        ended = self._score(self._sweep.folder(cell), self._sweep.score, chosen)
-        stage: Stage = "judged" if chosen is not None else "scored"
+        judging = judge or (None if late else self._sweep.judge)
+        ended = self._score(self._sweep.folder(cell), self._sweep.score, judging)
+        stage: Stage = "judged" if judging is not None else "scored"
         if ended.code:
             # Samples are there and stay; scoring is tried again.
-            self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.said}", ended.code)
+            self.ended(cell, "sampled", f"scoring ended with {ended.code}: {ended.reason}", ended.code)
         else:
             self.ended(cell, stage)
 

@@ -104,8 +104,8 @@ def _some(entry: Any) -> Any:
 def _fields(declared: type[Options], without: Collection[str] = ()) -> dict[str, Any]:
     """The fields of these options, each of which may be left out, or hold a placeholder."""
     return {
-        name: (Annotated[one.annotation, WrapValidator(_open)], _may_be_left_out())
-        for name, one in options_of(declared).items()
+        name: (Annotated[option.annotation, WrapValidator(_open)], _may_be_left_out())
+        for name, option in options_of(declared).items()
         if name not in without
     }
 
@@ -120,34 +120,36 @@ def _without_default(shown: dict[str, Any]) -> None:
 
 def _server_fields() -> dict[str, Any]:
     """The fields of a server's spec; the name of a flag is as good as the field's own."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "engine": (Literal[tuple(ENGINES)], _may_be_left_out(description="Leave it out where none is to be started.")),
         "model": (str, _may_be_left_out(description="Default: the model of the cell.")),
         "extra_flags": (Texts, _may_be_left_out(description="Handed to the engine as they stand.")),
     }
-    for one in OPTIONS.values():
-        spelt = one.flag.lstrip("-").replace("-", "_")
-        alias = {} if spelt == one.field else {"validation_alias": AliasChoices(one.field, spelt)}
-        found[one.field] = (
-            Annotated[_type_of(one), WrapValidator(_open)],
-            _may_be_left_out(description=one.form.help, **alias),
+    for option in OPTIONS.values():
+        spelt = option.flag.lstrip("-").replace("-", "_")
+        alias = {} if spelt == option.field else {"validation_alias": AliasChoices(option.field, spelt)}
+        fields[option.field] = (
+            Annotated[_type_of(option), WrapValidator(_open)],
+            _may_be_left_out(description=option.form.help, **alias),
         )
-    return found
+    return fields
 
 
-def _type_of(one: Option) -> Any:
-    if one.choices:
-        return Literal[one.choices]
-    if one.kind is tuple:
-        return Listed | tuple[int, ...] if one.field == "devices" else Texts
-    if one.kind is dict:
+def _type_of(option: Option) -> Any:
+    if option.choices:
+        return Literal[option.choices]
+    if option.kind is tuple:
+        return Listed | tuple[int, ...] if option.field == "devices" else Texts
+    if option.kind is dict:
         return Mapping[str, Scalar]
-    if one.kind in (int, float):
-        return Annotated[one.kind, Field(strict=True, ge=one.form.minimum, le=one.form.maximum, gt=one.form.above)]
-    return bool if one.kind is bool else str
+    if option.kind in (int, float):
+        return Annotated[
+            option.kind, Field(strict=True, ge=option.form.minimum, le=option.form.maximum, gt=option.form.above)
+        ]
+    return bool if option.kind is bool else str
 
 
-_SPELT = {one.flag.lstrip("-").replace("-", "_"): one.field for one in OPTIONS.values()}
+_SPELT = {option.flag.lstrip("-").replace("-", "_"): option.field for option in OPTIONS.values()}
 """The name of a server's flag → the field of its spec."""
 
 
@@ -167,13 +169,13 @@ def sweep_model() -> type[BaseModel]:
     """The whole file."""
     run = create_model("Run", __base__=Part, __doc__="Options of a run.", **_fields(RunOptions, OWN))
     server = create_model("Server", __base__=Part, __doc__="A server's spec.", **_server_fields())
-    asked = _fields(RunOptions, OWN)
+    run_fields = _fields(RunOptions, OWN)
     values = Annotated[dict[str, Annotated[list[Scalar], Field(min_length=1)]], Field(min_length=1)]
     models = _entry(
         "Model",
         "A model, with what is its own; server: what it changes of every server's spec.",
         "model",
-        asked | {"server": (server, _may_be_left_out())},
+        run_fields | {"server": (server, _may_be_left_out())},
     )
     servers = _entry(
         "ServerVariant",
@@ -190,13 +192,13 @@ def sweep_model() -> type[BaseModel]:
             "run": (run, _may_be_left_out()),
         },
     )
-    prompts = _entry("PromptVariant", "How questions are put.", "prompt", asked)
-    sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", asked)
+    prompts = _entry("PromptVariant", "How questions are put.", "prompt", run_fields)
+    sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", run_fields)
     benchmarks = _entry(
         "BenchmarkEntry",
         "A card's name (NAME:SAMPLES) or file, or a file of questions.",
         "benchmark",
-        asked | {"benchmark": (str, _may_be_left_out())},
+        run_fields | {"benchmark": (str, _may_be_left_out())},
     )
     judge = _fields(JudgeOptions, JUDGE_OWN) | {"serve": (Annotated[server, _as("engine")], _may_be_left_out())}
     slots = Annotated[list[Annotated[list[str | int] | str, Field(min_length=1)]], Field(min_length=1)] | Count
@@ -233,9 +235,9 @@ def sweep_model() -> type[BaseModel]:
 
 def json_schema() -> dict[str, Any]:
     """JSON schema of a sweep's file, for editors."""
-    made = sweep_model().model_json_schema()
+    schema = sweep_model().model_json_schema()
     for part in ("Server", "ServerVariant"):
-        known = made["$defs"][part]["properties"]
-        known |= {spelt: known[name] for spelt, name in _SPELT.items() if spelt != name}
-    made["anyOf"] = [{"required": ["benchmarks"]}, {"required": ["extends"]}]
-    return made | {"title": "Sweep", "$schema": "https://json-schema.org/draft/2020-12/schema"}
+        properties = schema["$defs"][part]["properties"]
+        properties |= {spelt: properties[name] for spelt, name in _SPELT.items() if spelt != name}
+    schema["anyOf"] = [{"required": ["benchmarks"]}, {"required": ["extends"]}]
+    return schema | {"title": "Sweep", "$schema": "https://json-schema.org/draft/2020-12/schema"}

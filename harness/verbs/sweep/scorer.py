@@ -37,10 +37,10 @@ class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scoring ended. code: 0 = all is graded, else the exit code that a command would have. said: why."""
+    """How a scoring ended. code: 0 = all is graded, else the exit code that a command would have. reason: why."""
 
     code: int
-    said: str = ""
+    reason: str = ""
 
 
 def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None) -> CellScore:
@@ -60,8 +60,8 @@ def score_cell(folder: Path, options: GradingOptions, judge: JudgeOptions | None
         return codec.decode(done.stdout, CellScore)
     except codec.DecodeError:
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-        said = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
-        return CellScore(code=done.returncode or 1, said=quoted(said))
+        reason = lines[-1] if lines else f"the process that scores ended with {done.returncode}"
+        return CellScore(code=done.returncode or 1, reason=quoted(reason))
 
 
 def _scored(task: ScoringTask) -> CellScore:
@@ -72,11 +72,11 @@ def _scored(task: ScoringTask) -> CellScore:
         if options.also is not None:
             second_opinions(scored.source, options.also, options.also_python)
     except HarnessError as error:
-        return CellScore(code=error.exit_code, said=error.sentence)
-    said = [*scored.owed, *scored.verifier_errors]
-    return CellScore(code=EXIT_UNJUDGED, said=said[0]) if said else CellScore(code=0)
+        return CellScore(code=error.exit_code, reason=error.sentence)
+    reasons = [*scored.owed, *scored.verifier_errors]
+    return CellScore(code=EXIT_UNJUDGED, reason=reasons[0]) if reasons else CellScore(code=0)
 
 
 if __name__ == "__main__":
-    found = _scored(codec.decode(sys.stdin.buffer.read(), ScoringTask))
-    sys.stdout.buffer.write(codec.encode(msgspec.structs.replace(found, said=found.said[:MAX_SAID_CHARS])))
+    result = _scored(codec.decode(sys.stdin.buffer.read(), ScoringTask))
+    sys.stdout.buffer.write(codec.encode(msgspec.structs.replace(result, reason=result.reason[:MAX_SAID_CHARS])))

@@ -47,85 +47,85 @@ class _Notes:
         return f" [{self.texts.index(text) + 1}]"
 
 
-def tables(found: Results) -> list[Table]:
+def tables(results: Results) -> list[Table]:
     """All of them, in the order in which they are read."""
-    made = _grids(found) if found.sweep.table.layout == "grid" else _models(found)
-    if found.aggregates:
-        made.append(_means(found))
-    made += [series_table(steps) for steps in _series(found).values()]
+    sections = _grids(results) if results.sweep.table.layout == "grid" else _models(results)
+    if results.aggregates:
+        sections.append(_means(results))
+    sections += [series_table(steps) for steps in _series(results).values()]
     rows = [
-        (one.cell.name, comparison)
-        for one in found.results
-        for metric in dict.fromkeys(item.published.metric for item in one.published)
-        if (comparison := one.nearest(metric)) is not None
+        (aggregate.cell.name, comparison)
+        for aggregate in results.results
+        for metric in dict.fromkeys(item.published.metric for item in aggregate.published)
+        if (comparison := aggregate.nearest(metric)) is not None
     ]
-    return [*made, published_table(rows)] if rows else made
+    return [*sections, published_table(rows)] if rows else sections
 
 
-def plots(found: Results) -> list[Plot]:
+def plots(results: Results) -> list[Plot]:
     """Accuracy against the step of checkpoints, where there are such."""
     from dataclasses import replace
 
-    made = ((name, series_plot(steps)) for name, steps in _series(found).items())
-    return [replace(plot, name=f"series-{name}", subject=name) for name, plot in made if plot is not None]
+    drawn = ((name, series_plot(steps)) for name, steps in _series(results).items())
+    return [replace(plot, name=f"series-{name}", subject=name) for name, plot in drawn if plot is not None]
 
 
-def write(found: Results) -> list[Path]:
+def write(results: Results) -> list[Path]:
     """table.md, .csv, .tex and .html in the sweep's folder, of a suite also means.csv, and the plots of a series.
 
     Raises `StoreError`.
     """
     from harness.reports.page import tables_page  # Jinja, which no other format needs
 
-    made, pictures, out = tables(found), plots(found), found.sweep.out
-    suite = found.sweep.suite
-    subtitle = suite.title if suite is not None else f"{len(found.results)} cells"
+    sections, pictures, out = tables(results), plots(results), results.sweep.out
+    suite = results.sweep.suite
+    subtitle = suite.title if suite is not None else f"{len(results.results)} cells"
     texts = {
-        "md": to_markdown(made),
-        "csv": to_csv(found),
-        "tex": to_latex(made),
-        "html": tables_page(found.sweep.name, subtitle, made, pictures),
+        "md": to_markdown(sections),
+        "csv": to_csv(results),
+        "tex": to_latex(sections),
+        "html": tables_page(results.sweep.name, subtitle, sections, pictures),
     }
     written = []
     for suffix, text in texts.items():
         written.append(out / f"table.{suffix}")
         write_atomically(written[-1], text.encode("utf-8", "backslashreplace"))
-    if found.aggregates:
+    if results.aggregates:
         written.append(out / "means.csv")
-        write_atomically(written[-1], _csv(mean_records(found)).encode("utf-8", "backslashreplace"))
+        write_atomically(written[-1], _csv(mean_records(results)).encode("utf-8", "backslashreplace"))
     if pictures and draw.installed():
         written += draw.write_plots(pictures, out / "plots")
     return written
 
 
-def to_csv(found: Results) -> str:
+def to_csv(results: Results) -> str:
     """One line a cell: its point, its numbers as fractions, its difference from its base, and why it is lost."""
-    return _csv(records(found))
+    return _csv(records(results))
 
 
-def records(found: Results) -> list[CellRow]:
+def records(results: Results) -> list[CellRow]:
     """A row a cell."""
-    return [_row(found, one) for one in found.results]
+    return [_row(results, result) for result in results.results]
 
 
-def mean_records(found: Results) -> list[MeanRow]:
+def mean_records(results: Results) -> list[MeanRow]:
     """The mean of a suite's benchmarks, one a point of the other axes; none of a file that is no suite."""
     return [
         MeanRow(
-            **_named(found, one.point),
-            mean=one.mean,
-            **_ends("sampling", one.sampling_interval),
-            **_ends("question", one.question_interval),
-            difference=one.difference,
-            p=one.p,
-            missing=", ".join(one.missing),
+            **_named(results, aggregate.point),
+            mean=aggregate.mean,
+            **_ends("sampling", aggregate.sampling_interval),
+            **_ends("question", aggregate.question_interval),
+            difference=aggregate.difference,
+            p=aggregate.p,
+            missing=", ".join(aggregate.missing),
         )
-        for one in found.aggregates
+        for aggregate in results.aggregates
     ]
 
 
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
-    rows = [msgspec.to_builtins(one) for one in records]
+    rows = [msgspec.to_builtins(record) for record in records]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(rows[0])
@@ -134,8 +134,8 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     return buffer.getvalue()
 
 
-def _named(found: Results, point: Point) -> dict[str, Any]:
-    return {axis: found.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
+def _named(results: Results, point: Point) -> dict[str, Any]:
+    return {axis: results.sweep.label(axis, point[axis]) for axis in AXES if axis in point}
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
@@ -143,182 +143,182 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _row(found: Results, one: Result) -> CellRow:
-    score, k = one.score, found.sweep.table.k_of(one.cell.benchmark)
-    reported = one.nearest("pass@1")
+def _row(results: Results, result: Result) -> CellRow:
+    score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
+    reported = result.nearest("pass@1")
     return CellRow(
-        cell=one.cell.name,
-        **_named(found, one.cell.point),
+        cell=result.cell.name,
+        **_named(results, result.cell.point),
         accuracy=score.accuracy if score else None,
         **_ends("sampling", score.sampling_interval if score else None),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
-        pass_at_k=_pass_at(one, k) if score else None,
+        pass_at_k=_pass_at(result, k) if score else None,
         k=k if score else None,
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
         samples=score.n_samples if score else None,
-        difference=one.beside.difference if one.beside else None,
-        p=one.p,
+        difference=result.beside.difference if result.beside else None,
+        p=result.p,
         reported=reported.published.value if reported else None,
-        standing=one.standing,
+        standing=result.standing,
         **_ends("question", score.question_interval if score else None),
-        reason=one.reason,
+        reason=result.reason,
     )
 
 
 # ---- grid: one axis as columns
 
 
-def _grids(found: Results) -> list[Table]:
-    sweep = found.sweep
+def _grids(results: Results) -> list[Table]:
+    sweep = results.sweep
     axis = columns_axis(sweep)
-    made = []
+    grids = []
     for benchmark in sweep.axes["benchmarks"]:
         notes = _Notes()
-        at = {"benchmarks": benchmark.name}
-        columns = [one.name for one in sweep.axes[axis]] if axis is not None else []
+        of_benchmark = {"benchmarks": benchmark.name}
+        columns = [entry.name for entry in sweep.axes[axis]] if axis is not None else []
         others = [name for name in AXES[:-1] if name != axis and name in sweep.axes]
         rows = []
-        for point in _points(found, others, at):
+        for point in _points(results, others, of_benchmark):
             names = [short(sweep.label(name, point[name])) for name in others]
             cells = [{**point, axis: column} for column in columns] if axis is not None else [dict(point)]
             rows.append(
                 (
                     *(names or [short(benchmark.label)]),
-                    *(_cell(one, notes) + _told(found, one) for one in map(found.of, cells)),
+                    *(_cell(entry, notes) + _told(results, entry) for entry in map(results.of, cells)),
                 )
             )
         heads = [_one(name) for name in others] or ["benchmark"]
         labels = [short(sweep.label(axis, column)) for column in columns] if axis is not None else ["accuracy"]
-        made.append(
+        grids.append(
             Table(
-                f"{short(benchmark.label)}: accuracy in %{_said(found)}",
+                f"{short(benchmark.label)}: accuracy in %{_said(results)}",
                 (*heads, *labels),
                 tuple(rows),
                 tuple(notes.texts),
                 frozenset(range(len(heads), len(heads) + len(labels))),
             )
         )
-    return made
+    return grids
 
 
-def _cell(one: Result | None, notes: _Notes) -> str:
-    if one is None:
+def _cell(result: Result | None, notes: _Notes) -> str:
+    if result is None:
         return ABSENT
-    if one.score is None:
-        return f"missing{notes.mark(f'{one.cell.name}: {one.reason}')}"
-    lost = f"{one.cell.name}: {one.reason}" if one.reason else ""
-    return accuracy_cell(one.score) + (MARK if one.differs else "") + notes.mark(lost)
+    if result.score is None:
+        return f"missing{notes.mark(f'{result.cell.name}: {result.reason}')}"
+    lost = f"{result.cell.name}: {result.reason}" if result.reason else ""
+    return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost)
 
 
-def _told(found: Results, one: Result | None) -> str:
+def _told(results: Results, result: Result | None) -> str:
     """What the suite's source reports for this model on this server."""
-    if one is None or found.sweep.suite is None:
+    if result is None or results.sweep.suite is None:
         return ""
-    point = one.cell.point
+    point = result.cell.point
     fitting = [
         reported.percent
-        for reported in found.sweep.suite.reported
-        if short_name(reported.model) == short_name(one.cell.model)
-        and (reported.server, reported.benchmark) == (point.get("servers"), one.cell.benchmark)
+        for reported in results.sweep.suite.reported
+        if short_name(reported.model) == short_name(result.cell.model)
+        and (reported.server, reported.benchmark) == (point.get("servers"), result.cell.benchmark)
     ]
     return f", reported {fitting[0]:g}" if fitting else ""
 
 
-def _said(found: Results) -> str:
-    return f", with its 95 % interval (same questions, asked again){_beside_base(found)}"
+def _said(results: Results) -> str:
+    return f", with its 95 % interval (same questions, asked again){_beside_base(results)}"
 
 
-def _beside_base(found: Results) -> str:
-    if found.base is None:
+def _beside_base(results: Results) -> str:
+    if results.base is None:
         return ""
-    axis, name = found.base
-    return f"; * differs from {short(found.sweep.label(axis, name))} (p < 0.05 by Holm over this sweep)"
+    axis, name = results.base
+    return f"; * differs from {short(results.sweep.label(axis, name))} (p < 0.05 by Holm over this sweep)"
 
 
 # ---- models: pass@1, pass@k, reported, length
 
 
-def _models(found: Results) -> list[Table]:
-    sweep = found.sweep
-    made = []
+def _models(results: Results) -> list[Table]:
+    sweep = results.sweep
+    model_tables = []
     others = [name for name in AXES[:-1] if name in sweep.axes]
     for benchmark in sweep.axes["benchmarks"]:
         notes, k = _Notes(), sweep.table.k_of(benchmark.name)
         rows = []
-        for point in _points(found, others, {"benchmarks": benchmark.name}):
-            one = found.of(point)
+        for point in _points(results, others, {"benchmarks": benchmark.name}):
+            result = results.of(point)
             names = [short(sweep.label(name, point[name])) for name in others] or [short(benchmark.label)]
-            rows.append((*names, _cell(one, notes), *_numbers(one, k, notes)))
+            rows.append((*names, _cell(result, notes), *_numbers(result, k, notes)))
         heads = [_one(name) for name in others] or ["benchmark"]
         columns = ("pass@1", "reported", f"pass@{k}", "reported", "mean tokens")
-        made.append(
+        model_tables.append(
             Table(
-                f"{short(benchmark.label)}, in %{_said(found)}",
+                f"{short(benchmark.label)}, in %{_said(results)}",
                 (*heads, *columns),
                 tuple(rows),
                 tuple(notes.texts),
                 frozenset(range(len(heads), len(heads) + len(columns))),
             )
         )
-    return made
+    return model_tables
 
 
-def _numbers(one: Result | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
-    if one is None or one.score is None:
+def _numbers(result: Result | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
+    if result is None or result.score is None:
         return ABSENT, ABSENT, ABSENT, ABSENT
-    at_k = _pass_at(one, k)
-    few = "" if at_k is not None else f"{one.cell.name}: fewer than {k} samples a question"
-    tokens = one.score.mean_completion_tokens
+    at_k = _pass_at(result, k)
+    few = "" if at_k is not None else f"{result.cell.name}: fewer than {k} samples a question"
+    tokens = result.score.mean_completion_tokens
     return (
-        _reported(one, "pass@1", notes),
+        _reported(result, "pass@1", notes),
         percent(at_k) + notes.mark(few),
-        _reported(one, f"pass@{k}", notes),
+        _reported(result, f"pass@{k}", notes),
         ABSENT if tokens is None else f"{tokens:,.0f}",
     )
 
 
-def _reported(one: Result, metric: str, notes: _Notes) -> str:
-    nearest = one.nearest(metric)
+def _reported(result: Result, metric: str, notes: _Notes) -> str:
+    nearest = result.nearest(metric)
     if nearest is None:
         return ABSENT
     source = nearest.published.source
     return f"{100 * nearest.published.value:g}{notes.mark(source.named)}"
 
 
-def _pass_at(one: Result, k: int) -> float | None:
+def _pass_at(result: Result, k: int) -> float | None:
     """None where a question has fewer samples."""
-    assert one.score is not None
-    assert one.benchmark is not None
-    if k in one.score.pass_at:
-        return one.score.pass_at[k]
-    items = [item for item in one.benchmark.questions if item.n]
+    assert result.score is not None
+    assert result.benchmark is not None
+    if k in result.score.pass_at:
+        return result.score.pass_at[k]
+    items = [item for item in result.benchmark.questions if item.n]
     return pass_at(items, k).value if items and all(item.n >= k for item in items) else None
 
 
 # ---- means, series
 
 
-def _means(found: Results) -> Table:
-    sweep, notes = found.sweep, _Notes()
+def _means(results: Results) -> Table:
+    sweep, notes = results.sweep, _Notes()
     others = [name for name in AXES[:-1] if name in sweep.axes]
     rows = []
-    for one in found.aggregates:
-        names = [short(sweep.label(name, one.point[name])) for name in others] or [short(sweep.name)]
+    for aggregate in results.aggregates:
+        names = [short(sweep.label(name, aggregate.point[name])) for name in others] or [short(sweep.name)]
         accuracies = []
         for benchmark in sweep.axes["benchmarks"]:
-            result = found.of({**one.point, "benchmarks": benchmark.name})
+            result = results.of({**aggregate.point, "benchmarks": benchmark.name})
             missing = result is None or result.score is None
             accuracies.append(
                 "missing" if missing or result is None or result.score is None else percent(result.score.accuracy)
             )
-        rows.append((*names, *accuracies, *_mean_cells(one, notes)))
+        rows.append((*names, *accuracies, *_mean_cells(aggregate, notes)))
     heads = [_one(name) for name in others] or ["suite"]
-    columns = [*(short(one.label) for one in sweep.axes["benchmarks"]), "mean", "new questions"]
+    columns = [*(short(aggregate.label) for aggregate in sweep.axes["benchmarks"]), "mean", "new questions"]
     return Table(
         "Mean of the benchmarks' accuracies in %, each counted once, with its 95 % interval; new questions: that over "
-        f"other questions of these kinds{_beside_base(found)}",
+        f"other questions of these kinds{_beside_base(results)}",
         (*heads, *columns),
         tuple(rows),
         tuple(notes.texts),
@@ -326,41 +326,41 @@ def _means(found: Results) -> Table:
     )
 
 
-def _mean_cells(one: Aggregate, notes: _Notes) -> tuple[str, str]:
-    if one.mean is None:
-        return f"missing{notes.mark('no mean without ' + ', '.join(one.missing))}", ABSENT
-    differs = MARK if one.p is not None and one.p < 0.05 else ""
+def _mean_cells(aggregate: Aggregate, notes: _Notes) -> tuple[str, str]:
+    if aggregate.mean is None:
+        return f"missing{notes.mark('no mean without ' + ', '.join(aggregate.missing))}", ABSENT
+    differs = MARK if aggregate.p is not None and aggregate.p < 0.05 else ""
     return (
-        f"{percent(one.mean)} ({interval_cell(one.sampling_interval, at_most=one.at_most)}){differs}",
-        interval_cell(one.question_interval),
+        f"{percent(aggregate.mean)} ({interval_cell(aggregate.sampling_interval, at_most=aggregate.at_most)}){differs}",
+        interval_cell(aggregate.question_interval),
     )
 
 
-def _series(found: Results) -> dict[str, list[Step]]:
+def _series(results: Results) -> dict[str, list[Step]]:
     """Benchmark → the checkpoints' scores; a line for each run of checkpoints and each point of the other axes."""
-    steps = {one.name: one for one in found.sweep.axes.get("models", ()) if one.step is not None}
-    made: dict[str, list[Step]] = {}
-    for one in found.results:
-        entry = steps.get(one.cell.point.get("models", ""))
-        if entry is None or entry.step is None or one.score is None:
+    steps = {entry.name: entry for entry in results.sweep.axes.get("models", ()) if entry.step is not None}
+    by_series: dict[str, list[Step]] = {}
+    for result in results.results:
+        entry = steps.get(result.cell.point.get("models", ""))
+        if entry is None or entry.step is None or result.score is None:
             continue
         run = entry.label.rpartition("-")[0]
         rest = [
-            found.sweep.label(axis, name)
-            for axis, name in one.cell.point.items()
-            if axis not in ("models", "benchmarks") and len(found.sweep.axes[axis]) > 1
+            results.sweep.label(axis, name)
+            for axis, name in result.cell.point.items()
+            if axis not in ("models", "benchmarks") and len(results.sweep.axes[axis]) > 1
         ]
-        line = " ".join([one.cell.benchmark, *([run] if run else []), *rest])
-        made.setdefault(one.cell.benchmark, []).append(Step(line, entry.step, one.score))
-    return made
+        line = " ".join([result.cell.benchmark, *([run] if run else []), *rest])
+        by_series.setdefault(result.cell.benchmark, []).append(Step(line, entry.step, result.score))
+    return by_series
 
 
-def _points(found: Results, axes: Sequence[str], at: Point) -> Iterable[Point]:
-    """The points of these axes, in order, each once, with `at` added."""
+def _points(results: Results, axes: Sequence[str], fixed: Point) -> Iterable[Point]:
+    """The points of these axes, in order, each once, with those of `fixed` added."""
     seen: dict[tuple[str, ...], Point] = {}
-    for one in found.results:
-        key = tuple(one.cell.point[axis] for axis in axes)
-        seen.setdefault(key, {**dict(zip(axes, key, strict=True)), **at})
+    for result in results.results:
+        key = tuple(result.cell.point[axis] for axis in axes)
+        seen.setdefault(key, {**dict(zip(axes, key, strict=True)), **fixed})
     return seen.values()
 
 

@@ -48,7 +48,7 @@ class Ended:
     @property
     def disagreeing(self) -> list[Result]:
         """Cells whose score does not agree with what is published of their model."""
-        return [one for one in self.results.results if one.standing == "not compatible"]
+        return [result for result in self.results.results if result.standing == "not compatible"]
 
 
 def carry_out(
@@ -72,10 +72,12 @@ def carry_out(
                 for group in groups:
                     running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
         running.judge_late(sweep, score, watcher, on_cell)
-        found = results(sweep)
-        return Ended(results=found, lost=running.swept(sweep).lost, written=table.write(found))
+        cell_results = results(sweep)
+        return Ended(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
 
 
-def disagreement(one: Result) -> str:
+def disagreement(result: Result) -> str:
     """What a cell that disagrees is told with."""
-    return f"{visible(one.cell.name, 200)} does not agree with what is published of {visible(one.cell.model, 100)}"
+    return (
+        f"{visible(result.cell.name, 200)} does not agree with what is published of {visible(result.cell.model, 100)}"
+    )
