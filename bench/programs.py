@@ -58,7 +58,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Program:
+class TimedProgram:
     """How a program is told to ask all questions. streams: it is compared per token."""
 
     command: Callable[[Job], list[str]]
@@ -158,14 +158,14 @@ def pool(job: Job) -> list[str]:
 
 
 PROGRAMS = {
-    "ours": Program(ours, streams=True),
-    "ours --no-stream": Program(lambda job: ours(job, "--no-stream"), streams=False),
-    "guidellm": Program(guidellm, streams=True, environment={"HF_HUB_OFFLINE": "1"}),
-    "evalscope perf": Program(evalscope, streams=True),
-    "aiperf": Program(aiperf, streams=True),
-    "inspect eval": Program(inspect, streams=False, environment={"FAKE_API_KEY": "none"}),
-    "lm_eval": Program(lm_eval, streams=False),
-    "thread pool": Program(pool, streams=False),
+    "ours": TimedProgram(ours, streams=True),
+    "ours --no-stream": TimedProgram(lambda job: ours(job, "--no-stream"), streams=False),
+    "guidellm": TimedProgram(guidellm, streams=True, environment={"HF_HUB_OFFLINE": "1"}),
+    "evalscope perf": TimedProgram(evalscope, streams=True),
+    "aiperf": TimedProgram(aiperf, streams=True),
+    "inspect eval": TimedProgram(inspect, streams=False, environment={"FAKE_API_KEY": "none"}),
+    "lm_eval": TimedProgram(lm_eval, streams=False),
+    "thread pool": TimedProgram(pool, streams=False),
 }
 OWN_PYTHON = ("ours", "ours --no-stream", "thread pool")
 
@@ -233,7 +233,7 @@ def measure(argv: list[str]) -> None:
     sys.stdout.write(json.dumps({"code": done.returncode, "cpu": usage.ru_utime + usage.ru_stime}) + "\n")
 
 
-def cpu_of(program: Program, job: Job) -> float:
+def cpu_of(program: TimedProgram, job: Job) -> float:
     """CPU seconds of one run; a run that fails, or asks less than it should, ends the benchmark."""
     asked = served(job.port)
     done = subprocess.run(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from server_launchers.errors import LaunchError, SpecError, near_name
-from server_launchers.spec import ENGINES, OPTIONS, Option, ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, ServerOption, ServerSpec
 
 FLAG_PREFIX = "server_"
 """Begins the parameters of flags that describe a server."""
@@ -90,7 +90,7 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _click_option(option: Option, *, hidden: bool) -> Callable[[F], F]:
+def _click_option(option: ServerOption, *, hidden: bool) -> Callable[[F], F]:
     attributes: dict[str, Any] = {"help": option.form.help, "hidden": hidden, "metavar": option.form.metavar}
     flag = option.flag
     if option.kind is bool:

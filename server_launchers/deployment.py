@@ -14,7 +14,7 @@ from server_launchers import shown
 from server_launchers.errors import LaunchError
 
 
-class Command(msgspec.Struct, frozen=True):
+class ProcessCommand(msgspec.Struct, frozen=True):
     """A program's arguments and the variables that it needs beside the inherited ones."""
 
     argv: tuple[str, ...]
@@ -24,7 +24,7 @@ class Command(msgspec.Struct, frozen=True):
     container: str | None = None
     """Name of the container that the program is the client of: it is removed once the client was stopped."""
 
-    def adding(self, environment: Mapping[str, str]) -> Command:
+    def adding(self, environment: Mapping[str, str]) -> ProcessCommand:
         """This command with more variables; its own win."""
         return replace(self, environment={**environment, **self.environment})
 
@@ -42,11 +42,11 @@ class Command(msgspec.Struct, frozen=True):
         return {**self.environment, **{name: os.environ[source] for name, source in self.secrets.items()}}
 
 
-class Process(msgspec.Struct, frozen=True):
+class PlannedProcess(msgspec.Struct, frozen=True):
     """One process of a server."""
 
     role: Literal["engine", "router"]
-    command: Command
+    command: ProcessCommand
     port: int | None
     devices: tuple[str, ...] | None = None
     keeps_folder: bool = False
@@ -66,7 +66,7 @@ class Readiness(msgspec.Struct, frozen=True):
 class Deployment(msgspec.Struct, frozen=True):
     """A whole server: its processes and its addresses."""
 
-    processes: tuple[Process, ...]
+    processes: tuple[PlannedProcess, ...]
     base_urls: tuple[str, ...]
     """Empty on a node that only lends its devices to node 0."""
     readiness: Readiness

@@ -31,6 +31,6 @@ class DownloadError(LaunchError):
     """Model weights could not be had: no index reachable, checksum differs, no room on the disk."""
 
 
-def near_name(name: str, known: Iterable[str]) -> str | None:
+def near_name(name: str, names: Iterable[str]) -> str | None:
     """The known name that a misspelt one is nearest to; None where none is near."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR_SHARE)), None)
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=NEAR_SHARE)), None)

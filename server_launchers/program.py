@@ -41,7 +41,7 @@ def keyed(module: str) -> tuple[str, ...]:
 def install_hint(requirement: str, *others: str) -> str:
     """The sentence that tells how an engine comes into an environment of its own, and other ways to have it."""
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
-    ways = "".join(f", or {other}" for other in others)
+    ways = "".join(f", or {way}" for way in others)
     return f"install it into an environment of its own: {environment}, then --python ENV/bin/python{ways}"
 
 

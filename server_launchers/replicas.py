@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from server_launchers.deployment import Deployment, Process
+from server_launchers.deployment import Deployment, PlannedProcess
 from server_launchers.engines import table
 from server_launchers.engines.engine import Launcher
 from server_launchers.errors import LaunchError
@@ -51,13 +51,13 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         command = launcher.written(spec, facts.flags, port, ",".join(share or ())).adding(facts.environment)
         if share is not None and spec.docker is None:
             command = command.adding({accelerators.VARIABLES[kind]: ",".join(share)})
-        processes.append(Process("engine", command, port, share, keeps_folder=launcher.keeps_folder))
+        processes.append(PlannedProcess("engine", command, port, share, keeps_folder=launcher.keeps_folder))
     urls = tuple(f"http://{_reached(spec.host)}:{port}" for port in own[:count])
     readiness = msgspec.structs.replace(launcher.ready_by(spec), owns_port=spec.docker is None)
     if routed:
         router = launcher.router
         before = router.command(spec, urls, python=facts.router_python, port=ports[0], metrics_port=own[count])
-        processes.append(Process("router", before, ports[0]))
+        processes.append(PlannedProcess("router", before, ports[0]))
         urls = (f"http://{_reached(spec.host)}:{ports[0]}",)
         readiness = router.readiness
     if spec.node_rank > 0:

@@ -183,7 +183,7 @@ class ServerSpec:
 
 
 @dataclass(frozen=True)
-class Option:
+class ServerOption:
     """A field of `ServerSpec` that a command line may set."""
 
     field: str
@@ -243,7 +243,7 @@ _WORDS = {
 }
 
 
-def _options() -> dict[str, Option]:
+def _options() -> dict[str, ServerOption]:
     hints = get_type_hints(ServerSpec, include_extras=True)
     options = {}
     for declared in fields(ServerSpec):
@@ -255,7 +255,7 @@ def _options() -> dict[str, Option]:
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         kind = str if choices else {tuple: tuple, Mapping: dict}.get(get_origin(kind), kind)
         flag = form.flag or "--" + declared.name.replace("_", "-")
-        options[declared.name] = Option(
+        options[declared.name] = ServerOption(
             declared.name, flag, form, kind, declared.default, choices, NoneType in alternatives
         )
     return options

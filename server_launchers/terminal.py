@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 MAX_LINE_CHARS = 4000
-"""Characters of a line that are kept; the rest becomes an ellipsis."""
+"""This many characters of a line are kept; the rest becomes an ellipsis."""
 _SUSPECT = re.compile(r"[^\x20-\x7e]")
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
@@ -17,8 +17,8 @@ def visible(text: str, limit: int = MAX_LINE_CHARS) -> str:
     return clipped if len(text) <= limit else clipped + "…"
 
 
-def _shown(found: re.Match[str]) -> str:
-    character = found[0]
+def _shown(match: re.Match[str]) -> str:
+    character = match[0]
     if unicodedata.category(character) not in _UNSAFE:
         return character
     return character.encode("unicode_escape").decode("ascii")

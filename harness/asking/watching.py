@@ -11,7 +11,7 @@ from harness.core.wording import Sentence
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.progress import Progress as StartProgress
+    from server_launchers.keeping.progress import StartProgress
     from server_launchers.keeping.supervisor import RunningServer
 
 ByteProgress = Callable[[int, int | None], None]

@@ -16,7 +16,7 @@ from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.core.records import Verdict
-    from harness.viewer.chosen import Choice
+    from harness.viewer.sample_filter import SampleFilter
     from harness.viewer.library import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
 
@@ -69,7 +69,7 @@ def command(
     harness show results/r1 --wrong --level 5
     """
     from harness.runs import RunFolder
-    from harness.viewer.chosen import Choice
+    from harness.viewer.sample_filter import SampleFilter
     from harness.viewer.library import OpenRun
 
     opened = OpenRun(run.name, RunFolder.open(run))
@@ -83,9 +83,9 @@ def command(
     if theirs is not None:
         theirs.refresh()
     choices = {
-        held.name: Choice(
+        held.name: SampleFilter(
             verdicts=verdicts,
-            other=None if theirs is None else theirs.benchmark(held.name),
+            other_run=None if theirs is None else theirs.benchmark(held.name),
             **filters,
         )
         for held in opened_benchmarks
@@ -93,7 +93,7 @@ def command(
     for held in opened_benchmarks:
         if choices[held.name].of_grades:
             _graded(held, run)
-            if (beside := choices[held.name].other) is not None and disagree is not None:
+            if (beside := choices[held.name].other_run) is not None and disagree is not None:
                 _graded(beside, disagree)
     _page(map(spelt, _printed(opened_benchmarks, question, sample, choices, reasoning=reasoning)))
     if any(held.problems for held in opened_benchmarks):  # told above, beside what can be read
@@ -131,13 +131,13 @@ def _printed(
     benchmarks: list[OpenBenchmark],
     question_id: str | None,
     sample: int | None,
-    choices: dict[str, Choice],
+    choices: dict[str, SampleFilter],
     *,
     reasoning: bool,
 ) -> Iterator[str]:
     from harness.core.records import Key
     from harness.viewer import printed
-    from harness.viewer.chosen import chosen
+    from harness.viewer.sample_filter import matching_samples
     from harness.viewer.request import curl
     from harness.viewer.rows import question_rows, sample_rows
     from harness.viewer.why import why
@@ -158,7 +158,7 @@ def _printed(
             yield f"\n{style.title('request')}\n{printed.lines(curl(benchmark.record, question, stored))}\n"
         elif not choice.everything:
             n = 0
-            for question, key in chosen(benchmark, choice, question_id):
+            for question, key in matching_samples(benchmark, choice, question_id):
                 yield from printed.sample_text(
                     benchmark, question, benchmark.offsets.read(key), style, reasoning=reasoning
                 )

@@ -25,7 +25,7 @@ from server_launchers.keeping.progress import Heartbeat
 if TYPE_CHECKING:
     from harness.generation.progress import Progress
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.progress import Progress as StartProgress
+    from server_launchers.keeping.progress import StartProgress
     from server_launchers.keeping.supervisor import RunningServer
 
 GRADED_SECONDS = 5.0

@@ -30,17 +30,17 @@ from harness.viewer import pages
 from harness.viewer.differ import compare
 from harness.viewer.library import Library, OpenBenchmark
 from harness.viewer.rows import text_of
-from harness.viewer.search import MAX_HITS, Step, search
+from harness.viewer.search import MAX_HITS, SearchStep, search
 from harness.viewer.why import why
 
 MAX_BODY_BYTES = 64 * 1024
 """Largest request that is read."""
 
 MAX_WHY_CHARS = 2_000
-"""Longest reason for an override."""
+"""A reason for an override has at most this many characters."""
 
 MAX_WHO_CHARS = 100
-"""Longest name of a person."""
+"""A person's name has at most this many characters."""
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -136,8 +136,8 @@ class Viewer:
         if offered is not None and request.method == "GET":
             if not self._is_token(offered):
                 return web.Response(status=403, text="This token is not the one that `harness view` printed.")
-            kept = [(name, value) for name, value in _query(request) if name != "token"]
-            rest = urlencode(kept, errors="surrogatepass")
+            pairs = [(name, value) for name, value in _query(request) if name != "token"]
+            rest = urlencode(pairs, errors="surrogatepass")
             # The path as it came, percent-encoding and all; it begins with one slash, so it leads to no other host.
             path = "/" + request.raw_path.partition("?")[0].lstrip("/\\")
             response = web.Response(status=303, headers={"Location": path + (f"?{rest}" if rest else "")})
@@ -169,19 +169,19 @@ class Viewer:
 
     # --- facts ---
     async def _runs(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(pages.overview, self._library)
-        return _unless_known(request, codec.encode({"runs": found, "who": _user()}))
+        lines = await asyncio.to_thread(pages.overview, self._library)
+        return _unless_known(request, codec.encode({"runs": lines, "who": _user()}))
 
     async def _benchmark(self, request: web.Request) -> web.Response:
         return await self._of_benchmark(request, pages.benchmark_page)
 
     async def _question(self, request: web.Request) -> web.Response:
         question_id = _asked(request, "question")
-        return await self._of_benchmark(request, lambda one: pages.question_page(one, question_id))
+        return await self._of_benchmark(request, lambda benchmark: pages.question_page(benchmark, question_id))
 
     async def _sample(self, request: web.Request) -> web.Response:
         key = _key(request)
-        return await self._of_benchmark(request, lambda one: pages.sample_page(one, key))
+        return await self._of_benchmark(request, lambda benchmark: pages.sample_page(benchmark, key))
 
     async def _of_benchmark(self, request: web.Request, page: Callable[[OpenBenchmark], object]) -> web.Response:
         """The page's JSON; nothing is built where no file has changed since the visitor got it."""
@@ -221,7 +221,7 @@ class Viewer:
         await response.prepare(request)
         try:
             while True:
-                step: Step | None = await asyncio.to_thread(next, steps, None)
+                step: SearchStep | None = await asyncio.to_thread(next, steps, None)
                 if step is None:
                     break
                 await response.write(codec.encode(step) + b"\n")
@@ -248,8 +248,8 @@ class Viewer:
             if part == "record":
                 return offsets.line(key) + b"\n"
             sample = offsets.read(key)
-            said = sample.reasoning if part == "reasoning" else sample.text
-            return (said or "").encode("utf-8", "backslashreplace")
+            text = sample.reasoning if part == "reasoning" else sample.text
+            return (text or "").encode("utf-8", "backslashreplace")
 
         response = web.Response(body=await asyncio.to_thread(read), content_type="text/plain", charset="utf-8")
         response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
@@ -258,19 +258,19 @@ class Viewer:
     # --- overrides ---
     async def _override(self, request: web.Request) -> web.Response:
         try:
-            said = codec.decode(await request.read(), Correction)
+            correction = codec.decode(await request.read(), Correction)
         except codec.DecodeError as error:
             raise UsageError(f"the correction cannot be read: {error}.") from error
-        await asyncio.to_thread(self._correct, said)
+        await asyncio.to_thread(self._correct, correction)
         return _json({"stored": True})
 
-    def _correct(self, said: Correction) -> None:
-        if not said.why.strip() or len(said.why) > MAX_WHY_CHARS:
+    def _correct(self, correction: Correction) -> None:
+        if not correction.why.strip() or len(correction.why) > MAX_WHY_CHARS:
             raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
-        if not said.who.strip() or len(said.who) > MAX_WHO_CHARS:
+        if not correction.who.strip() or len(correction.who) > MAX_WHO_CHARS:
             raise UsageError(f"a verdict by hand needs the name of who gives it, of 1 to {MAX_WHO_CHARS} characters.")
-        benchmark = self._library.run(said.run).benchmark(said.benchmark)
-        key = Key(said.question, said.sample)
+        benchmark = self._library.run(correction.run).benchmark(correction.benchmark)
+        key = Key(correction.question, correction.sample)
         if key.sample_index not in benchmark.indices(key.question_id):
             raise StoreError(f"{benchmark.name} has no sample {key.sample_index} of question {key.question_id!a}.")
         grade = benchmark.grade(key)
@@ -280,11 +280,11 @@ class Viewer:
                 benchmark=benchmark.name,
                 question_id=key.question_id,
                 sample_index=key.sample_index,
-                verdict=said.verdict,
+                verdict=correction.verdict,
                 graded=None if grade is None else grade.verdict,
-                who=said.who.strip(),
+                who=correction.who.strip(),
                 when=datetime.now(UTC).isoformat(timespec="seconds"),
-                why=said.why.strip(),
+                why=correction.why.strip(),
             ),
         )
 

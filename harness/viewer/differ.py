@@ -76,11 +76,11 @@ def compare(first: OpenBenchmark, second: OpenBenchmark) -> Compared:
         Moved(
             id=tally.question.question_id,
             first=tally.correct / tally.n,
-            second=other.correct / other.n,
+            second=match.correct / match.n,
             n_first=tally.n,
-            n_second=other.n,
+            n_second=match.n,
         )
-        for tally, other in pairs(ours, theirs)
+        for tally, match in pairs(ours, theirs)
     ]
     flips, n_same = _flips(first, second, [question.id for question in moved])
     return Compared(

@@ -153,7 +153,9 @@ class OpenBenchmark:
             return ()
         right = grade.verdict == "correct"
         return tuple(
-            one.grader for one in self.opinions.get(key, ()) if one.correct is not None and one.correct != right
+            opinion.grader
+            for opinion in self.opinions.get(key, ())
+            if opinion.correct is not None and opinion.correct != right
         )
 
     def said_by_hand(self) -> list[Override]:
@@ -242,10 +244,10 @@ class Library:
         with self._lock:
             folders = list(dict.fromkeys(folder for path in self._paths for folder in _runs_at(path)))[:MAX_RUNS]
             named = {label: RunFolder(path) for label, path in zip(labels(_as_runs(folders)), folders, strict=True)}
-            known = {run.folder.path: run for run in self.runs.values()}
+            opened = {run.folder.path: run for run in self.runs.values()}
             self.runs = {}
             for label, folder in named.items():
-                run = known.get(folder.path) or OpenRun(label, folder)
+                run = opened.get(folder.path) or OpenRun(label, folder)
                 run.label = label
                 self.runs[label] = run
 

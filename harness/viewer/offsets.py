@@ -24,10 +24,10 @@ from harness.runs.lines import Line, lines
 from harness.runs.survey import JournalReport, parse
 
 TAIL_BYTES = 1024
-"""Bytes at a record's end that are searched for its finish reason and token count."""
+"""A record's finish reason and token count are searched for in this many bytes at its end."""
 
 AHEAD = 512
-"""Records whose ends are asked of the disk together."""
+"""The ends of this many records are asked of the disk together."""
 
 _FINISH = b',"finish_reason":"'
 _ENDED = re.compile(
@@ -35,7 +35,7 @@ _ENDED = re.compile(
 )
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class RecordLocation(msgspec.Struct, frozen=True, gc=False):
     """One record. number: its line, from 1. offset, length: bytes. truncated: cut by max_tokens; tokens: of the
     completion, None where the server did not say. Unseen by the collector of cycles: there are tens of thousands."""
 
@@ -52,7 +52,7 @@ class SampleOffsets:
     def __init__(self, folder: BenchmarkFolder) -> None:
         self.n_samples = 0
         self._folder = folder
-        self._by_question: dict[str, dict[int, Place]] = {}
+        self._by_question: dict[str, dict[int, RecordLocation]] = {}
         self._end = 0
         self._n_lines = 0
         self._inode: int | None = None
@@ -70,7 +70,7 @@ class SampleOffsets:
             except OSError as error:
                 raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
 
-    def of(self, question_id: str) -> Mapping[int, Place]:
+    def of(self, question_id: str) -> Mapping[int, RecordLocation]:
         """The places of one question's samples, by sample index."""
         return self._by_question.get(question_id, {})
 
@@ -80,13 +80,13 @@ class SampleOffsets:
 
     def line(self, key: Key) -> bytes:
         """The record's line as it stands, without its newline. Raises `StoreError`."""
-        place = self.of(key.question_id).get(key.sample_index)
+        location = self.of(key.question_id).get(key.sample_index)
         path = self._folder.samples
-        if place is None:
+        if location is None:
             raise StoreError(f"{path} holds no sample {key.sample_index} of question {key.question_id!a}.")
         try:
             with open_untrusted(path) as file:
-                data = read_at(file.fileno(), place.length, place.offset)
+                data = read_at(file.fileno(), location.length, location.offset)
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror or error}.") from error
         return data.removesuffix(b"\n")
@@ -94,23 +94,23 @@ class SampleOffsets:
     def read(self, key: Key) -> Sample:
         """The sample of `key`, its checksum verified. Raises `StoreError` when it is not there or damaged."""
         data = self.line(key)
-        place = self.of(key.question_id)[key.sample_index]
+        location = self.of(key.question_id)[key.sample_index]
         report = JournalReport()
-        sample = parse(Line(place.number, place.offset, place.length, data, True), self._folder, report)
+        sample = parse(Line(location.number, location.offset, location.length, data, True), self._folder, report)
         if sample is None or sample.key != key:
             reason = report.damaged[0].reason if report.damaged else "another sample stands there"
             raise StoreError(
-                f"{self._folder.samples}, line {place.number}: {reason}. `harness doctor RUN` lists all damage."
+                f"{self._folder.samples}, line {location.number}: {reason}. `harness doctor RUN` lists all damage."
             )
         return sample
 
-    def in_file_order(self) -> Iterator[tuple[Key, Place]]:
+    def in_file_order(self) -> Iterator[tuple[Key, RecordLocation]]:
         """Every key with its place, in the order of the file."""
         with self._lock:
             places = [
-                (Key(question_id, index), place)
+                (Key(question_id, index), location)
                 for question_id, samples in self._by_question.items()
-                for index, place in samples.items()
+                for index, location in samples.items()
             ]
         return iter(sorted(places, key=lambda item: item[1].offset))
 
@@ -174,7 +174,9 @@ class SampleOffsets:
         # No string of the record can hold these bytes: inside a string every quotation mark is escaped.
         ended = _ENDED.match(tail, max(tail.rfind(_FINISH), 0))
         tokens = None if ended is None or ended["tokens"] == b"null" else int(ended["tokens"])
-        samples[index] = Place(number, offset, length, ended is not None and ended["reason"] == b"length", tokens)
+        samples[index] = RecordLocation(
+            number, offset, length, ended is not None and ended["reason"] == b"length", tokens
+        )
         self.n_samples += 1
 
     def _forget(self) -> None:

@@ -19,7 +19,7 @@ from harness.viewer.rows import QuestionRow, SampleRow, Vote, question_rows, sam
 MAX_SHOWN_CHARS = 400_000
 """Longer texts of samples and questions are shown without their middle; the raw text is served whole."""
 MAX_MESSAGES = 200
-"""Most messages before the last one that a question's page shows."""
+"""A question's page shows at most this many messages before the last one."""
 MAX_FIELD_CHARS = 2000
 """Longer values of metadata, and longer references, are cut."""
 
@@ -146,7 +146,7 @@ def standing(benchmark: OpenBenchmark) -> Standing:
     with_overrides = None
     if benchmark.overrides:
         benchmark.refresh()
-        rates = [one.rate for one in benchmark.tallies(overridden=True) if one.rate is not None]
+        rates = [tally.rate for tally in benchmark.tallies(overridden=True) if tally.rate is not None]
         with_overrides = math.fsum(rates) / len(rates) if rates else None
     return Standing(
         benchmark=benchmark.name,
@@ -225,7 +225,7 @@ def sample_page(benchmark: OpenBenchmark, key: Key) -> SamplePage:
         seed=sample.seed,
         attempts=sample.attempts,
         grade=grade,
-        history=[said for said in benchmark.said_by_hand() if said.key == key],
+        history=[override for override in benchmark.said_by_hand() if override.key == key],
         curl=curl(benchmark.record, question, sample),
     )
 

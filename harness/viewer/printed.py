@@ -13,7 +13,7 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import QuestionRow, SampleRow, sample_row, text_of, votes
 
 MAX_ANSWER_CHARS = 60
-"""Characters of an answer in a line of a list."""
+"""A line of a list shows this many characters of an answer."""
 
 WORDS: dict[Verdict | None, str] = {
     "correct": "correct",
@@ -44,10 +44,10 @@ def question_text(question: Question, style: Style) -> Iterator[str]:
     yield f"{style.title(f'{visible(question.benchmark)} · {visible(question.question_id)}')}\n"
     yield f"{lines(text_of(question))}\n"
     if question.metadata:
-        told = ", ".join(
+        words = ", ".join(
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
         )
-        yield style.quiet(told) + "\n"
+        yield style.quiet(words) + "\n"
     yield f"reference: {' or '.join(visible(reference, 400) for reference in question.references)}\n"
 
 
@@ -58,8 +58,8 @@ def sample_list(rows: Sequence[SampleRow], style: Style) -> Iterator[str]:
         yield f"{facts}  {verdict_words(row, style)}\n"
     counted = votes(rows)
     if counted:
-        told = ", ".join(f"{_short(vote.answer)} ×{vote.n}{' (correct)' if vote.correct else ''}" for vote in counted)
-        yield f"votes: {told}\n"
+        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{' (correct)' if vote.correct else ''}" for vote in counted)
+        yield f"votes: {words}\n"
 
 
 def verdict_words(row: SampleRow, style: Style) -> str:

@@ -15,10 +15,10 @@ from harness.scoring.intervals import Interval, wilson
 from harness.viewer.library import OpenBenchmark
 
 EXCERPT_CHARS = 200
-"""Characters of a question that a list shows."""
+"""A list shows this many characters of a question."""
 
 MAX_VOTES = 50
-"""Different answers that a question's page lists, the most frequent first."""
+"""A question's page lists this many different answers, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def sample_rows(benchmark: OpenBenchmark, question_id: str) -> list[SampleRow]:
 
 def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
     """The sample's row, graded or not."""
-    grade, place = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
+    grade, location = benchmark.grade(key), benchmark.offsets.of(key.question_id).get(key.sample_index)
     override = benchmark.overrides.get(key)
     return SampleRow(
         index=key.sample_index,
@@ -112,12 +112,12 @@ def sample_row(benchmark: OpenBenchmark, key: Key) -> SampleRow:
         extracted=None if grade is None else grade.extracted,
         vote=None if grade is None else grade.vote,
         rule=None if grade is None else grade.rule,
-        truncated=grade.truncated if grade is not None else place is not None and place.truncated,
+        truncated=grade.truncated if grade is not None else location is not None and location.truncated,
         near_miss=None if grade is None else near_miss_of(grade),
         anomalies=() if grade is None else grade.anomalies,
         disputed_by=benchmark.disputed_by(key),
-        tokens=grade.completion_tokens if grade is not None else None if place is None else place.tokens,
-        stored=place is not None,
+        tokens=grade.completion_tokens if grade is not None else None if location is None else location.tokens,
+        stored=location is not None,
     )
 
 

@@ -22,16 +22,16 @@ from harness.viewer.library import OpenBenchmark
 from harness.viewer.rows import text_of
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""Bytes of the journal read at once; the progress moves by as much."""
+"""The journal is read in blocks of this many bytes; the progress moves by as much."""
 
 MAX_HITS = 500
 """Samples after which a search for a page ends."""
 
 MAX_SOUGHT_CHARS = 1_000
-"""Longest text that may be sought."""
+"""A text to search for has at most this many characters."""
 
 CONTEXT_CHARS = 80
-"""Characters shown on either side of a hit."""
+"""A hit shows this many characters on either side."""
 
 
 Part = Literal["question", "text", "reasoning"]
@@ -51,7 +51,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class SearchStep:
     """How far a search is. done, total: bytes; hits: found since the step before."""
 
     done: int
@@ -59,7 +59,7 @@ class Step:
     hits: tuple[Hit, ...]
 
 
-def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Generator[Step]:
+def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Generator[SearchStep]:
     """The questions that hold `sought`, then the samples whose text or reasoning does, in file order, with the progress
     after each block. most: samples after which it ends.
 
@@ -71,10 +71,10 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
     needles = _as_stored(sought.translate(_LOWER) if folded else sought)
     keep = max(map(len, needles)) - 1
     places = list(benchmark.offsets.in_file_order())
-    starts = [place.offset for _, place in places]
+    starts = [location.offset for _, location in places]
     total = places[-1][1].offset + places[-1][1].length if places else 0
     done, n_hits, looked_at, tail = 0, 0, -1, b""
-    yield Step(done=0, total=total, hits=_in_questions(benchmark, sought, folded))
+    yield SearchStep(done=0, total=total, hits=_in_questions(benchmark, sought, folded))
     try:
         with open_untrusted(benchmark.folder.samples) as file:
             while n_hits < most and done < total and (block := file.read(min(BLOCK_BYTES, total - done))):
@@ -82,9 +82,9 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
                 base = done - len(tail)
                 haystack = data.lower() if folded else data
                 hits = []
-                at = _first(haystack, needles, 0)
-                while at >= 0 and n_hits < most:
-                    number = bisect.bisect_right(starts, base + at) - 1
+                match = _first(haystack, needles, 0)
+                while match >= 0 and n_hits < most:
+                    number = bisect.bisect_right(starts, base + match) - 1
                     if number > looked_at:  # each record is looked at once, whole
                         looked_at = number
                         hit = _in_sample(benchmark, places[number][0], sought, folded)
@@ -92,11 +92,11 @@ def search(benchmark: OpenBenchmark, sought: str, most: float = math.inf) -> Gen
                             hits.append(hit)
                             n_hits += 1
                     after = starts[number + 1] - base if number + 1 < len(starts) else len(data)
-                    at = _first(haystack, needles, after)
+                    match = _first(haystack, needles, after)
                 done += len(block)
                 tail = data[-keep:] if keep else b""
                 ended = starts[looked_at] + places[looked_at][1].length if n_hits >= most else done
-                yield Step(done=ended, total=total, hits=tuple(hits))
+                yield SearchStep(done=ended, total=total, hits=tuple(hits))
     except OSError as error:
         raise StoreError(f"cannot read {benchmark.folder.samples}: {error.strerror or error}.") from error
 

@@ -28,7 +28,7 @@ DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
 """Tokens that one request may use, prompt and answer together."""
 DEFAULT_GRACE_SECONDS = 5.0
-"""Seconds that requests under way get after TERM."""
+"""Requests under way get this many seconds after TERM."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-class Refusal(Exception):
+class CannotServe(Exception):
     """The start cannot work; the text says why and what to do."""
 
 
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         _check_model(options.model)
         key = _key(options.api_key_env)
         params = _params(library, options, key)
-    except Refusal as refusal:
+    except CannotServe as refusal:
         sys.stderr.write(f"error: {refusal}\n")
         return 2
     stopping = _signalled()
@@ -83,35 +83,35 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _library() -> Any:
-    """The module xllamacpp; raises Refusal where it is missing or cannot be loaded."""
+    """The module xllamacpp; raises CannotServe where it is missing or cannot be loaded."""
     try:
         import xllamacpp
     except ModuleNotFoundError:
-        raise Refusal(f"the embedded server needs xllamacpp; install it with {INSTALL}") from None
+        raise CannotServe(f"the embedded server needs xllamacpp; install it with {INSTALL}") from None
     except ImportError as error:
-        raise Refusal(f"xllamacpp is installed but cannot be loaded here: {error}") from error
+        raise CannotServe(f"xllamacpp is installed but cannot be loaded here: {error}") from error
     return xllamacpp
 
 
 def _check_model(model: Path) -> None:
-    """Raise Refusal where `model` is no GGUF file."""
+    """Raise CannotServe where `model` is no GGUF file."""
     if not model.is_file():
-        raise Refusal(f"no model file at {model}; give the path of a GGUF file")
+        raise CannotServe(f"no model file at {model}; give the path of a GGUF file")
     with model.open("rb") as file:
         if file.read(4) != b"GGUF":
-            raise Refusal(f"{model} is no GGUF file (its first bytes are not GGUF)")
+            raise CannotServe(f"{model} is no GGUF file (its first bytes are not GGUF)")
 
 
 def _key(variable: str | None) -> str | None:
-    """The key that clients must send; raises Refusal where its variable is not set."""
+    """The key that clients must send; raises CannotServe where its variable is not set."""
     key = None if variable is None else os.environ.get(variable, "")
     if key == "":
-        raise Refusal(f"the environment variable {variable} for --api-key-env is not set")
+        raise CannotServe(f"the environment variable {variable} for --api-key-env is not set")
     return key
 
 
 def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
-    """The options as xllamacpp takes them; raises Refusal where the chat template cannot be read."""
+    """The options as xllamacpp takes them; raises CannotServe where the chat template cannot be read."""
     params = library.CommonParams()
     params.model.path = str(options.model)
     # One host up to 2026.9, a list of hosts from 2026.10 on.
@@ -134,7 +134,7 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
         try:
             params.chat_template = options.chat_template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise Refusal(f"cannot read the chat template {options.chat_template}: {error}") from error
+            raise CannotServe(f"cannot read the chat template {options.chat_template}: {error}") from error
     if key is not None:
         params.api_keys = [key]
     return params

@@ -31,7 +31,7 @@ from server_launchers.errors import DownloadError
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 TIMEOUT_SECONDS = 60.0
-"""Seconds without a byte after which an index counts as unreachable."""
+"""An index that sends no byte for this many seconds counts as unreachable."""
 MAX_PAGE_BYTES = 32 << 20
 CHUNK_BYTES = 1 << 18
 _ACCEPT = "application/vnd.pypi.simple.v1+html, text/html;q=0.1"
@@ -54,7 +54,7 @@ class IndexConfig:
     def read(cls, environ: Mapping[str, str] | None = None, files: list[Path] | None = None) -> IndexConfig:
         """The configuration that pip would use: later files win over earlier ones, `PIP_*` variables over files."""
         environ = os.environ if environ is None else environ
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for path in config_files(environ) if files is None else files:
             parser = configparser.RawConfigParser()
             try:
@@ -63,20 +63,20 @@ class IndexConfig:
                 raise DownloadError(f"cannot read pip's configuration {path}: {error}; repair or remove it") from None
             for section in ("global", "download"):
                 if parser.has_section(section):
-                    found |= {key.replace("_", "-"): value for key, value in parser.items(section)}
+                    settings |= {key.replace("_", "-"): value for key, value in parser.items(section)}
         for name in ("index-url", "extra-index-url", "find-links", "no-index", "cert", "trusted-host", "proxy"):
             if value := environ.get("PIP_" + name.upper().replace("-", "_")):
-                found[name] = value
-        cert = found.get("cert") or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
-        indexes = (found.get("index-url") or DEFAULT_INDEX, *found.get("extra-index-url", "").split())
-        if found.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+                settings[name] = value
+        cert = settings.get("cert") or environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+        indexes = (settings.get("index-url") or DEFAULT_INDEX, *settings.get("extra-index-url", "").split())
+        if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
             indexes = ()
         return cls(
             indexes=indexes,
-            find_links=tuple(found.get("find-links", "").split()),
+            find_links=tuple(settings.get("find-links", "").split()),
             cert=cert or None,
-            trusted_hosts=tuple(found.get("trusted-host", "").split()),
-            proxy=found.get("proxy") or None,
+            trusted_hosts=tuple(settings.get("trusted-host", "").split()),
+            proxy=settings.get("proxy") or None,
         )
 
 

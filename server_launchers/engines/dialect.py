@@ -58,7 +58,7 @@ class Reading(msgspec.Struct, frozen=True):
         value: object = page
         for key in self.path:
             if isinstance(value, list):
-                value = next((one for one in value if isinstance(one, Mapping) and key in one), None)
+                value = next((part for part in value if isinstance(part, Mapping) and key in part), None)
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
@@ -107,7 +107,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """As facts, reports and run folders have it."""
     source: str = ""
-    """Where `facts` were read."""
+    """Address of the page that documents `facts`."""
     owned_by: str = ""
     marks: str = ""
     hides_behind: str = ""
@@ -134,14 +134,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     thinking_budget: RequestFact | None = None
     """The field that bounds the tokens of thinking."""
     prefill: RequestFact | None = None
-    """What makes a begun message of the assistant go on."""
+    """Fields by which a begun message of the assistant goes on."""
     inspect_name: str = ""
     """The name of the provider in Inspect's logs; empty where it has none."""
 
     @property
     def pages(self) -> tuple[str, ...]:
         """The pages to be read for facts beside the model list, each once."""
-        return tuple(dict.fromkeys(one.page for one in self.facts if one.page != MODELS))
+        return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
 
     @property
     def event_is_token(self) -> bool:

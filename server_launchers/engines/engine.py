@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from server_launchers.deployment import Command, Readiness
+from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.dialect import Dialect
 from server_launchers.engines.routers import SGLANG_ROUTER, Router
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from server_launchers.program import Program
     from server_launchers.spec import ServerSpec
 
-WriteCommand = Callable[["ServerSpec", "Flags", int], Command]
+WriteCommand = Callable[["ServerSpec", "Flags", int], ProcessCommand]
 """(spec, known options, port) → the command of one replica, or of one node: of an engine with a `program` that
 program's own arguments, else the whole.
 
@@ -48,7 +48,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     takes: frozenset[str]
     """Fields of the spec that the engine takes; `table.check` refuses the others."""
     instead: str = ""
-    """What the refusal of a field goes on to say."""
+    """End of the sentence that refuses a field."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field without which there is nothing to start."""
     command: WriteCommand | None = None
@@ -64,7 +64,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """The model name that a client asks for where the spec has no `served_name`; empty where only the running server
     can tell."""
     readiness: Callable[[ServerSpec], Readiness] | None = None
-    """What tells that a server can work; None: `/health`, and the model list where `lists_models`."""
+    """Function from the spec to the signs that a server can work; None: `/health`, and the model list where
+    `lists_models`."""
     lists_models: bool = True
     """Whether the model list names what is served."""
     spreads: bool = False
@@ -77,7 +78,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     devices: Literal["sliced", "named", "none"] = "sliced"
     """Whether each replica gets accelerators of its own: always, where the spec names some, or never."""
     keeps_folder: bool = False
-    """Whether it is started in the caller's folder (see `deployment.Process`)."""
+    """Whether it is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights: bool = False
     """Whether a name of `harness models` becomes a file first."""
 
@@ -97,7 +98,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of accelerator that the engine computes on."""
         return "ascend" if spec.device == "npu" else self.accelerator
 
-    def written(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> Command:
+    def written(self, spec: ServerSpec, flags: Flags, port: int, devices: str) -> ProcessCommand:
         """The whole command of one replica, or of one node. devices: of this replica, joined by commas."""
         assert self.command is not None
         command = self.command(spec, flags, port)

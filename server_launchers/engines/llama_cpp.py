@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from server_launchers import isolated
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import (
     MODELS,
     Body,
@@ -40,7 +40,7 @@ README = "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.
 # ---- how it is started
 
 
-def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, _flags: Flags, port: int) -> ProcessCommand:
     """The command that serves `spec.model`, a GGUF file, on `port`; raises LaunchError for what cannot be done."""
     from server_launchers.embedded import llama_cpp_server
     from server_launchers.machine.known_flags import Flags
@@ -61,9 +61,9 @@ def command(spec: ServerSpec, _flags: Flags, port: int) -> Command:
         )
     )
     names = frozenset(word for action in llama_cpp_server.parser()._actions for word in action.option_strings)
-    Flags(spec.engine, "server", names, asked=True).check(spec.extra_flags)
+    Flags(spec.engine, "server", names, from_engine=True).check(spec.extra_flags)
     model = str(Path(spec.model).expanduser().absolute())
-    return Command((*program, model, *options, *spec.extra_flags), dict(spec.environment))
+    return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))
 
 
 def look(spec: ServerSpec, facts: Facts) -> Facts:

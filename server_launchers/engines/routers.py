@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from server_launchers import isolated
-from server_launchers.deployment import Command, Readiness
+from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.program import Program, keyed
 from server_launchers.variables import KEY_VARIABLE
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POLICY = "round_robin"
 """Requests of a benchmark are alike; a cache-aware policy would pile equal prompts on one replica."""
 STARTUP_SECONDS = 86_400
-"""Seconds that the router waits for its workers: a day, since the supervisor watches the start."""
+"""The router waits for its workers this many seconds, a day, since the supervisor has a limit of its own."""
 
 
 class Router(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class Router(msgspec.Struct, frozen=True):
 
     def command(
         self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
-    ) -> Command:
+    ) -> ProcessCommand:
         """The command of the router in the environment of `python`, on `port` before `workers` (URLs without `/v1`)."""
         from server_launchers.machine import known_flags
 
@@ -76,8 +76,8 @@ class Router(msgspec.Struct, frozen=True):
         known_flags.recorded(self.module, self.version).check(words)
         module = self.program.module
         if spec.api_key_env is None:
-            return Command((python, *module, *words))
-        return Command((python, *keyed(module[-1]), *words), {}, {KEY_VARIABLE: spec.api_key_env})
+            return ProcessCommand((python, *module, *words))
+        return ProcessCommand((python, *keyed(module[-1]), *words), {}, {KEY_VARIABLE: spec.api_key_env})
 
 
 SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, RequestFact, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords, WeightSwap
 from server_launchers.errors import LaunchError
@@ -48,12 +48,12 @@ def _parser(name: str) -> str:
     return under if under in UNDERSCORED else name.replace("_", "-")
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
     words = [*_shared_options(spec, port), *_options_by_version(spec, flags)]
     flags.check([*words, *spec.extra_flags])
     secrets = {KEY_VARIABLE: spec.api_key_env} if spec.api_key_env else {}
-    return Command((*words, *spec.extra_flags), _environment(spec), secrets)
+    return ProcessCommand((*words, *spec.extra_flags), _environment(spec), secrets)
 
 
 def _shared_options(spec: ServerSpec, port: int) -> list[str]:

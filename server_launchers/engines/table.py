@@ -44,7 +44,7 @@ def named(name: EngineName) -> Engine:
 
 def find(name: str | None) -> Engine | None:
     """What the file of that engine says; None where the name is no engine's."""
-    return next((named(one) for one in ENGINES if one == name), None)
+    return next((named(engine) for engine in ENGINES if engine == name), None)
 
 
 def every() -> dict[EngineName, Engine]:
@@ -70,29 +70,31 @@ def accelerator(spec: ServerSpec) -> Accelerator:
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """The dialects that are known, each once."""
-    return tuple({one.dialect.name: one.dialect for one in every().values() if one.dialect is not None}.values())
+    return tuple(
+        {engine.dialect.name: engine.dialect for engine in every().values() if engine.dialect is not None}.values()
+    )
 
 
 def dialect(name: str | None) -> Dialect:
     """The dialect of that name; `UNKNOWN` for any other name."""
-    return next((one for one in dialects() if one.name == name), UNKNOWN)
+    return next((candidate for candidate in dialects() if candidate.name == name), UNKNOWN)
 
 
 def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
     """The dialect that the entry of a model list tells; older servers name no owner, and are known by a key."""
-    owner = next((one for one in dialects() if one.owns(entry)), None)
-    return owner or next((one for one in dialects() if one.marked(entry)), UNKNOWN)
+    owner = next((candidate for candidate in dialects() if candidate.owns(entry)), None)
+    return owner or next((candidate for candidate in dialects() if candidate.marked(entry)), UNKNOWN)
 
 
 @cache
 def anonymous() -> Dialect:
     """The dialect of routers, which hide the names of their workers' models: such servers are read as its workers."""
-    return next(one for one in dialects() if one.hides_behind)
+    return next(candidate for candidate in dialects() if candidate.hides_behind)
 
 
 def batch_words(requests: Path, results: Path) -> tuple[str, ...]:
     """A command that answers a file of requests, of the first engine that has one."""
-    return next(one.batch_words(requests, results) for one in every().values() if one.batch_words is not None)
+    return next(engine.batch_words(requests, results) for engine in every().values() if engine.batch_words is not None)
 
 
 def check(spec: ServerSpec) -> None:
@@ -104,7 +106,7 @@ def check(spec: ServerSpec) -> None:
     for name, option in OPTIONS.items():
         if name in launcher.takes or getattr(spec, name) == ({} if option.kind is dict else option.default):
             continue
-        able = [engine for engine, one in every().items() if name in one.launcher.takes]
+        able = [engine_name for engine_name, engine in every().items() if name in engine.launcher.takes]
         others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
         raise SpecError(name, f"{spec.engine} does not take it{others}{launcher.instead}")
     if launcher.command is None and spec.extra_flags:

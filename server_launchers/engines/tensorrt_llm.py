@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.engine import PACKAGED, Engine, Launcher
 from server_launchers.program import Program, flag_pairs, install_hint, local_model
 
@@ -21,7 +21,7 @@ INSTALL = install_hint(f"tensorrt_llm=={READ_VERSION}", f"--docker nvcr.io/nvidi
 PROGRAM = Program("trtllm-serve", ("-m", "tensorrt_llm.commands.serve"), "tensorrt_llm", INSTALL)
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """The command for one replica on `port`; raises LaunchError for an option that its version does not know."""
     words = [local_model(spec)]
     words += flag_pairs(
@@ -40,7 +40,7 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
         )
     )
     flags.check([*words, *spec.extra_flags])
-    return Command((*words, *spec.extra_flags), dict(spec.environment))
+    return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
 
 
 def served_as(spec: ServerSpec) -> str:

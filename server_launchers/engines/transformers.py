@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.engine import PACKAGED, Engine, Launcher
 from server_launchers.program import Program, flag_pairs, install_hint, local_model
 
@@ -19,7 +19,7 @@ PROGRAM = Program(
 )
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """The command for one replica on `port`; raises LaunchError for an option that its version does not know."""
     words = [*PROGRAM.subcommand, local_model(spec)]
     words += flag_pairs(
@@ -38,7 +38,7 @@ def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
         )
     )
     flags.check([*words, *spec.extra_flags])
-    return Command((*words, *spec.extra_flags), dict(spec.environment))
+    return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
 
 
 LAUNCHER = Launcher(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, RequestFact, TokenPages, exactly, stated_at
 from server_launchers.engines.engine import NODES, PACKAGED, Engine, Launcher, LogWords
 from server_launchers.engines.routers import VLLM_ROUTER
@@ -51,14 +51,14 @@ def program(spec: ServerSpec) -> Program:
     return MODULE_PROGRAM if old else PROGRAM
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
     if spec.device == "npu":
         raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
     return command_on_any(spec, flags, port, ("NCCL", "GLOO"))
 
 
-def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> Command:
+def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:
     """As `command`, whatever the kind of accelerator. libraries: those that are told which network interface to use."""
     environment = _environment(spec, flags)
     if spec.interface is not None:
@@ -71,7 +71,7 @@ def command_on_any(spec: ServerSpec, flags: Flags, port: int, libraries: Sequenc
     ]
     flags.check([*words, *spec.extra_flags])
     secrets = {"VLLM_API_KEY": spec.api_key_env} if spec.api_key_env else {}
-    return Command((*words, *spec.extra_flags), environment, secrets)
+    return ProcessCommand((*words, *spec.extra_flags), environment, secrets)
 
 
 def _shared_options(spec: ServerSpec, port: int) -> list[str]:

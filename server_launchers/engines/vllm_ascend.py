@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.engines import vllm
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, version_key
@@ -88,7 +88,7 @@ def look(spec: ServerSpec, facts: Facts) -> Facts:
     return replace(facts, versions={**facts.versions, "vllm_ascend": version})
 
 
-def command(spec: ServerSpec, flags: Flags, port: int) -> Command:
+def command(spec: ServerSpec, flags: Flags, port: int) -> ProcessCommand:
     """As vLLM's, with what several NPU nodes need to find each other; raises LaunchError as vLLM's does."""
     environment: dict[str, str] = {}
     if spec.interface is not None:

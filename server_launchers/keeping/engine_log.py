@@ -17,9 +17,9 @@ from server_launchers.keeping import private_files
 from server_launchers.terminal import visible
 
 TAIL_BYTES = 256 << 10
-"""Bytes at the end of a log in which causes are looked for."""
+"""Causes are looked for in this many bytes at the end of a log."""
 TAIL_LINES = 15
-"""Lines of it that a message shows."""
+"""A message shows this many of the last lines."""
 
 _SHARED_PHASES = (
     (r"[Dd]ownload\w*.*?(\d{1,3})%", "downloading weights {} %"),
@@ -34,7 +34,7 @@ _SHARED_PHASES = (
 
 _PORT_IN_USE = r"[Aa]ddress already in use|couldn't bind HTTP server socket|EADDRINUSE"
 _FATAL = re.compile(_PORT_IN_USE)
-"""What no engine has been seen to recover from, though some go on without end."""
+"""Lines after which no engine has been seen to recover, though some go on without end."""
 
 _MEMORY = "lower --memory-fraction, --max-model-len or --max-sequences, or raise --tp"
 _OPTION_CAUSES = (
@@ -121,14 +121,14 @@ def tail(path: Path) -> list[str]:
 @cache
 def _phases() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Pattern of a line → the phase that it tells."""
-    own = dict.fromkeys(pair for one in table.every().values() for pair in one.log.phases)
+    own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.phases)
     return tuple((re.compile(pattern), text) for pattern, text in (*own, *_SHARED_PHASES))
 
 
 @cache
 def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Pattern → the sentence that it gives, in the order in which they are tried."""
-    own = dict.fromkeys(pair for one in table.every().values() for pair in one.log.causes)
+    own = dict.fromkeys(pair for engine in table.every().values() for pair in engine.log.causes)
     pairs = (*_OPTION_CAUSES, *own, *_SHARED_CAUSES)
     return tuple((re.compile(pattern, re.MULTILINE), sentence) for pattern, sentence in pairs)
 
@@ -136,7 +136,7 @@ def _causes() -> tuple[tuple[re.Pattern[str], str], ...]:
 @cache
 def _tells_no_phase() -> re.Pattern[str]:
     """Lines that list all settings, or what is left out."""
-    settings = dict.fromkeys(pattern for one in table.every().values() for pattern in one.log.settings)
+    settings = dict.fromkeys(pattern for engine in table.every().values() for pattern in engine.log.settings)
     return re.compile("|".join((*settings, "disabl")))
 
 

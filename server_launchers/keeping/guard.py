@@ -18,7 +18,8 @@ The stop ladder: TERM to each member's group, a grace, KILL, then a sweep for wh
 own.
 
 Invariant: each process that a member started is in one of three places, so that the sweep finds it. It is a descendant
-of the guard (orphans come to the guard, as its subreaper), it was seen as one (`Member.seen`), or it carries the mark.
+of the guard (orphans come to the guard, as its subreaper), it was seen as one (`KeptProcess.seen`), or it carries the
+mark.
 
 Guarantees: a killed harness (also by SIGKILL, also while starting) leaves nothing. A killed guard takes the
 engine's main process with it (Linux), and `stop` finds the rest by group and mark. Not covered: processes that
@@ -61,7 +62,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Member:
+class KeptProcess:
     """One engine process with its log and what is known of its descendants."""
 
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
@@ -121,8 +122,8 @@ class Member:
         if self.main is None:
             return []
         numbers = {*processes.group(self.main.pid), *processes.marked(self.mark)}
-        found = {process for process in map(processes.process, numbers) if process is not None}
-        return [process for process in found | self.seen | {self.main} if process.alive()]
+        living = {process for process in map(processes.process, numbers) if process is not None}
+        return [process for process in living | self.seen | {self.main} if process.alive()]
 
 
 class Guard:
@@ -135,7 +136,8 @@ class Guard:
         self.restarts: int = config["restarts"]
         secrets = [value for name in config["secret_names"] if (value := os.environ.get(name))] + config["secrets"]
         self.members = [
-            Member(record, secrets, f"{config['mark']}:{index}") for index, record in enumerate(self.state["members"])
+            KeptProcess(record, secrets, f"{config['mark']}:{index}")
+            for index, record in enumerate(self.state["members"])
         ]
         self.selector = selectors.DefaultSelector()
         self.parent: int | None = os.getppid()
@@ -197,7 +199,7 @@ class Guard:
             self.stopping = True
             self.selector.unregister(self.lifeline)
 
-    def _start(self, member: Member) -> None:
+    def _start(self, member: KeptProcess) -> None:
         try:
             member.start()
         except OSError as error:
@@ -221,7 +223,7 @@ class Guard:
                 self._start(member)
                 self._save()
 
-    def _drain(self, member: Member) -> None:
+    def _drain(self, member: KeptProcess) -> None:
         assert member.pipe is not None
         data = os.read(member.pipe.fileno(), READ_BYTES)
         if data:
@@ -229,7 +231,7 @@ class Guard:
         else:
             self._close_pipe(member)
 
-    def _close_pipe(self, member: Member) -> None:
+    def _close_pipe(self, member: KeptProcess) -> None:
         if member.pipe is not None:
             self.selector.unregister(member.pipe)
             member.pipe.close()
@@ -246,7 +248,7 @@ class Guard:
                 ended[pid] = os.waitstatus_to_exitcode(status)
         return ended
 
-    def _died(self, member: Member, code: int) -> None:
+    def _died(self, member: KeptProcess, code: int) -> None:
         """A member's main process is gone: end what it left behind, restart it where that is allowed."""
         left = processes.end(member.everyone(), SWEEP_SECONDS)
         if member.pipe is not None:

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 BEAT_SECONDS = 15.0
-"""Seconds between two lines while the phase stays the same."""
+"""A line is said this often, in seconds, while the phase stays the same."""
 
 
 @dataclass(frozen=True)
-class Progress:
+class StartProgress:
     """How a start is going."""
 
     seconds: float
-    """Since the start."""
+    """Seconds since the start."""
     phase: str
-    """What the log says is being done, else what is waited for."""
+    """The engine's work by its log, else the thing that is waited for."""
     line: str
     """The last line of the log, safe to print."""
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[StartProgress], None]
 
 
 class Heartbeat:
@@ -32,7 +32,7 @@ class Heartbeat:
         self._phase = ""
         self._next = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: StartProgress) -> None:
         if progress.phase != self._phase or progress.seconds >= self._next:
             self._phase = progress.phase
             self._next = progress.seconds + BEAT_SECONDS

@@ -11,9 +11,9 @@ from server_launchers.deployment import Readiness
 from server_launchers.terminal import visible
 
 PAGE_SECONDS = 5.0
-"""Seconds that the health page and the list of models may take."""
+"""The health page and the list of models may take this many seconds each."""
 TOKEN_SECONDS = 120.0
-"""Seconds that the first token may take: it may wait for kernels to be compiled."""
+"""The first token may take this many seconds: it may wait for kernels to be compiled."""
 
 
 class NotReady(Exception):

@@ -47,24 +47,24 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
     Returns the names of those that were stopped, and what cannot be ended, as text.
     """
-    known = {server.name: server for server in status()}
+    remembered = {server.name: server for server in status()}
     damaged = {path.stem: pids for path, pids in unreadable().items()}
     if all:
-        names = [*known, *(stem for stem, pids in damaged.items() if pids)]
+        names = [*remembered, *(stem for stem, pids in damaged.items() if pids)]
     else:
         problem = "say which server to stop, or --all" if name is None else f"no server is called {name}"
-        names = [_only([*known, *damaged], name, f"{problem}; known")]
-    left = [
-        text for each in names for text in (end(known[each]) if each in known else _end_damaged(each, damaged[each]))
-    ]
+        names = [_only([*remembered, *damaged], name, f"{problem}; known")]
+    left: list[str] = []
+    for each in names:
+        left += end(remembered[each]) if each in remembered else _end_damaged(each, damaged[each])
     return names, left
 
 
 def logs(name: str | None = None) -> list[Path]:
     """The logs of the server called `name` (or the only one), one a process; also of one that has ended."""
     problem = "say whose log to show" if name is None else f"no server is called {name}"
-    known = {server.name: server for server in status()}
-    return known[_only([*known], name, f"{problem}; known")].logs
+    remembered = {server.name: server for server in status()}
+    return remembered[_only([*remembered], name, f"{problem}; known")].logs
 
 
 def end(server: ServerState) -> list[str]:

@@ -35,10 +35,10 @@ from server_launchers.keeping import private_files, processes
 from server_launchers.variables import STATE_FILE
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
-"""Longest state file that is read."""
+"""A longer state file is not read."""
 
 
-class Member(msgspec.Struct, frozen=True):
+class MemberState(msgspec.Struct, frozen=True):
     """One process of a server."""
 
     role: Literal["engine", "router"]
@@ -67,16 +67,16 @@ class ServerState(msgspec.Struct, frozen=True):
     source: str
     """The model as it was given: a hub name, a folder, a file."""
     base_urls: list[str]
-    """Where clients send requests: one a replica, or the router's. Without `/v1`."""
+    """Addresses for requests, without `/v1`: one a replica, or the router's."""
     api_key_env: str | None
     created: datetime
     mark: str
     grace: float
-    """Seconds between TERM and KILL."""
+    """The stop ladder waits this many seconds between TERM and KILL."""
     guard_pid: int
     guard_started: str
     status: Literal["starting", "ready", "exited"]
-    members: list[Member]
+    members: list[MemberState]
     survivors: list[str] = []
     """Processes that could not be ended, as text."""
     versions: dict[str, str] = {}
@@ -98,7 +98,7 @@ class ServerState(msgspec.Struct, frozen=True):
         return self.logs[0]
 
     @property
-    def ended(self) -> tuple[Member, Path] | None:
+    def ended(self) -> tuple[MemberState, Path] | None:
         """The first member that has ended, with its log."""
         pairs = zip(self.members, self.logs, strict=True)
         return next((pair for pair in pairs if pair[0].exit_code is not None), None)

@@ -29,7 +29,7 @@ from server_launchers.errors import LaunchError
 from server_launchers.folders import state_folder
 from server_launchers.keeping import engine_log, ports, private_files, processes, readiness, servers, state, waiting
 from server_launchers.keeping.progress import OnProgress
-from server_launchers.keeping.state import Member, ServerState
+from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine.programs import run_quietly
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import STATE_FILE
@@ -37,7 +37,7 @@ from server_launchers.variables import STATE_FILE
 DRY_PORT = 8000
 """The first port of a dry run that names none."""
 POLL_SECONDS = 0.5
-"""Seconds between two looks at whether a server has ended."""
+"""`RunningServer.wait` looks this often, in seconds."""
 
 
 @dataclass
@@ -46,17 +46,17 @@ class RunningServer:
 
     name: str
     base_urls: tuple[str, ...]
-    """Where clients send requests, without `/v1`."""
+    """Addresses for requests, without `/v1`."""
     model: str
     """The name that clients ask for."""
     pid: int | None
-    """Of the guard that keeps it; None for a server that somebody else runs."""
+    """Number of the guard's process; None for a server that somebody else runs."""
     log: Path | None
     detached: bool
     _lifeline: IO[bytes] | None = field(repr=False)
     _guard: subprocess.Popen[bytes] | None = field(repr=False)
     swapped: bool = False
-    """Its weights are others than those that its state file names (see `swapping`)."""
+    """Whether its weights are others than those that its state file names (see `swapping`)."""
 
     @property
     def state(self) -> ServerState | None:
@@ -69,15 +69,15 @@ class RunningServer:
 
         Of a server that somebody else runs, nothing is known.
         """
-        known = None
+        now = None
         if self.pid is not None:
             with contextlib.suppress(LaunchError):  # the state's place is lost, which says nothing of the server
-                known = self.state
-        if known is None or known.guard_pid != self.pid:
+                now = self.state
+        if now is None or now.guard_pid != self.pid:
             return None
-        if known.status != "exited":
-            return None if known.guard.alive() else "its guard was killed, and it with it"
-        member, log = known.ended or (known.members[0], known.log)
+        if now.status != "exited":
+            return None if now.guard.alive() else "its guard was killed, and it with it"
+        member, log = now.ended or (now.members[0], now.log)
         return f"{engine_log.cause(log, member.exit_code)}; its log is {log}"
 
     def stop(self) -> None:
@@ -85,12 +85,12 @@ class RunningServer:
         if self._guard is not None:
             _end_guard(self._guard, self._lifeline)
             self._guard = self._lifeline = None
-        if self.pid is not None and (known := self.state) is not None and known.guard_pid == self.pid:
-            servers.end(known)
+        if self.pid is not None and (now := self.state) is not None and now.guard_pid == self.pid:
+            servers.end(now)
 
     def wait(self) -> None:
         """Return when the server has ended by itself."""
-        while (known := self.state) is None or known.status != "exited":
+        while (now := self.state) is None or now.status != "exited":
             time.sleep(POLL_SECONDS)
 
     def __enter__(self) -> Self:
@@ -117,31 +117,31 @@ def launch(spec: ServerSpec, *, detach: bool = False, on_progress: OnProgress | 
     for port in numbers:
         ports.refuse_taken(spec.host, port)
     try:
-        guard, known = _start_guard(spec, deployment)
+        guard, starting = _start_guard(spec, deployment)
     except OSError as error:
         raise LaunchError(f"cannot start a server from {state.servers_folder()}: {error.strerror or error}") from None
     lifeline = guard.stdin
     assert lifeline is not None
     try:
-        model = waiting.until_ready(spec, deployment, guard, known, on_progress or (lambda _progress: None))
+        model = waiting.until_ready(spec, deployment, guard, starting, on_progress or (lambda _progress: None))
         with contextlib.suppress(BrokenPipeError):
             lifeline.write(b"ready\ndetach\n" if detach else b"ready\n")
             lifeline.flush()
-        waiting.until_known(spec, guard, known, detach)
+        waiting.until_known(spec, guard, starting, detach)
         if detach:
             lifeline.close()
             # The guard outlives us on purpose; Popen would warn about a child that was not waited for.
             guard.returncode = 0
     except BaseException:
         _end_guard(guard, lifeline)
-        servers.end(known)
+        servers.end(starting)
         raise
     return RunningServer(
-        name=known.name,
+        name=starting.name,
         base_urls=deployment.base_urls,
         model=model,
         pid=guard.pid,
-        log=known.log,
+        log=starting.log,
         detached=detach,
         _lifeline=None if detach else lifeline,
         _guard=None if detach else guard,
@@ -204,7 +204,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
         guard_started=processes.start_of(guard_pid) or "gone",
         status="starting",
         members=[
-            Member(
+            MemberState(
                 role=process.role,
                 argv=list(shown.words(process.command.argv)),
                 port=process.port,

@@ -15,41 +15,41 @@ from server_launchers.spec import ServerSpec
 from server_launchers.terminal import visible
 
 SWAP_SECONDS = 1800.0
-"""Seconds that reading the weights may take."""
+"""Reading the weights may take this many seconds."""
 
 
-def possible(running: ServerSpec, wanted: ServerSpec) -> bool:
+def possible(running: ServerSpec, target: ServerSpec) -> bool:
     """Whether a server of the spec `running` becomes one of `wanted` by other weights alone.
 
     Not with several replicas, nor with a served name of its own, which SGLang loses on the way, nor with a key.
     """
-    able = table.named(wanted.engine).weight_swap is not None and wanted.dp == 1 and wanted.nodes == 1
-    named = wanted.served_name is not None or wanted.api_key_env is not None
-    return able and not named and replace(running, model=wanted.model) == wanted
+    able = table.named(target.engine).weight_swap is not None and target.dp == 1 and target.nodes == 1
+    named = target.served_name is not None or target.api_key_env is not None
+    return able and not named and replace(running, model=target.model) == target
 
 
-def swap(server: RunningServer, wanted: ServerSpec) -> RunningServer:
+def swap(server: RunningServer, target: ServerSpec) -> RunningServer:
     """The same server with the weights of `wanted`, having generated a token with them.
 
     Raises LaunchError in the engine's own words; nobody knows then what it serves, so it is to be stopped.
     """
     (url,) = server.base_urls
-    how = table.named(wanted.engine).weight_swap
+    how = table.named(target.engine).weight_swap
     assert how is not None
     try:
         with httpx.Client(base_url=url, timeout=SWAP_SECONDS, trust_env=False) as client:
-            answer = client.post(how.page, json={how.field: wanted.model})
+            answer = client.post(how.page, json={how.field: target.model})
             reply = answer.json()
             if answer.status_code != 200 or reply.get("success") is not True:
                 message = visible(str(reply.get("message", answer.text)), 300)
-                raise LaunchError(f"{server.name} does not take the weights of {wanted.model}: {message}")
+                raise LaunchError(f"{server.name} does not take the weights of {target.model}: {message}")
             model_path = client.get(how.told_page).json().get(how.told_field)
-            if model_path != wanted.model:
+            if model_path != target.model:
                 raise LaunchError(
-                    f"{server.name} says that it serves {visible(str(model_path), 200)}, not {wanted.model}"
+                    f"{server.name} says that it serves {visible(str(model_path), 200)}, not {target.model}"
                 )
-        model = readiness.check(url, Readiness(None, lists_models=True), table.client_name(wanted), None)
+        model = readiness.check(url, Readiness(None, lists_models=True), table.client_name(target), None)
     except (httpx.HTTPError, ValueError, AttributeError, readiness.NotReady, readiness.Foreign) as error:
         reason = visible(str(error), 200)
-        raise LaunchError(f"{server.name} does not take the weights of {wanted.model}: {reason}") from None
+        raise LaunchError(f"{server.name} does not take the weights of {target.model}: {reason}") from None
     return replace(server, model=model, swapped=True)

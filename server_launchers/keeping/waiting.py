@@ -1,4 +1,21 @@
-"""Waiting for a start: until every replica generated a token, or until one plain cause says that it will not."""
+"""Waiting for a start: until every replica generated a token, or until one plain cause says that it will not.
+
+Two sources are looked at in turn, every `POLL_SECONDS`: what the guard wrote of the processes, and what each address
+answers. The first row that holds decides:
+
+    what is seen                                            what follows
+    a member has ended                                      failed: the cause from its log
+    the guard has ended                                     failed: its own log is named
+    health, model list and one token are right, and the     this replica is ready; the next address
+      port belongs to a process of ours
+    another model, or another program, answers              failed: another server is on the port
+    a fatal line ends the log, and nothing came after it    failed: the engine hangs
+      for `HANGING_SECONDS`
+    the log has not grown for `--start-timeout`             failed: too slow
+    anything else                                           wait
+
+Time alone fails no start: weights may load for an hour, as long as the log of any member grows.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +27,26 @@ from server_launchers.deployment import Deployment
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import engine_log, processes, readiness, state
-from server_launchers.keeping.progress import OnProgress, Progress
-from server_launchers.keeping.state import Member, ServerState
+from server_launchers.keeping.progress import OnProgress, StartProgress
+from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine import accelerators
 from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2
 HANGING_SECONDS = 30.0
-"""Seconds of silence after a fatal error in the log upon which a start has failed: SGLang whose port was taken neither
-serves nor ends."""
+"""A start has failed after this many seconds of silence behind a fatal error in the log: SGLang whose port was taken
+neither serves nor ends."""
 HANGING_LINES = 4
-"""Last lines of the log in which a fatal error counts."""
+"""A fatal error counts in this many last lines of the log."""
 ACKNOWLEDGE_SECONDS = 10.0
-"""Seconds that the guard may take to write down that its server is ready."""
+"""The guard may take this many seconds to write down that its server is ready."""
 
 
 def until_ready(
     spec: ServerSpec,
     deployment: Deployment,
     guard: subprocess.Popen[bytes],
-    known: ServerState,
+    starting: ServerState,
     on_progress: OnProgress,
 ) -> str:
     """The name of the model that every replica serves; raises LaunchError where that will not be."""
@@ -38,11 +55,11 @@ def until_ready(
     sizes: list[int] = []
     waiting = list(deployment.base_urls)
     while waiting:
-        now = state.read(state.path_of(known.name)) or known
+        now = state.read(state.path_of(starting.name)) or starting
         if now.ended is not None:
             raise LaunchError(_failure(spec, *now.ended))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {state.guard_log(known.name)}")
+            raise LaunchError(f"the server's guard ended; see {state.guard_log(starting.name)}")
         why = "starting"
         try:
             model = readiness.check(waiting[0], deployment.readiness, model, spec.api_key_env)
@@ -53,36 +70,36 @@ def until_ready(
             why = str(error)
         except readiness.Foreign as error:
             raise LaunchError(f"another server answers at {waiting[0]}: {error}; choose another --port") from None
-        if (new := [_size(log) for log in known.logs]) != sizes:
+        if (new := [_size(log) for log in starting.logs]) != sizes:
             sizes, moved = new, time.monotonic()
-        lines = engine_log.tail(known.log)
-        on_progress(Progress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
+        lines = engine_log.tail(starting.log)
+        on_progress(StartProgress(time.monotonic() - begun, engine_log.phase(lines) or why, lines[-1] if lines else ""))
         silent = time.monotonic() - moved
         if silent > HANGING_SECONDS and engine_log.is_fatal(last := lines[-HANGING_LINES:]):
             cause = engine_log.known_cause(last)
-            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(known.log)}")
+            raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(starting.log)}")
         if silent > spec.start_timeout:
             raise LaunchError(
                 f"{spec.engine} is not ready and its log did not advance for {spec.start_timeout:g} s "
-                f"(--start-timeout): {why}{_tail_text(known.log)}"
+                f"(--start-timeout): {why}{_tail_text(starting.log)}"
             )
         time.sleep(POLL_SECONDS)
     return model
 
 
-def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], known: ServerState, detach: bool) -> None:
+def until_known(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: ServerState, detach: bool) -> None:
     """Return when the guard has heard that its server is ready: from here on `find` sees it.
 
     A launcher that ends right after `detach` must not be taken for one that was killed. Without `detach` a guard that
     cannot write its state (the disk is full) is borne with.
     """
     deadline = time.monotonic() + ACKNOWLEDGE_SECONDS
-    path = state.path_of(known.name)
+    path = state.path_of(starting.name)
     while (now := state.read(path)) is None or now.status != "ready":
         if now is not None and now.status == "exited":
             raise LaunchError(_failure(spec, *(now.ended or (now.members[0], now.log))))
         if guard.poll() is not None:
-            raise LaunchError(f"the server's guard ended; see {state.guard_log(known.name)}")
+            raise LaunchError(f"the server's guard ended; see {state.guard_log(starting.name)}")
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
@@ -108,7 +125,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _failure(spec: ServerSpec, member: Member, log: Path) -> str:
+def _failure(spec: ServerSpec, member: MemberState, log: Path) -> str:
     cause = engine_log.cause(log, member.exit_code)
     holders = accelerators.memory_holders() if "memory" in cause else []
     held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""

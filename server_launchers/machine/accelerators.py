@@ -49,14 +49,14 @@ def processor() -> str:
     name = platform.machine()
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-            name = visible(found[1].strip(), 120)
+        if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
+            name = visible(match[1].strip(), 120)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return f"{name}, {cores} cores"
 
 
 def slices(
-    kind: Accelerator, replicas: int, each: int, wanted: Sequence[str] | None, there: Sequence[str] | None
+    kind: Accelerator, replicas: int, each: int, devices: Sequence[str] | None, there: Sequence[str] | None
 ) -> list[tuple[str, ...]]:
     """Devices of every replica, `each` in number, in order.
 
@@ -64,11 +64,11 @@ def slices(
     LaunchError where there are too few, or where a wanted one is not there.
     """
     needed = replicas * each
-    if wanted is not None and there is not None and (absent := [one for one in wanted if one not in there]):
+    if devices is not None and there is not None and (absent := [device for device in devices if device not in there]):
         raise LaunchError(
             f"no device {', '.join(absent)} here; {VARIABLES[kind]} may name {', '.join(there) or 'none'}"
         )
-    pool = wanted if wanted is not None else there if there is not None else [str(index) for index in range(needed)]
+    pool = devices if devices is not None else there if there is not None else [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
             f"{replicas} x {each} = {needed} devices are needed, there are {len(pool)} ({', '.join(pool) or 'none'}); "

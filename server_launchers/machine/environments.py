@@ -1,4 +1,15 @@
-"""Where an engine's program comes from: PATH, another interpreter, `uvx`, or a container image."""
+"""Where an engine's program comes from: PATH, another interpreter, `uvx`, or a container image.
+
+    spec         the words before the program's own arguments      its version is that of
+    (none)       vllm                                              the script's own environment
+    --python P   P's folder/vllm, or P -m MODULE                   P's environment
+    --uvx R      uvx --from R vllm                                 the requirement R
+    --docker I   docker run … --entrypoint vllm I                  none is known: --engine-version, or the newest
+
+A path keeps its spelling, since resolving a venv's interpreter would leave the venv. No secret stands in a command
+line: variables are named, and their values inherited. An engine that takes its key only as an argument is started by
+`program.keyed`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from server_launchers.deployment import Command
+from server_launchers.deployment import ProcessCommand
 from server_launchers.errors import LaunchError
 from server_launchers.machine import containers
 from server_launchers.machine.accelerators import Accelerator
@@ -48,8 +59,8 @@ def prefix(spec: ServerSpec, program: Program) -> tuple[str, ...]:
 
 
 def called(
-    spec: ServerSpec, program: Program, command: Command, *, port: int, kind: Accelerator, devices: str
-) -> Command:
+    spec: ServerSpec, program: Program, command: ProcessCommand, *, port: int, kind: Accelerator, devices: str
+) -> ProcessCommand:
     """`program` with the arguments `command.argv`, from where the spec says: an environment, `uvx`, a container.
 
     A container gets the devices, shared memory, the port and the model cache; a local model folder is mounted at its
@@ -63,9 +74,9 @@ def called(
     name = containers.name_of(port)
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
     if kind == "ascend":
-        words += [word for one in devices.split(",") for word in ("--device", f"/dev/davinci{one}")]
-        words += [word for one in _ASCEND_DEVICES for word in ("--device", one)]
-        words += [word for one in _ASCEND_MOUNTS for word in ("-v", f"{one}:{one}:ro")]
+        words += [word for device in devices.split(",") for word in ("--device", f"/dev/davinci{device}")]
+        words += [word for device in _ASCEND_DEVICES for word in ("--device", device)]
+        words += [word for path in _ASCEND_MOUNTS for word in ("-v", f"{path}:{path}:ro")]
     else:
         words += ["--gpus", f'"device={devices}"' if devices else "all"]
     cache = os.environ.get("HF_HOME") or str(Path.home() / ".cache/huggingface")
@@ -77,12 +88,12 @@ def called(
         template = spec.chat_template.expanduser().absolute()
         words += ["-v", f"{template}:{template}:ro"]
     # Named without a value: docker takes it from its own environment, so that no secret stands in argv.
-    inherited = [one for one in HUB_VARIABLES if one in os.environ and one != "HF_HOME"]
+    inherited = [variable for variable in HUB_VARIABLES if variable in os.environ and variable != "HF_HOME"]
     # By the mark a later command knows the container for ours.
     for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]
     words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
-    return Command(tuple(words), command.environment, command.secrets, container=name)
+    return ProcessCommand(tuple(words), command.environment, command.secrets, container=name)
 
 
 def check_model(spec: ServerSpec) -> None:

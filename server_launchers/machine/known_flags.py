@@ -32,7 +32,7 @@ class Flags(msgspec.Struct, frozen=True):
     engine: str
     version: str
     names: frozenset[str]
-    asked: bool
+    from_engine: bool
     """Whether the engine itself was asked; a recorded list may belong to a near version."""
 
     def __contains__(self, flag: str) -> bool:
@@ -64,8 +64,8 @@ class Flags(msgspec.Struct, frozen=True):
 
 def recorded_versions(engine: str) -> list[str]:
     """The versions of `engine` with a recorded list, oldest first."""
-    found = [path.stem.removeprefix(f"{engine}-") for path in _RECORDED.glob(f"{engine}-*.txt")]
-    return sorted(found, key=version_key)
+    versions = [path.stem.removeprefix(f"{engine}-") for path in _RECORDED.glob(f"{engine}-*.txt")]
+    return sorted(versions, key=version_key)
 
 
 @cache
@@ -73,21 +73,21 @@ def recorded(engine: str, version: str | None = None) -> Flags:
     """The recorded options that fit `version` best; None means the newest."""
     versions = recorded_versions(engine)
     if not versions:
-        return Flags(engine, version or "unknown", frozenset(), asked=False)
-    chosen = versions[-1]
+        return Flags(engine, version or "unknown", frozenset(), from_engine=False)
+    nearest = versions[-1]
     if version is not None:
-        older = [known for known in versions if version_key(known) <= version_key(version)]
-        chosen = older[-1] if older else versions[0]
-    text = (_RECORDED / f"{engine}-{chosen}.txt").read_text(encoding="utf-8")
+        older = [candidate for candidate in versions if version_key(candidate) <= version_key(version)]
+        nearest = older[-1] if older else versions[0]
+    text = (_RECORDED / f"{engine}-{nearest}.txt").read_text(encoding="utf-8")
     names = frozenset(line for line in text.splitlines() if line.startswith("--"))
-    return Flags(engine, version or chosen, names, asked=False)
+    return Flags(engine, version or nearest, names, from_engine=False)
 
 
 def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
     """The options that `program --help` names, kept in the cache by version; recorded ones where it fails."""
-    kept = cache_folder() / "flags" / f"{engine}-{version}.txt"
+    cached = cache_folder() / "flags" / f"{engine}-{version}.txt"
     try:
-        names = frozenset(kept.read_text(encoding="utf-8").split())
+        names = frozenset(cached.read_text(encoding="utf-8").split())
     except OSError:
         names = frozenset()
         # vLLM shows all its options only when asked for all.
@@ -98,16 +98,16 @@ def ask(engine: str, version: str, program: Sequence[str]) -> Flags:
         else:
             return recorded(engine, version)
         try:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            cached.write_text("\n".join(sorted(names)) + "\n", encoding="utf-8")
         except OSError:
             pass  # an unwritable cache costs time at the next start, nothing else
     if version in recorded_versions(engine):
         # Read from the sources: also options that the help leaves out.
         names |= recorded(engine, version).names
-    return Flags(engine, version, names, asked=True)
+    return Flags(engine, version, names, from_engine=True)
 
 
 def _options_in_help(argv: Sequence[str]) -> frozenset[str]:
-    found = _OPTION.findall(output_of(*argv, seconds=HELP_SECONDS))
-    return frozenset(option.replace("_", "-") for option in found)
+    flags = _OPTION.findall(output_of(*argv, seconds=HELP_SECONDS))
+    return frozenset(option.replace("_", "-") for option in flags)

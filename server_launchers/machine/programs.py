@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import subprocess
 
 ASK_SECONDS = 60.0
-"""Seconds that a short question may take."""
+"""A short question may take this many seconds."""
 
 
 def run_quietly(argv: Sequence[str], seconds: float = ASK_SECONDS) -> subprocess.CompletedProcess[str] | None:

@@ -227,7 +227,7 @@ def refusal(err: str) -> list[str]:
 
 WORDING = (
     (re.compile(r"^(Error: Invalid value for '[^']+'): .*"), r"\1: …"),
-    (re.compile(r"^((?:harness: )?(?:--)?[\w-]+)[ =]\S+: (?:expected|at least) .*"), r"\1: expected …"),
+    (re.compile(r"^((?:harness: )?(?:--)?[\w-]+)(?:[ =]\S+)?: (?:expected|at least) .*"), r"\1: expected …"),
     (re.compile(r"^((?:harness: )?(?:--)?[\w-]+) goes with .*"), r"\1 goes with …"),
 )
 """Sentences of the parser of the command line, of bounds, and of options that need another one."""

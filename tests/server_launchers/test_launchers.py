@@ -281,7 +281,7 @@ def test_any_program_gets_its_places_filled_in() -> None:
         ({"engine": "vllm", "model": "m", "dp_mode": "ray"}, "dp_mode", "expected client or engine or router"),
         ({"engine": "vllm", "model": "m", "host": None}, "host", "None does not fit; expected a text"),
         ({"engine": "vllm", "model": "m", "devices": "0,1"}, "devices", "expected a list of texts"),
-        ({"engine": "vllm", "model": "m", "environment": {"A B": ""}}, "environment", "'A B' is no name"),
+        ({"engine": "vllm", "model": "m", "environment": {"A B": ""}}, "environment", "expected NAME=VALUE"),
         ({"engine": "vllm", "model": "m", "nodes": 2}, "head_address", "several nodes need the address of node 0"),
         ({"engine": "vllm", "model": "m", "python": "p", "docker": "d"}, "docker", "give one"),
         ({"engine": "vllm", "model": "m", "api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
@@ -345,7 +345,7 @@ def test_an_installed_engine_is_asked_once_and_remembered(tmp_path: Path, monkey
     second = known_flags.ask("vllm", "99.0", [str(script)])
     assert first == second
     assert "--option-7" in first
-    assert first.asked
+    assert first.from_engine
     assert (tmp_path / "count").read_text() == "asked\n"
 
 
@@ -412,7 +412,7 @@ def test_a_command_line_describes_a_spec(monkeypatch: pytest.MonkeyPatch) -> Non
         ("vllm m --memory-fraction 0", "error: --memory-fraction: 0.0 does not fit; expected a number more than 0"),
         ("vllm m --nodes 2", "error: --head-address: several nodes need"),
         ("vllm m --server-key-env sk-1", "error: --server-key-env: give the name of an environment variable"),
-        ("vllm m --env A", "error: --env 'A': expected NAME=VALUE"),
+        ("vllm m --env A", "error: --env: expected NAME=VALUE"),
         ("vllm m stray", "unexpected extra argument"),
         ("command ./server", "error: engine command needs the command line after `--`"),
     ],

@@ -22,7 +22,7 @@ import pytest
 
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import private_files, processes, servers, state, supervisor
-from server_launchers.keeping.state import Member, ServerState
+from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.machine import containers
 from server_launchers.spec import ServerSpec
 from server_launchers.variables import MARK
@@ -54,7 +54,7 @@ def gone(name: str = "forged", **fields: Any) -> ServerState:
     base: dict[str, Any] = {
         "name": name, "engine": "vllm", "model": "m", "source": "m", "base_urls": ["http://127.0.0.1:1"],
         "api_key_env": None, "created": datetime.now(UTC), "mark": "mark", "grace": 0.0, "guard_pid": 2**22,
-        "guard_started": "0", "status": "ready", "members": [Member("engine", ["true"], None)],
+        "guard_started": "0", "status": "ready", "members": [MemberState("engine", ["true"], None)],
     }  # fmt: skip
     return ServerState(**base | fields)
 
@@ -300,7 +300,7 @@ def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
 ) -> None:
     told = docker(tmp_path, mark)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    state.write(gone(members=[Member("engine", ["docker", "run"], None, container=name)]))
+    state.write(gone(members=[MemberState("engine", ["docker", "run"], None, container=name)]))
     assert servers.stop("forged") == (["forged"], [])
     lines = told.read_text().splitlines() if told.exists() else []
     assert ("rm -f harness-8000" in lines) == removed

@@ -23,7 +23,7 @@ import pytest
 
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import ports, processes, servers, state, supervisor, waiting
-from server_launchers.keeping.progress import Progress
+from server_launchers.keeping.progress import StartProgress
 from server_launchers.machine import known_flags
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
@@ -91,7 +91,7 @@ def launched_by(code: str) -> subprocess.Popen[str]:
 
 
 def test_a_server_is_ready_when_it_answers_and_gone_after_the_block(tag: str) -> None:
-    seen: list[Progress] = []
+    seen: list[StartProgress] = []
     with supervisor.launch(faulty(), on_progress=seen.append) as server:
         assert httpx.get(f"{server.base_urls[0]}/health").status_code == 200
         assert [one.status for one in servers.status()] == ["ready"]

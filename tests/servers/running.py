@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from server_launchers.keeping import processes, supervisor
-from server_launchers.keeping.state import Member, ServerState
+from server_launchers.keeping.state import MemberState, ServerState
 from server_launchers.keeping.supervisor import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.specs import ANSWER, THOUGHT
@@ -41,7 +41,7 @@ def known(server: RunningServer) -> ServerState:
     return state
 
 
-def engine(server: RunningServer, replica: int = 0) -> Member:
+def engine(server: RunningServer, replica: int = 0) -> MemberState:
     """Its process number `replica`."""
     return known(server).members[replica]
 

@@ -22,7 +22,7 @@ from harness.asking.options import GradingOptions, JudgeOptions, RunOptions
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import Part
 from server_launchers.engines.table import ANY_PROGRAM
-from server_launchers.spec import ENGINES, OPTIONS, Option
+from server_launchers.spec import ENGINES, OPTIONS, ServerOption
 
 OWN = ("benchmarks", "out", "serve")
 """Options of a run that the sweep itself decides: its axes, its folders, its servers."""
@@ -135,7 +135,7 @@ def _server_fields() -> dict[str, Any]:
     return fields
 
 
-def _type_of(option: Option) -> Any:
+def _type_of(option: ServerOption) -> Any:
     if option.choices:
         return Literal[option.choices]
     if option.kind is tuple:

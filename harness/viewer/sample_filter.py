@@ -12,7 +12,7 @@ from harness.viewer.search import search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SampleFilter:
     """verdicts: one of these, empty = any. truncated, near_miss, anomaly, disputed: only such samples.
     level: the question's level, or its last word ("5" finds "Level 5"). text: in the sample's text or reasoning. other:
     a benchmark whose sample of the same key has another verdict.
@@ -25,17 +25,17 @@ class Choice:
     disputed: bool = False
     level: str | None = None
     text: str | None = None
-    other: OpenBenchmark | None = None
+    other_run: OpenBenchmark | None = None
 
     @property
     def everything(self) -> bool:
         """Nothing is left out."""
-        return self == Choice()
+        return self == SampleFilter()
 
     @property
     def of_grades(self) -> bool:
         """Something is asked of a sample that only its grade tells."""
-        return bool(self.verdicts) or self.near_miss or self.anomaly or self.disputed or self.other is not None
+        return bool(self.verdicts) or self.near_miss or self.anomaly or self.disputed or self.other_run is not None
 
     def question(self, question: Question) -> bool:
         """Is the question of the level wanted?"""
@@ -52,30 +52,32 @@ class Choice:
             return False
         if (self.anomaly and not row.anomalies) or (self.disputed and not row.disputed_by):
             return False
-        if self.other is None:
+        if self.other_run is None:
             return True
-        theirs = self.other.verdict(Key(question_id, row.index))
+        theirs = self.other_run.verdict(Key(question_id, row.index))
         return theirs is not None and row.verdict is not None and theirs != row.verdict
 
 
-def chosen(benchmark: OpenBenchmark, choice: Choice, question_id: str | None = None) -> Iterator[tuple[Question, Key]]:
+def matching_samples(
+    benchmark: OpenBenchmark, sample_filter: SampleFilter, question_id: str | None = None
+) -> Iterator[tuple[Question, Key]]:
     """The stored samples that are wanted, question by question; of one question if `question_id` is given.
 
     Raises `UsageError` for an unknown question, `StoreError` when the journal cannot be read.
     """
-    asked = list(benchmark.questions.values()) if question_id is None else [benchmark.question(question_id)]
+    questions = list(benchmark.questions.values()) if question_id is None else [benchmark.question(question_id)]
     holding: set[Key] | None = None
-    if choice.text is not None:
+    if sample_filter.text is not None:
         holding = {
             Key(hit.question_id, hit.sample_index)
-            for step in search(benchmark, choice.text)
+            for step in search(benchmark, sample_filter.text)
             for hit in step.hits
             if hit.sample_index is not None
         }
-    for question in asked:
-        if not choice.question(question):
+    for question in questions:
+        if not sample_filter.question(question):
             continue
         for row in sample_rows(benchmark, question.question_id):
             key = Key(question.question_id, row.index)
-            if row.stored and choice.sample(question.question_id, row) and (holding is None or key in holding):
+            if row.stored and sample_filter.sample(question.question_id, row) and (holding is None or key in holding):
                 yield question, key
