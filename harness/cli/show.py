@@ -16,9 +16,9 @@ from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.core.records import Verdict
-    from harness.viewer.sample_filter import SampleFilter
     from harness.viewer.library import OpenBenchmark, OpenRun
     from harness.viewer.printed import Style
+    from harness.viewer.sample_filter import SampleFilter
 
 
 _BY_FLAG: tuple[Verdict, ...] = ("wrong", "no_answer", "undecided")
@@ -69,8 +69,8 @@ def command(
     harness show results/r1 --wrong --level 5
     """
     from harness.runs import RunFolder
-    from harness.viewer.sample_filter import SampleFilter
     from harness.viewer.library import OpenRun
+    from harness.viewer.sample_filter import SampleFilter
 
     opened = OpenRun(run.name, RunFolder.open(run))
     opened.refresh()
@@ -137,9 +137,9 @@ def _printed(
 ) -> Iterator[str]:
     from harness.core.records import Key
     from harness.viewer import printed
-    from harness.viewer.sample_filter import matching_samples
     from harness.viewer.request import curl
     from harness.viewer.rows import question_rows, sample_rows
+    from harness.viewer.sample_filter import matching_samples
     from harness.viewer.why import why
 
     style = _style()
