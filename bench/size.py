@@ -1,13 +1,15 @@
 """Memory and seconds of a large run: the client's beginning, its resume, its score and its report.
 
     python bench/size.py [--questions 200000] [--samples 2] [--asked 2000] [--reply-bytes 0] [--folder DIR]
-                         [--only-score]
+                         [--only-resume] [--only-score]
 
 The run is begun and ended by Ctrl-C after `--asked` samples; its journal is then filled but for as many, the run
-resumed to its end, resumed once more with nothing owed ("complete"), scored and reported. Each command is a process of
-its own; its peak is that of its resident memory, of whichever of its processes took most. A process inherits the peak
-of the one that starts it, so this one stays small. Linux only.
+resumed to its end, resumed once more with nothing owed ("complete"), once more without the journal's index ("no
+index"), scored and reported. Each command is a process of its own; its peak is that of its resident memory, of
+whichever of its processes took most. A process inherits the peak of the one that starts it, so this one stays small.
+Linux only.
 
+`--only-resume`: nothing is scored and reported.
 `--only-score`: what is owed is written to the journal without its index, by a process for each processor, and scored.
 """
 
@@ -137,6 +139,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2)
     parser.add_argument("--asked", type=int, default=2000, help="samples asked by each of the two sessions")
     parser.add_argument("--reply-bytes", type=int, default=0, help="working before the answer of each reply")
+    parser.add_argument("--only-resume", action="store_true", help="nothing after the resumes")
     parser.add_argument("--only-score", action="store_true", help="fill the journal and score it, and nothing else")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
@@ -167,6 +170,11 @@ def main() -> None:
         show("resume", begun, ended(server.started(run), 0), server)
         begun = time.monotonic()
         show("complete", begun, ended(start(run), 0))
+        folder.benchmark("bench").index.unlink()
+        begun = time.monotonic()
+        show("no index", begun, ended(start(run), 0))
+        if chosen.only_resume:
+            return
         for name in ("score", "report"):
             begun = time.monotonic()
             show(name, begun, ended(start([name, str(place / "run")]), 0))

@@ -12,8 +12,7 @@ import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from harness.core.reading import open_untrusted
 from harness.core.records import SCHEMA_VERSION
@@ -28,26 +27,22 @@ _ENTRY = struct.Struct("<QQII")
 _HEADER = struct.pack("<16sI", b"samples.index 1\n", SCHEMA_VERSION)
 
 
-class Entry(NamedTuple):
-    """One line of the journal. length: with its newline. crc: 0 = head and tail alone prove nothing.
-    head_crc: checksum of the first `HEAD_BYTES`, or of the line where it is shorter."""
+def entry(offset: int, line: bytes, crc: int, benchmark: str) -> bytes:
+    """The entry of an intact line (with its newline) at `offset` whose checksum is `crc`."""
+    head = line[:HEAD_BYTES]
+    if not record.holds_key(head, benchmark):
+        return unproved(offset, len(line))
+    return _ENTRY.pack(offset, len(line), crc, zlib.crc32(head))
 
-    offset: int
-    length: int
-    crc: int
-    head_crc: int
 
-    @classmethod
-    def of(cls, offset: int, line: bytes, crc: int, benchmark: str) -> Entry:
-        """The entry of an intact line (with its newline) whose checksum is `crc`."""
-        head = line[:HEAD_BYTES]
-        if record.head_key(head, benchmark) is None:
-            return cls(offset, len(line), 0, 0)
-        return cls(offset, len(line), crc, zlib.crc32(head))
+def unproved(offset: int, length: int) -> bytes:
+    """The entry of a line that is to be read whole at every resume."""
+    return _ENTRY.pack(offset, length, 0, 0)
 
 
 def read_entries(folder: BenchmarkFolder) -> Iterator[tuple[int, int, int, int]]:
-    """The fields of each `Entry` in the index; none when it is missing, unreadable, or of another version."""
+    """(offset, length, checksum, checksum of the head) of each entry in the index; none when it is missing, unreadable,
+    or of another version."""
     try:
         with open_untrusted(folder.index) as file:
             data = file.read()
@@ -67,19 +62,19 @@ def count_entries(folder: BenchmarkFolder) -> int:
         return 0
 
 
-def restart(descriptor: int, n_kept: int, entries: Iterable[Entry]) -> None:
-    """Keep the first `n_kept` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
-    if n_kept == 0:
+def restart(descriptor: int, n_listed: int, entries: bytes | bytearray) -> None:
+    """Leave the first `n_listed` entries of the index open at `descriptor`, then write `entries`. Raises `OSError`."""
+    if n_listed == 0:
         os.ftruncate(descriptor, 0)
         write_whole(descriptor, _HEADER)
     else:
-        os.ftruncate(descriptor, len(_HEADER) + n_kept * _ENTRY.size)
+        os.ftruncate(descriptor, len(_HEADER) + n_listed * _ENTRY.size)
     extend(descriptor, entries)
 
 
-def extend(descriptor: int, entries: Iterable[Entry]) -> None:
+def extend(descriptor: int, entries: bytes | bytearray) -> None:
     """Append `entries`. Raises `OSError`; a torn entry may then stand at the end."""
-    write_whole(descriptor, b"".join(_ENTRY.pack(*entry) for entry in entries))
+    write_whole(descriptor, memoryview(entries))
 
 
 def forget(folder: BenchmarkFolder, offset: int, number: int) -> None:

@@ -25,7 +25,6 @@ from harness.core.errors import StoreError
 from harness.core.files import disk_error, sync_folder
 from harness.core.records import Sample
 from harness.runs import index, record
-from harness.runs.index import Entry
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import set_aside
@@ -51,10 +50,10 @@ WRITEBACK_BYTES = 1024 * 1024
 
 
 class _Item(NamedTuple):
-    """A sample to store, or (None) a place in the queue to be reached."""
+    """A sample to store, or (None) a place in the queue to be reached. done: None where nobody waits for the sample."""
 
     sample: Sample | None
-    done: Future[None]
+    done: Future[None] | None
 
 
 class Journal:
@@ -137,12 +136,22 @@ class Journal:
         It fails with `RecordRefused` when this one sample cannot be stored, with `StoreError` when the journal
         stopped. Raises `StoreError` when it has stopped already or is closed.
         """
-        assert sample.benchmark == self.folder.name, "a sample of another benchmark"
-        return self._put(sample)
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # a waiter that gives up must not trip the writer
+        self._put(_Item(sample, done))
+        return done
+
+    def hand_over(self, sample: Sample) -> None:
+        """Append `sample` without a future, which costs as much as the rest: `flush` returns once it is on disk.
+
+        A sample that cannot be stored stops the journal. Raises `StoreError` when the journal has stopped or is closed.
+        """
+        self._put(_Item(sample, None))
 
     def flush(self) -> None:
         """Return when everything appended so far is on disk. Raises `StoreError` when the journal has stopped."""
-        done = self._put(None)
+        done: Future[None] = Future()
+        self._put(_Item(None, done))
         self._hurry.set()
         done.result()
 
@@ -174,9 +183,9 @@ class Journal:
         with contextlib.suppress(*([StoreError] if error is not None else [])):
             self.close()
 
-    def _put(self, sample: Sample | None) -> Future[None]:
-        item = _Item(sample, Future())
-        item.done.set_running_or_notify_cancel()  # a waiter that gives up must not trip the writer
+    def _put(self, item: _Item) -> None:
+        sample = item.sample
+        assert sample is None or sample.benchmark == self.folder.name, "a sample of another benchmark"
         with self._lock:
             if self._failure is not None:
                 raise self._failure
@@ -187,7 +196,6 @@ class Journal:
                 self._waiting += len(sample.text or "") + len(sample.reasoning or "")
                 if self._waiting >= SYNC_BYTES:
                     self._hurry.set()
-        return item.done
 
     # From here on: the writer's thread.
 
@@ -223,7 +231,7 @@ class Journal:
         self._check_unchanged()
         reached: list[_Item] = []
         stored: list[_Item] = []
-        entries: list[Entry] = []
+        entries = bytearray()
         chunk: list[bytes] = []
         begin = end = written = self._size
         for item in batch:
@@ -233,10 +241,12 @@ class Journal:
             try:
                 line, crc = record.encode(item.sample)
             except record.RecordRefused as refused:
+                if item.done is None:
+                    raise
                 item.done.set_exception(refused)
                 continue
             stored.append(item)
-            entries.append(Entry.of(end, line, crc, self.folder.name))
+            entries += index.entry(end, line, crc, self.folder.name)
             chunk.append(line)
             end += len(line)
             if end - written >= CHUNK_BYTES:
@@ -244,21 +254,22 @@ class Journal:
                 chunk, written = [], end
             if end - begin >= SYNC_BYTES:
                 self._write(chunk)
-                self._acknowledge(reached, stored, entries)
-                reached, stored, entries, chunk = [], [], [], []
+                self._acknowledge(reached, stored, begin, entries)
+                reached, stored, entries, chunk = [], [], bytearray(), []
                 begin = written = end
         self._write(chunk)
-        self._acknowledge(reached, stored, entries)
+        self._acknowledge(reached, stored, begin, entries)
 
-    def _acknowledge(self, reached: list[_Item], stored: list[_Item], entries: list[Entry]) -> None:
-        """Sync and list what was written of `stored`, whose lines `entries` name; all of `reached` is then done."""
+    def _acknowledge(self, reached: list[_Item], stored: list[_Item], begin: int, entries: bytearray) -> None:
+        """Sync and list what was written of `stored` from `begin` on, whose lines `entries` name; all of `reached` is
+        then done."""
         if stored:
-            self._sync(entries[0].offset)
+            self._sync(begin)
             self._list(entries)
             with self._lock:
                 self._keys.update(item.sample.key for item in stored if item.sample is not None)
         for item in reached:
-            if not item.done.done():
+            if item.done is not None and not item.done.done():
                 item.done.set_result(None)
 
     def _check_unchanged(self) -> None:
@@ -313,7 +324,7 @@ class Journal:
             raise disk_error(self.folder.samples, error) from error
         self._begun = self._size
 
-    def _list(self, entries: list[Entry]) -> None:
+    def _list(self, entries: bytearray) -> None:
         """Add to the index. Going without costs the next resume time and nothing else."""
         if self._index_descriptor is None:
             return
@@ -336,7 +347,7 @@ class Journal:
                     if left is not None:
                         batch.append(left)
         for item in batch:
-            if not item.done.done():
+            if item.done is not None and not item.done.done():
                 item.done.set_exception(failure)
         if self._on_failure is not None:
             self._on_failure(failure)

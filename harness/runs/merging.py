@@ -377,7 +377,7 @@ def _join(
                 before = texts.known(sample.key, said)
                 again = not came.add(sample.key)
                 if not before:
-                    journal.append(sample)
+                    journal.hand_over(sample)
                     n_added += 1
                     waiting += len(sample.text or "") + len(sample.reasoning or "") + COUNTED_CHARS
                     if waiting >= WAITING_CHARS:

@@ -97,6 +97,25 @@ def decode(line: bytes, benchmark: str) -> Sample:
     return sample
 
 
+def plain(line: bytes, benchmark: str) -> tuple[Sample, int] | None:
+    """The sample in a line (with its newline) and its checksum, in half the time of `decode` and `checksum`.
+
+    None for a line with anything odd about it, intact or not: `decode` says what.
+    """
+    crc = zlib.crc32(memoryview(line)[:-TAIL_BYTES])
+    if line[-TAIL_BYTES:] != b',"crc":"%08x"}\n' % crc:
+        return None
+    try:
+        sample = _decode_sample(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    of_ours = sample.benchmark == benchmark and sample.schema <= SCHEMA_VERSION and sample.sample_index >= 0
+    return (sample, crc) if of_ours else None
+
+
+_decode_sample = msgspec.json.Decoder(Sample).decode
+
+
 def checksum(line: bytes) -> int:
     """The line's checksum, verified. Raises `Damaged`."""
     tail = TAIL.search(line, max(0, len(line) - TAIL_BYTES))
@@ -106,6 +125,18 @@ def checksum(line: bytes) -> int:
     if zlib.crc32(memoryview(line)[: tail.start()]) != stated:
         raise Damaged("checksum differs")
     return stated
+
+
+def holds_key(head: bytes, benchmark: str) -> bool:
+    """Whether `head_key` finds a key in the first bytes of an intact line."""
+    # These bytes stand in no string: inside one, the second quotation mark is escaped. 20: digits of any index.
+    as_written = head.startswith(_beginning(benchmark)) and head.find(b'","sample_index":', 0, len(head) - 20) >= 0
+    return as_written or head_key(head, benchmark) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _beginning(benchmark: str) -> bytes:
+    return b'{"benchmark":' + codec.encode(benchmark) + b',"question_id":"'
 
 
 def head_key(head: bytes, benchmark: str) -> tuple[str, int] | None:

@@ -18,10 +18,10 @@ from harness.core.limits import MAX_RECORD_BYTES
 from harness.core.reading import READ_BUFFER_BYTES, read_at
 from harness.core.records import Key, Sample
 from harness.runs import record
-from harness.runs.index import HEAD_BYTES, Entry, read_entries
+from harness.runs.index import HEAD_BYTES, entry, read_entries, unproved
 from harness.runs.keys import KeySet
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.lines import BOM, Line, lines
+from harness.runs.lines import BOM, MAX_LINE_BYTES, Line, lines
 
 FAR_BYTES = 8 * 1024
 """Between two places of a file from which on reading both is cheaper than all between them."""
@@ -63,6 +63,9 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
 
     Raises `StoreError` for an intact line of a newer schema.
     """
+    if line.data is not None and (intact := record.plain(line.data + b"\n", folder.name)) is not None:
+        report.n_records += 1
+        return intact[0]
     try:
         if line.data is None:
             raise record.Damaged(f"{line.length} bytes long; the bound is {MAX_RECORD_BYTES}")
@@ -100,7 +103,7 @@ class Survey:
     report: JournalReport
     end: int
     n_listed: int
-    unlisted: list[Entry]
+    unlisted: bytearray
 
 
 def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True) -> Survey:
@@ -109,33 +112,56 @@ def survey(descriptor: int, folder: BenchmarkFolder, *, trust_index: bool = True
     The index only says where to look: keys come from the data, each listed record's head and tail is checked, and
     at the first entry that does not fit everything from there on is read and verified whole.
     """
-    result = Survey(KeySet(), JournalReport(), 0, 0, [])
+    result = Survey(KeySet(), JournalReport(), 0, 0, bytearray())
     try:
         with open(descriptor, "rb", buffering=READ_BUFFER_BYTES, closefd=False) as file:
             if trust_index:
                 _follow_index(file, folder, result)
             _advise(descriptor, "POSIX_FADV_SEQUENTIAL")
-            for line in lines(file, result.end, result.n_listed + 1):
-                if not line.complete:
-                    result.report.torn_tail = line.length
-                    break
-                result.unlisted.append(_take(line, folder, result))
-                result.end += line.length
+            _read_on(file, folder, result)
     except OSError as error:
         raise StoreError(f"cannot read {folder.samples}: {error.strerror or error}.") from error
     return result
 
 
-def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> Entry:
-    """Count a verified line."""
+def _read_on(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:
+    """Take what the index does not list, each line verified whole, up to a torn tail."""
+    name, number, end = folder.name, result.n_listed, result.end
+    n_intact = n_again = 0
+    file.seek(end)
+    # Hundreds of thousands of lines pass here at each start without an index, so an intact one is taken without the
+    # values that `lines` and `parse` make of it. Any other line is read again, by them.
+    while data := file.readline(MAX_LINE_BYTES):
+        number += 1
+        intact = record.plain(data, name)
+        if intact is not None:
+            sample, crc = intact
+            n_intact += 1
+            n_again += not result.keys.add((sample.question_id, sample.sample_index))
+            result.unlisted += entry(end, data, crc, name)
+            end += len(data)
+            continue
+        line = next(lines(file, end, number))
+        if not line.complete:
+            result.report.torn_tail = line.length
+            break
+        result.unlisted += _take(line, folder, result)
+        end += line.length
+    result.end = end
+    result.report.n_records += n_intact
+    result.report.n_duplicates += n_again
+
+
+def _take(line: Line, folder: BenchmarkFolder, result: Survey) -> bytes:
+    """Count a line, verified whole. Returns its entry for the index."""
     sample = parse(line, folder, result.report)
     if sample is None:
-        return Entry(line.offset, line.length, 0, 0)
+        return unproved(line.offset, line.length)
     result.report.n_duplicates += not result.keys.add(sample.key)
     assert line.data is not None
-    if _plain(line)[0] is not line.data:
-        return Entry(line.offset, line.length, 0, 0)
-    return Entry.of(line.offset, line.data + b"\n", record.checksum(line.data), folder.name)
+    if _plain(line)[0] is not line.data:  # its checksum is not where the index looks for it
+        return unproved(line.offset, line.length)
+    return entry(line.offset, line.data + b"\n", record.checksum(line.data), folder.name)
 
 
 def _follow_index(file: BinaryIO, folder: BenchmarkFolder, result: Survey) -> None:

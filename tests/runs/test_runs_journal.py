@@ -6,6 +6,7 @@ For: harness.runs, harness.runs.index, harness.runs.sample_reader, harness.runs.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.records import Key, Sample
+from harness.core.records import Key, Sample, Timing
 from harness.runs import BenchmarkFolder, Journal, RunFolder, RunLog, journal, read_samples, record
 from tests.runs.recorded import BENCHMARK, intact_lines, intact_texts, sample
 
@@ -363,6 +364,24 @@ def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> 
     for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder, trust_index=False)):
         with pytest.raises(StoreError, match=r"samples.jsonl, line 2: schema 7; this harness reads schemas up to 1"):
             attempt()
+
+
+def test_samples_that_nobody_waits_for_are_on_disk_after_a_flush(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as opened:
+        for i in range(3):
+            opened.hand_over(sample("q", i))
+        opened.flush()
+        assert opened.keys == {Key("q", i) for i in range(3)}
+        assert set(intact_texts(folder.samples.read_bytes())) == opened.keys
+
+
+def test_one_that_nobody_waits_for_and_that_cannot_be_stored_stops_the_journal(folder: BenchmarkFolder) -> None:
+    opened = Journal.open(folder)
+    opened.hand_over(sample("q", 0, timing=Timing(started=math.inf, total=1.0)))
+    with pytest.raises(StoreError, match="no finite number"):
+        opened.flush()
+    with pytest.raises(StoreError, match="no finite number"):
+        opened.close()
 
 
 def test_a_record_over_the_bound_is_refused_and_the_journal_goes_on(folder: BenchmarkFolder) -> None:
