@@ -92,7 +92,7 @@ def _print(compared: Compared, questions: int) -> None:
 
 
 def _by_hand(compared: Compared) -> str:
-    """That a person's verdicts count here, and how it stands without them."""
+    """Say that verdicts by hand count, and what the accuracies are without them."""
     n_first, n_second = compared.n_overridden
     sentence = f"verdicts by hand count: {n_first} in A, {n_second} in B"
     if compared.as_graded is None:

@@ -17,7 +17,7 @@ from harness.core.inert import quoted, visible
 PACKAGES = ("openai", "httpx", "aiohttp", "sympy", "mpmath", "xllamacpp", "huggingface-hub")
 SHOWN_FAILURES = 3
 FETCH = "harness benchmarks fetch"
-"""What brings a card's data, before the card's name."""
+"""The command that downloads a card's data, without the card's name."""
 
 
 @click.command("doctor", cls=Command)

@@ -1,7 +1,7 @@
 """Defaults of `harness run` from the environment: HARNESS_RUN_ and the option's name, as HARNESS_RUN_MAX_TOKENS.
 
-What is typed goes before them. A file of variables is read only where `--env-file` names it. What was taken is said at
-every run: an environment that nobody remembers must not change a score unseen.
+A typed option goes before its variable. A file of variables is read only if `--env-file` names it. Every run prints
+the variables that it took: an environment that nobody remembers must not change a score unseen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.core.reading import read_named
 
 PREFIX = "HARNESS_RUN"
 SETTINGS = {"auto_envvar_prefix": PREFIX}
-"""What a command's context needs for it."""
+"""The context setting of a command whose options may come from the environment."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def taken(context: click.Context) -> list[str]:
 
 
 def _read(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
-    """Set what the file names, where the environment does not."""
+    """Set the variables of the file, unless the environment has them."""
     if path is None:
         return
     try:
@@ -83,6 +83,6 @@ def _read(_context: click.Context, _parameter: click.Parameter, path: Path | Non
         is_eager=True,
         expose_value=False,
         callback=_read,
-        help=f"File of NAME=VALUE lines: keys, and defaults of options ({PREFIX}_MAX_TOKENS=…). None is read else.",
+        help=f"File of NAME=VALUE lines: keys, and defaults of options ({PREFIX}_MAX_TOKENS=…). Default: no file.",
     ),
 )

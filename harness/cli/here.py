@@ -1,4 +1,4 @@
-"""What `harness` without arguments says in a terminal: what is here, and the command for each next step."""
+"""The page of `harness` without arguments: servers, keys and runs on this machine, and the next command for each."""
 
 from __future__ import annotations
 

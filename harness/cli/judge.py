@@ -30,7 +30,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STARTED = under(
     JUDGE,
     click.option(
-        "--engine-flag", "server_extra_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
+        "--engine-flag",
+        "server_extra_flags",
+        multiple=True,
+        help="A flag handed to the engine unchanged, with --serve; may be repeated.",
     ),
 )
 

@@ -159,7 +159,7 @@ def _inert(message: str) -> str:
 
 
 def _replace_closed_streams() -> None:
-    """Where the caller closed a standard stream (`>&-`), the next file opened would get its number, and its output."""
+    """Open /dev/null for each standard stream that the caller closed (`>&-`): the next file would get its number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
@@ -211,5 +211,5 @@ class _Messages(io.RawIOBase):
 
 
 def _drop_output() -> None:
-    """What is still buffered has nowhere to go; without this the interpreter complains of it at its exit."""
+    """Send buffered output to /dev/null; without this the interpreter complains at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

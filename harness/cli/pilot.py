@@ -15,7 +15,7 @@ LEAST_IN_MILLIONS = 10_000
 
 
 def lines(piloted: Piloted) -> list[str]:
-    """What the rest of the run will take, and how exact each benchmark's score will be."""
+    """The forecast of the rest of the run, and the expected error of each benchmark, as lines."""
     accuracies = [f"  {name}: {_accuracy(expected)}" for name, expected in piloted.expected.items()]
     return [*forecast_lines(piloted.forecast, piloted.concurrency), *accuracies]
 

@@ -25,13 +25,12 @@ def _prints() -> Any:
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)
 def command(run: Path, as_json: bool, **given: Any) -> None:
-    """Say how many samples a question it takes to find a true difference of --detect points four times in five, and the
-    tokens, time and money. RUN is scored: a pilot of two samples a question, or a former run of such a model.
-    For a BENCHMARK's name, the run in results/ is taken whose scores of it are the latest, of those with two samples a
-    question, and named.
+    """Say how many samples per question find a true difference of --detect points four times in five, and their
+    tokens, time and money. RUN is scored and has at least two samples per question: a pilot, or a former run of such a
+    model. For a BENCHMARK's name, the latest scored run of it in results/ is used, and named.
 
-    The difference is one on these questions, between two runs of as many samples, or beside --versus samples that are
-    there already.
+    The difference is one on the same questions, asked again: between two runs of equal size, or beside a run of
+    --versus samples per question.
 
     \b
     harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2

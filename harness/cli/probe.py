@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "–"}
 
 SHOWN_CHARS = 400
-"""Of what came, in the table; the page and the JSON hold all of it."""
+"""Longest reply that the table shows; the page and the JSON hold all of it."""
 
 
 def _prints() -> Any:

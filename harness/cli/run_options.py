@@ -21,7 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 _STARTED = under(
     WHOM,
     click.option(
-        "--engine-flag", "server_extra_flags", multiple=True, help="With --serve: a flag for the engine as it stands."
+        "--engine-flag",
+        "server_extra_flags",
+        multiple=True,
+        help="A flag handed to the engine unchanged, with --serve; may be repeated.",
     ),
 )
 _SHOWN = under(
@@ -34,14 +37,14 @@ _SHOWN = under(
         default=True,
         help="Show no progress. NO_COLOR takes the colours out of it.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Say nothing but warnings, errors and what was asked for."),
+    click.option("--quiet", "-q", is_flag=True, help="Print only warnings, errors and results."),
 )
 
 FIRST = (
     *("samples", "limit", "data", "model", "base_url", "serve", "preset", "temperature", "max_tokens", "concurrency"),
     *("out", "dry_run"),
 )
-"""What most people use: the help of a run shows these first."""
+"""Options that most people use: the short help of a run shows only these."""
 
 
 def run_options(declared: type[RunOptions] = RunOptions) -> Callable[[F], F]:

@@ -138,7 +138,7 @@ def _load_numpy() -> None:
 
 
 def _one_by_one(sources: tuple[Path, ...], options: ScoreOptions) -> tuple[tuple[Path, ...], ScoreOptions]:
-    """What gets scores of its own, the sources or the folder that those of one run are joined into, and the options."""
+    """Return the sources to score, shards joined into one folder, and the options for them."""
     from harness.verbs.score import are_outputs
 
     if len(sources) == 1:

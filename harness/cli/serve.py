@@ -93,7 +93,7 @@ _OURS = (
     ),
     click.option("--print", "print_only", is_flag=True, help="With --slurm: print the job's script, submit nothing."),
 )
-"""What every engine's command takes beside the flags that describe the server."""
+"""Flags of every engine's command, beside those that describe the server."""
 
 
 def _own_flags(function: F) -> F:

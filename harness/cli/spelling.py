@@ -82,7 +82,7 @@ def _flag(parameters: list[click.Parameter], name: str, value: Any) -> str:
 
 
 def _parameters_of(name: str) -> list[click.Parameter]:
-    """Those of another command of the program that runs; by its name, since that command imports this module."""
+    """Parameters of another command, found by its name: that command imports this module."""
     context = click.get_current_context(silent=True)
     root = context.find_root().command if context is not None else None
     command = root.get_command(context, name) if isinstance(root, click.Group) and context is not None else None

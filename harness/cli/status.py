@@ -31,7 +31,7 @@ WATCH_SECONDS = 1.0
 
 ALL_ROWS = 1000
 ALL_COLUMNS = 1000
-"""Of a status: it is not redrawn, so it may be longer than the terminal, and wider where there is none."""
+"""Lines of a status, which may be longer than the terminal since it is not redrawn; wide if the output is a file."""
 
 
 def _prints() -> Any:

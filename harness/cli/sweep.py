@@ -117,7 +117,7 @@ def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
 
 
 def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
-    """One group of a sweep, for the sweep that started us."""
+    """Carry out one group, for the sweep that started this process."""
     from harness.cli.sweep_processes import end_with_parent
     from harness.cli.watching import Terminal
     from harness.verbs.sweep import running
@@ -130,7 +130,7 @@ def _run_lane(planned: Sweep, lane: str, devices: list[str]) -> None:
 
 
 def _ended(record: CellRecord) -> None:
-    """A line for each cell, when it is over."""
+    """Print how a cell ended."""
     if record.reason:
         click.echo(f"harness: {record.cell}: {record.reason}", err=True)
     else:

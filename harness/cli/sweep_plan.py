@@ -36,7 +36,7 @@ def show(sweep: Sweep) -> None:
 
 
 def _server(group: Group) -> str:
-    """What would be started, in one line a process."""
+    """Describe the processes that would be started, a line each."""
     from harness.asking import servers
     from harness.cli.watching import Terminal
     from server_launchers.keeping.supervisor import dry_run as command_lines

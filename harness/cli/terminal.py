@@ -43,7 +43,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def note(text: str) -> None:
-    """A line on standard error that says how things go; nothing where the command was told to be --quiet."""
+    """Print progress in words on standard error, unless the command runs with --quiet."""
     context = click.get_current_context(silent=True)
     if context is None or not context.params.get("quiet"):
         click.echo(spelt(text), err=True)
@@ -63,7 +63,7 @@ def passing(text: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """One warning on standard error."""
+    """Print a warning on standard error."""
     click.echo(f"harness: warning: {spelt(sentence)}", err=True)
 
 

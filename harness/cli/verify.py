@@ -32,12 +32,11 @@ def _prints() -> Any:
 @takes(VerifyOptions)
 @json_option(_prints, "a list, one of each benchmark,")
 def command(run: Path, as_json: bool, **given: Any) -> None:
-    """Say whether the scores of RUN agree with those published of its model, and which settings differ. RUN is a run
-    folder, or another tool's outputs that `harness score` has graded.
+    """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
+    run folder, or another tool's outputs that `harness score` has graded.
 
-    Those whose settings are ours come first, and decide alone where there are such. A run agrees with what is published
-    if it does with one of them that could have seen a difference about as small as any could. Exit code: 0 it agrees,
-    4 it does not, 1 it cannot be said.
+    Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
+    matches one of the most sensitive published scores. Exit code: 0 it agrees, 4 it does not, 1 nobody can tell.
 
     \b
     harness verify results/mine && echo "as published"

@@ -1,4 +1,4 @@
-"""What an undertaking shows on the terminal: warnings, a server's start, a progress line. All on standard error."""
+"""Warnings, the start of a server and the progress of a run, shown on standard error."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Terminal(Watcher):
         return terminal.byte_progress(f"fetching {what}")
 
     def starting(self, progress: StartProgress) -> None:
-        """A line when the phase changes, and one a while in between."""
+        """Print a line when the phase changes, and now and then between."""
         self._heartbeat(progress)
 
     def started(self, server: RunningServer, seconds: float) -> None:
-        """Where it answers."""
+        """Print the address of the server."""
         urls = ", ".join(server.base_urls)
         terminal.note(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
         neutral = [" ".join(engine.neutral_words) for engine in engines.every().values() if engine.neutral_words]
@@ -91,7 +91,7 @@ class Terminal(Watcher):
             )
 
     def checking(self, check: str) -> None:
-        """A line for each check, which the next one is drawn over where that can be."""
+        """Print the name of the check; on a terminal the next name replaces it."""
         terminal.passing(f"probe: {check} …")
 
     def checked(self) -> None:
@@ -110,11 +110,11 @@ class Terminal(Watcher):
         self.close()
 
     def metered(self, address: str) -> None:
-        """Where metrics can be read."""
+        """Print the address of the metrics."""
         terminal.note(f"metrics at {address}")
 
     def standing(self, sentence: Sentence) -> None:
-        """A line each time."""
+        """Print the sentence."""
         terminal.note(sentence)
 
     def progressed(self, progress: Progress) -> None:
@@ -124,7 +124,7 @@ class Terminal(Watcher):
             self._display(progress)
 
     def graded(self, benchmark: str, n: int) -> None:
-        """A line now and then while grading takes its time."""
+        """Print now and then how many samples are graded."""
         if n == 1:  # a pass over a few samples needs no word
             self._graded_due = time.monotonic() + GRADED_SECONDS
         if time.monotonic() >= self._graded_due:

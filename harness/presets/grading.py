@@ -38,12 +38,12 @@ class GradingOptions(AnyK):
     """How samples are graded."""
 
     workers: Annotated[
-        int | None, Option("Processes that grade. Default: the cores.", under=HEADING, least=1, most=256)
+        int | None, Option("Grading processes. Default: one a core.", under=HEADING, least=1, most=256)
     ] = None
     deadline: Annotated[
         float | None,
         Option(
-            "Seconds for one answer, after which it is undecided. Default: 2.",
+            "Maximum seconds for one answer; a slower one is undecided. Default: 2.",
             under=HEADING,
             above=0,
             below=MAX_DEADLINE_SECONDS,
@@ -64,15 +64,22 @@ class GradingOptions(AnyK):
     ] = False
     salvaged: Annotated[
         bool,
-        Option(f"Leave samples out that went on after an interruption (see {option('salvage')}).", under=HEADING),
+        Option(
+            f"Leave out samples that were continued after an interruption (see {option('salvage')}).", under=HEADING
+        ),
     ] = True
     """Such samples are graded in any case; this says whether they count."""
     also: Annotated[
         Literal["math-verify", "sympy"] | None,
-        Option("Grade a second time by this grader, and compare.", under=HEADING),
+        Option("Grade a second time with this grader, and print how the two agree.", under=HEADING),
     ] = None
     also_python: Annotated[
-        Path | None, Option("Interpreter that has it. Default: this one.", under=HEADING, metavar="FILE")
+        Path | None,
+        Option(
+            f"Python interpreter that has the grader of {option('also')} installed. Default: this one.",
+            under=HEADING,
+            metavar="FILE",
+        ),
     ] = None
 
     def _check(self) -> None:

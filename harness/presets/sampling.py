@@ -42,11 +42,19 @@ class SamplingOptions(Options):
     """The fields of a request's body that shape its tokens, by the API's own names. None = the field is not sent."""
 
     temperature: Annotated[
-        float | None, SamplingOption("Default: 0.6. 0 is greedy.", least=0, neutral=1.0, continued="same")
+        float | None,
+        SamplingOption("Sampling temperature; 0 is greedy. Default: 0.6.", least=0, neutral=1.0, continued="same"),
     ] = None
-    top_p: Annotated[float | None, SamplingOption("Default: 0.95.", above=0, most=1, neutral=1.0, continued="same")] = (
-        None
-    )
+    top_p: Annotated[
+        float | None,
+        SamplingOption(
+            "Nucleus sampling: the smallest set of tokens with this probability. Default: 0.95.",
+            above=0,
+            most=1,
+            neutral=1.0,
+            continued="same",
+        ),
+    ] = None
     top_k: Annotated[
         int | None, SamplingOption("Default: not sent.", least=-1, neutral=-1, continued="same", filled=True)
     ] = None

@@ -17,7 +17,7 @@ MAX_REPEATS = 10_000
 
 
 class CompareOptions(Options):
-    """What the runs are compared with."""
+    """The baseline of a comparison."""
 
     baseline: Annotated[Path | None, Option("The run that the others are compared with. Default: the first.")] = None
 
@@ -38,11 +38,14 @@ class VerifyOptions(Options):
 
 
 class PlanOptions(Options):
-    """What is planned: the difference that is to be found, and what tokens cost."""
+    """The difference to find, and the prices of tokens."""
 
-    detect: Annotated[float, Option("True difference that is to be found.", above=0, below=100, kind=POINTS)]
+    detect: Annotated[float, Option("True difference to find.", above=0, below=100, kind=POINTS)]
     other_samples: Annotated[
-        int | None, Option("Samples a question in what this run is compared with.", flag="versus", least=1)
+        int | None,
+        Option(
+            "Samples per question of the run it is compared with. Default: as many as this run.", flag="versus", least=1
+        ),
     ] = None
     """None: as many as in this run."""
     price_in: Annotated[float | None, Option("USD per million prompt tokens.", least=0)] = None
@@ -52,20 +55,22 @@ class PlanOptions(Options):
 class RaceRules(Options):
     """When a race is decided, and how often it is looked at."""
 
-    margin: Annotated[float, Option("Points below which two count as equal.", least=0, most=50, kind=POINTS)] = 0.0
-    step: Annotated[int, Option("Rounds between two looks. Default: 2.", least=1, most=1000)] = 2
+    margin: Annotated[
+        float, Option("Differences below this many points count as equal. Default: 0.", least=0, most=50, kind=POINTS)
+    ] = 0.0
+    step: Annotated[
+        int, Option("Rounds of samples between two looks at the standings. Default: 2.", least=1, most=1000)
+    ] = 2
 
 
 class Reality(Options):
-    """Whether the repeats of an experiment are sampled, or drawn from a run that is there."""
+    """Whether the repeats of an experiment are sampled, or drawn from a stored run."""
 
-    real: Annotated[bool, Option("Sample every repeat, with seeds of its own; takes the options of `harness run`.")] = (
-        False
-    )
+    real: Annotated[bool, Option("Sample every repeat with its own seeds; takes the options of `harness run`.")] = False
 
 
 class RepeatsRules(Reality):
-    """How often a run is repeated."""
+    """The number of repeats of a run."""
 
     runs: Annotated[int, Option("Repeats. Default: 30.", least=2, most=MAX_REPEATS)] = 30
 

@@ -11,22 +11,22 @@ from harness.presets.grading import MAX_DEADLINE_SECONDS, AnyK
 
 
 class MergeOptions(Options):
-    """Where run folders are joined."""
+    """The folder that run folders are joined into."""
 
-    out: Annotated[Path, Option("Folder of the joined run. One that holds an earlier part of it gets the rest.")]
+    out: Annotated[Path, Option("Folder of the joined run; if it holds an earlier part, the rest is added.")]
     accept_server_change: Annotated[
-        bool, Option("Join also where the servers told of another model, template or quantisation.")
+        bool, Option("Join although the servers reported different models, templates or quantisations.")
     ] = False
 
 
 class ReportOptions(AnyK):
-    """What a report shows, and where its files go."""
+    """The numbers of a report, and the folders of its files."""
 
     out: Annotated[Path | None, Option("Folder for report.html, .md, .csv and .tex.")] = None
     plots: Annotated[Path | None, Option("Folder for each plot as SVG, PNG and CSV.")] = None
     show_withheld: Annotated[
         bool,
-        Option("Show also questions that their authors ask to keep out of what is published.", flag="i-know"),
+        Option("Also show questions that their authors ask not to publish.", flag="i-know"),
     ] = False
 
 
@@ -40,7 +40,7 @@ REASONS = Kind("Texts", _reasons)
 
 
 class ExportOptions(Options):
-    """Which samples are exported, and in which tool's format. None: as the format has it."""
+    """The samples to export, and the format. None: the format's own default."""
 
     to: Annotated[
         str,
@@ -55,45 +55,47 @@ class ExportOptions(Options):
         Literal["correct", "all"] | None, Option("Which samples. Default: correct for training data, else all.")
     ] = None
     shortest: Annotated[
-        int | None, Option("Of each question at most N samples, the shortest ones.", metavar="N", least=1)
+        int | None, Option("At most N samples of each question, the shortest ones.", metavar="N", least=1)
     ] = None
     finish_reasons: Annotated[
         tuple[str, ...] | None,
         Option(
-            "Only replies that ended so (stop, length …; `any` for all); may be repeated. Default: stop for training "
-            "data, else any.",
+            "Only replies with this finish reason (stop, length …; `any` for all); may be repeated. Default: stop for "
+            "training data, else any.",
             flag="finish-reason",
             metavar="REASON",
             kind=REASONS,
         ),
     ] = None
     distinct: Annotated[
-        bool | None, Option("Equal replies to one question once. Default: once for training data, else all.")
+        bool | None, Option("Write equal replies to one question once. Default: on for training data.")
     ] = None
-    reasoning: Annotated[bool, Option("Training data without the model's thinking: what it said after it.")] = True
+    reasoning: Annotated[bool, Option("Leave the model's thinking out of training data.")] = True
     i_know: Annotated[
         bool,
-        Option("Also training data of a benchmark that tests, and questions whose authors ask not to publish them."),
+        Option("Also export a benchmark as training data, and questions whose authors ask not to publish them."),
     ] = False
 
 
 class GradeOptions(Options):
-    """What a reference is, and what counts as equal to it."""
+    """The kind of a reference answer, and the tolerance of the comparison."""
 
-    kind: Annotated[Literal["auto", AnswerKind], Option("What the reference is.")] = "auto"
-    relative_tolerance: Annotated[float, Option("Accepted distance, relative to the reference.", least=0)] = 0.0
+    kind: Annotated[Literal["auto", AnswerKind], Option("Kind of the reference answer.")] = "auto"
+    relative_tolerance: Annotated[float, Option("Accepted distance, as a fraction of the reference.", least=0)] = 0.0
     absolute_tolerance: Annotated[float, Option("Accepted distance.", least=0)] = 0.0
-    round_to_reference: Annotated[bool, Option("Accept what rounds to the reference at its own digits.")] = False
+    round_to_reference: Annotated[bool, Option("Accept a number that rounds to the reference's digits.")] = False
     choices: Annotated[
-        tuple[str, ...], Option("Text of an option, in order; for choice questions.", flag="choice")
+        tuple[str, ...], Option("Text of an option of a choice question, in order; repeat it for each.", flag="choice")
     ] = ()
     grader: Annotated[
         str,
-        Option(
-            "A verifier of your own instead of the rules: module:function. Default: rules.", metavar="MODULE:FUNCTION"
-        ),
+        Option("A verifier of your own instead of the rules. Default: rules.", metavar="MODULE:FUNCTION"),
     ] = "rules"
     deadline: Annotated[
         float | None,
-        Option("Seconds for the answer, after which it is undecided. Default: 2.", above=0, below=MAX_DEADLINE_SECONDS),
+        Option(
+            "Maximum seconds for the answer; a slower one is undecided. Default: 2.",
+            above=0,
+            below=MAX_DEADLINE_SECONDS,
+        ),
     ] = None

@@ -11,7 +11,7 @@ from harness.core.options import Option
 
 
 class JudgeOptions(WhichServer):
-    """Who judges, and what. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
+    """The judge and the samples it sees. model: the judge. See `verbs.judge.JudgeSettings` for the rest."""
 
     model: Annotated[
         str | None,
@@ -49,15 +49,21 @@ class JudgeOptions(WhichServer):
         Literal["undecided", "wrong", "all"],
         Option("Samples the judge sees: undecided by the rules, also those called wrong, or all.", under=JUDGE),
     ] = "undecided"
-    prompt: Annotated[str, Option("verdict (default) or limo.", under=JUDGE, metavar="NAME")] = "verdict"
+    prompt: Annotated[
+        str, Option("The judge's prompt: verdict or limo. Default: verdict.", under=JUDGE, metavar="NAME")
+    ] = "verdict"
     votes: Annotated[
-        int, Option("Replies for each distinct answer; most win. Default: 1.", under=JUDGE, least=1, most=99)
+        int, Option("Replies for each distinct answer; the majority wins. Default: 1.", under=JUDGE, least=1, most=99)
     ] = 1
     override: Annotated[bool, Option("Let the judge's verdict replace what the rules decided.", under=JUDGE)] = False
-    temperature: Annotated[float | None, Option("Default: 0; 0.6 with several votes.", under=JUDGE, least=0)] = None
-    max_tokens: Annotated[int | None, Option("New tokens of one reply. Default: 4096.", under=JUDGE, least=1)] = None
+    temperature: Annotated[
+        float | None, Option("The judge's temperature. Default: 0; 0.6 with several votes.", under=JUDGE, least=0)
+    ] = None
+    max_tokens: Annotated[
+        int | None, Option("Maximum new tokens of one reply. Default: 4096.", under=JUDGE, least=1)
+    ] = None
     concurrency: Annotated[
-        int | None, Option("Requests in flight. Default: the server says.", under=JUDGE, least=1)
+        int | None, Option("Requests in flight. Default: what the server states.", under=JUDGE, least=1)
     ] = None
 
     def _check(self) -> None:

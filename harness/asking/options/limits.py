@@ -7,14 +7,15 @@ from typing import Annotated
 
 from harness.asking.options.headings import LIMITS, MONEY, OUTPUT
 from harness.core.options import POINTS, Option, Options
+from harness.core.wording import option
 
 
 class Limits(Options):
     """Bounds of a session. Timeouts are seconds."""
 
-    rpm: Annotated[float | None, Option("Requests per minute at most.", under=LIMITS, above=0)] = None
+    rpm: Annotated[float | None, Option("Maximum requests per minute.", under=LIMITS, above=0)] = None
     tpm: Annotated[
-        float | None, Option("Tokens per minute at most, prompts and replies together.", under=LIMITS, above=0)
+        float | None, Option("Maximum tokens per minute, prompts and replies together.", under=LIMITS, above=0)
     ] = None
     budget_tokens: Annotated[
         int | None, Option("Send no request that could exceed N new tokens.", under=LIMITS, metavar="N", least=1)
@@ -31,7 +32,7 @@ class Limits(Options):
     target_error: Annotated[
         float | None,
         Option(
-            "Stop after the round at which the sampling error is no larger than this many points.",
+            "Stop after the round that brings the sampling error to this many points or fewer.",
             under=LIMITS,
             above=0,
             below=50,
@@ -40,18 +41,18 @@ class Limits(Options):
     ] = None
     first_token_timeout: Annotated[
         float | None,
-        Option("Seconds from the request to the first token. Default: 600.", under=LIMITS, above=0),
+        Option("Maximum seconds from the request to the first token. Default: 600.", under=LIMITS, above=0),
     ] = None
     idle_timeout: Annotated[
-        float | None, Option("Seconds between two tokens. Default: 120.", under=LIMITS, above=0)
+        float | None, Option("Maximum seconds between two tokens. Default: 120.", under=LIMITS, above=0)
     ] = None
-    attempts: Annotated[
-        int | None, Option("Requests per sample before it is given up. Default: 5.", under=LIMITS, least=1)
-    ] = None
+    attempts: Annotated[int | None, Option("Maximum requests for one sample. Default: 5.", under=LIMITS, least=1)] = (
+        None
+    )
     disk_reserve: Annotated[
         float,
         Option(
-            "Megabytes that stay free on the disk: at less, the run ends cleanly. Default: 200; 0: no reserve.",
+            "End the run cleanly when fewer megabytes than this are free on the disk. Default: 200; 0: never.",
             under=LIMITS,
             metavar="MB",
             least=0,
@@ -67,7 +68,7 @@ class Money(Options):
 
     price_in: Annotated[
         float | None,
-        Option("USD per million prompt tokens: shows what a session cost.", under=MONEY, least=0),
+        Option("USD per million prompt tokens, for the cost of a session.", under=MONEY, least=0),
     ] = None
     price_out: Annotated[
         float | None, Option("USD per million new tokens, thinking included.", under=MONEY, least=0)
@@ -75,7 +76,7 @@ class Money(Options):
     prices: Annotated[
         Path | None,
         Option(
-            "The same for several models, as YAML: a line `MODEL: {in: USD, out: USD}` each.",
+            "YAML file of prices, a line a model: `MODEL: {in: USD, out: USD}`, USD per million tokens.",
             under=MONEY,
             metavar="FILE",
         ),
@@ -83,12 +84,12 @@ class Money(Options):
 
 
 class Metrics(Options):
-    """Where a session's figures are served in the format of OpenMetrics."""
+    """The address that serves a session's figures in the format of OpenMetrics."""
 
     metrics_port: Annotated[
         int | None,
         Option(
-            "Serve the run's figures here for Prometheus (OpenMetrics), while it goes on; 0: a free port.",
+            "Serve the figures of the run on this port for Prometheus (OpenMetrics); 0: any free port. Default: off.",
             under=OUTPUT,
             least=0,
             most=65535,
@@ -96,5 +97,9 @@ class Metrics(Options):
     ] = None
     metrics_host: Annotated[
         str,
-        Option("Address on which they are served. Default: 127.0.0.1, this machine.", under=OUTPUT, metavar="ADDRESS"),
+        Option(
+            f"Address for {option('metrics_port')}. Default: 127.0.0.1, this machine only.",
+            under=OUTPUT,
+            metavar="ADDRESS",
+        ),
     ] = "127.0.0.1"

@@ -32,7 +32,12 @@ class HowReasoned(Options):
 
     seed: Annotated[
         int | None,
-        Option("Run seed, from which each sample's comes; `none` sends none.", under=SAMPLING, strict=False, kind=SEED),
+        Option(
+            "Run seed; each sample's seed is made from it. `none` sends no seed.",
+            under=SAMPLING,
+            strict=False,
+            kind=SEED,
+        ),
     ] = 0
     thinking: Annotated[
         Thinking | None,
@@ -45,7 +50,7 @@ class HowReasoned(Options):
     thinking_tokens: Annotated[
         int | None,
         Option(
-            "Tokens of thinking at most, in the field of the provider or engine (docs/hosted.md).",
+            "Maximum tokens of thinking, in the provider's or engine's own field (docs/hosted.md).",
             under=SAMPLING,
             metavar="N",
             least=1,
@@ -70,7 +75,13 @@ class HowWritten(Options):
         dict[str, Any], Option("Fields merged into each request.", under=REQUEST, metavar="JSON", kind=BODY)
     ] = {}  # noqa: RUF012 - the class is frozen
     chat_template_kwargs: Annotated[
-        dict[str, Any], Option("E.g. '{\"enable_thinking\": false}'.", under=REQUEST, metavar="JSON", kind=BODY)
+        dict[str, Any],
+        Option(
+            "Arguments of the chat template, such as '{\"enable_thinking\": false}'.",
+            under=REQUEST,
+            metavar="JSON",
+            kind=BODY,
+        ),
     ] = {}  # noqa: RUF012 - the class is frozen
     drop: Annotated[
         tuple[str, ...],
@@ -81,13 +92,14 @@ class HowWritten(Options):
         ),
     ] = ()
     max_tokens_field: Annotated[
-        LengthField | None, Option("Name of the field. Default: the provider's, else max_tokens.", under=REQUEST)
+        LengthField | None,
+        Option("Name of the field that bounds new tokens. Default: the provider's, else max_tokens.", under=REQUEST),
     ] = None
-    stream: Annotated[bool, Option("Ask for whole replies, for endpoints that cannot stream.", under=REQUEST)] = True
+    stream: Annotated[bool, Option("Request whole replies, from endpoints that cannot stream.", under=REQUEST)] = True
 
 
 class Batches(Options):
-    """Whether samples are asked by the batch."""
+    """Batches: all samples handed to the provider, or to a file, at once."""
 
     batch: Annotated[
         bool,

@@ -20,13 +20,13 @@ class Resuming(Options):
     accept_server_change: Annotated[
         bool,
         Option(
-            "Go on where the server tells of another model, template or quantisation than made the run's samples.",
+            "Resume although the server reports another model, template or quantisation than the run's samples have.",
             under=RESUMING,
         ),
     ] = False
     canary: Annotated[
         bool,
-        Option("Go on when the first samples are all empty, identical or truncated.", under=RESUMING),
+        Option("Do not stop when the first samples are all empty, identical or truncated.", under=RESUMING),
     ] = True
     fingerprint: Annotated[
         bool | None,
@@ -43,7 +43,7 @@ class Resuming(Options):
             under=RESUMING,
         ),
     ] = False
-    break_lock: Annotated[bool, Option("Take over a lock that another, dead host left behind.", under=RESUMING)] = False
+    break_lock: Annotated[bool, Option("Take over the lock of a run whose host is dead.", under=RESUMING)] = False
     salvage: Annotated[
         SalvageMode,
         Option(
@@ -64,7 +64,7 @@ class Resuming(Options):
     lengths_from: Annotated[
         Path | None,
         Option(
-            "A former run of these questions: the longest answers are begun first. Changes no sample.",
+            "A former run of these questions, by which the longest answers start first. Changes no sample.",
             under=RESUMING,
             metavar="RUN",
         ),

@@ -50,7 +50,8 @@ class OutputsOptions(Options):
         ),
     ] = None
     repeats: Annotated[
-        Literal["auto", "samples", "questions"], Option("What equal rows of FILE are.", under=OUTPUTS)
+        Literal["auto", "samples", "questions"],
+        Option("Whether equal rows of FILE are samples of one question, or questions of their own.", under=OUTPUTS),
     ] = "auto"
     out: Annotated[
         Path | None,
@@ -62,7 +63,7 @@ class OutputsOptions(Options):
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
-    """All that a scoring is asked, of a run folder or of a file of outputs."""
+    """All options of a scoring, of a run folder or of a file of outputs."""
 
     track: Annotated[
         tuple[str, ...],

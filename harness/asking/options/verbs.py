@@ -25,7 +25,7 @@ from harness.core.wording import option
 
 
 class OnRay(Options):
-    """Where a run is asked from."""
+    """The cluster whose nodes ask for a run's samples."""
 
     on: Annotated[
         str | None,
@@ -37,7 +37,7 @@ class OnRay(Options):
     ] = None
     shards: Annotated[
         int | None,
-        Option(f"With {option('on')}: how many. Default: one a node.", under=WHOM, metavar="N", least=1),
+        Option(f"Number of shards with {option('on')}. Default: one a node.", under=WHOM, metavar="N", least=1),
     ] = None
 
     def _check(self) -> None:
@@ -151,7 +151,7 @@ VERBS: dict[str, Verb] = {
 
 
 def refusal(verb: str, name: str) -> UsageError | None:
-    """What both doors say of an option that the verb does not take; None where it takes it, or where no verb does."""
+    """The refusal of an option that the verb does not take; None if it takes the option, or if no verb does."""
     own = VERBS[verb]
     if name in own.refused:
         return UsageError(own.refused[name], field=name)

@@ -16,7 +16,7 @@ def _shard(value: Any) -> Any:
 
 
 SHARD = Kind("str", _shard)
-"""One of the parts of a run, `2/8`, in one spelling."""
+"""A part of a run, `2/8`, in canonical spelling."""
 
 OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split", "data_config")
 """Options that say how `data` is read."""
@@ -30,9 +30,7 @@ class WhatIsAsked(Options):
     ] = ()
     samples: Annotated[
         int | None,
-        Option(
-            "Samples per question, where none are named as in aime24:64. Default: the card's.", under=ASKED, least=1
-        ),
+        Option("Samples per question; aime24:64 names its own number. Default: the card's.", under=ASKED, least=1),
     ] = None
     """Refused where every benchmark names its own number."""
     limit: Annotated[int | None, Option("Only the first N questions.", under=ASKED, least=1)] = None
@@ -40,7 +38,8 @@ class WhatIsAsked(Options):
         tuple[str, ...] | None, Option("Only these question ids, separated by commas.", under=ASKED, kind=COMMAS)
     ] = None
     filter: Annotated[
-        tuple[str, ...], Option("Only questions with this value.", under=ASKED, metavar="COLUMN=VALUE")
+        tuple[str, ...],
+        Option("Only questions whose column has this value; may be repeated.", under=ASKED, metavar="COLUMN=VALUE"),
     ] = ()
     shard: Annotated[
         str | None,
@@ -75,12 +74,10 @@ class WhatIsAsked(Options):
         str | None,
         Option(f"Column of the question's id in {option('data')}. Default: a checksum of the row.", under=ASKED),
     ] = None
-    split: Annotated[str | None, Option(f"Split of {option('data')}, where it is a folder of splits.", under=ASKED)] = (
-        None
-    )
+    split: Annotated[str | None, Option(f"Split of {option('data')}, a folder of splits.", under=ASKED)] = None
     data_config: Annotated[
         str | None,
-        Option(f"Configuration of {option('data')}, where it is a data set of the hub with several.", under=ASKED),
+        Option(f"Configuration of {option('data')}, a data set of the hub that has several.", under=ASKED),
     ] = None
     prompt: Annotated[str | None, Option("Prompt by name. Default: the card's.", under=ASKED, complete="prompts")] = (
         None

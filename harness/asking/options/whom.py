@@ -44,11 +44,11 @@ SERVED = Kind("str | Mapping[str, Any]", _served)
 
 
 class WhichServer(Options):
-    """Who is asked. Without an address, a provider or a server: OPENAI_BASE_URL, else the running server."""
+    """The server of a run. Without an address, a provider or a server: OPENAI_BASE_URL, else the running server."""
 
     model: Annotated[
         str | None,
-        Option("Model name as the server lists it. May be left out when it lists exactly one.", under=WHOM),
+        Option("Model name as the server lists it. Default: the only one it lists.", under=WHOM),
     ] = None
     base_url: Annotated[
         tuple[str, ...],
@@ -94,7 +94,13 @@ class WhichServer(Options):
     api_key_file: Annotated[Path | None, Option("File with the key, on one line.", under=WHOM, secret=True)] = None
     header: Annotated[
         tuple[tuple[str, Secret], ...],
-        Option("Extra request header; stored nowhere.", under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True),
+        Option(
+            "Extra request header; stored nowhere. May be repeated.",
+            under=WHOM,
+            metavar="NAME:VALUE",
+            kind=HEADERS,
+            secret=True,
+        ),
     ] = ()
     ca_file: Annotated[Path | None, Option("PEM file of the authority to trust for https.", under=WHOM, file=True)] = (
         None
@@ -109,7 +115,7 @@ class WhichServer(Options):
     ] = False
 
     def for_worker(self) -> dict[str, Any]:
-        """What was given, keys in the clear, as values that travel to a process of ours on another machine."""
+        """The options that were set, with their keys in the clear, as values for a process of ours."""
         plain = {name: str(value) if isinstance(value, Path) else value for name, value in self.given.items()}
         opening: dict[str, Any] = opened(plain)
         return opening
@@ -140,7 +146,7 @@ class HowReached(Options):
         Path | None,
         Option(
             "File of servers, one URL [weight=N] a line, # for comments; or the folder in which servers register "
-            "(docs/scaling.md). Followed while the run goes on.",
+            "(docs/scaling.md). The run follows its changes.",
             under=WHOM,
             flag="endpoints",
         ),
