@@ -70,12 +70,12 @@ from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
 from harness.verbs.compare import compare as compare_runs
 from harness.verbs.compare import verify as verify_run
-from harness.verbs.elsewhere import run_at
 from harness.verbs.grade import grade as grade_response
 from harness.verbs.merge import merge as merge_runs
 from harness.verbs.pilot import pilot as take_pilot
 from harness.verbs.plan import Needed, plan_from
 from harness.verbs.report import report as report_of
+from harness.verbs.run import run_at
 from harness.verbs.second_opinions import second_opinions
 from harness.verbs.sweep import whole
 

@@ -88,7 +88,7 @@ def command(dry_run: bool, pilot: bool, as_json: bool, on: str | None, shards: i
 
 def _run(options: RunOptions, where: OnRay) -> Ran:
     from harness.cli.watching import Terminal
-    from harness.verbs.elsewhere import run_at
+    from harness.verbs.run import run_at
 
     with Terminal() as watcher:
         return run_at(where, options, watcher)

@@ -17,7 +17,6 @@ from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
-    from harness.asking.options.verbs import OnRay
     from harness.asking.watching import Watcher
     from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
@@ -111,15 +110,6 @@ def cluster(on: str) -> ClusterExtension:
         expected = f"expected {', '.join(names)}" if names else "no extension for clusters is installed"
         raise UsageError(expected, field="on", value=on)
     return extension
-
-
-def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:
-    """The run, asked from here, or from the nodes of the cluster that `where` names. Raises what `run` raises."""
-    from harness.verbs.run import run
-
-    return (
-        run(options, watcher) if where.on is None else cluster(where.on).run(where.on, options, where.shards, watcher)
-    )
 
 
 def scheduler(name: str) -> SchedulerExtension:

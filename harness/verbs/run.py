@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.asking.options import RunOptions
+from harness.asking.options.verbs import OnRay
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import Sampled, generate
 from harness.asking.watching import Watcher
@@ -20,6 +21,15 @@ class Ran:
     model: str
     sampled: Sampled
     prices: Prices | None
+
+
+def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:
+    """The run, asked from here, or from the nodes of the cluster that `where` names. Raises what `run` raises."""
+    if where.on is None:
+        return run(options, watcher)
+    from harness.verbs.elsewhere import cluster  # a run from here needs none of it
+
+    return cluster(where.on).run(where.on, options, where.shards, watcher)
 
 
 def run(options: RunOptions, watcher: Watcher) -> Ran:
