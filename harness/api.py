@@ -49,6 +49,7 @@ from harness.asking.options import (
 )
 from harness.asking.options import JudgeOptions as Judge
 from harness.asking.options.verbs import OnRay
+from harness.asking.session import Ran
 from harness.asking.watching import Watcher
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.options import Options, options_of
@@ -64,7 +65,6 @@ from harness.runs.merging import Merged
 from harness.showing.collecting import Collecting, OnProgress
 from harness.verbs import race as races
 from harness.verbs import repeats as experiments
-from harness.verbs import run as verb
 from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
 from harness.verbs.compare import Beside, Verified
@@ -114,7 +114,7 @@ def _run(options: RunOptions, watcher: Collecting, where: OnRay) -> Run:
         return _ended(run_at(where, options, watcher), watcher)
 
 
-def _ended(ran: verb.Ran, watcher: Collecting) -> Run:
+def _ended(ran: Ran, watcher: Collecting) -> Run:
     sampled = ran.sampled
     return Run(
         path=ran.folder,

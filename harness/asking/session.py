@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.generation.dispatch.canary import Answered
     from harness.generation.plan import Task
     from harness.generation.progress import Progress
+    from harness.generation.spending import Prices
     from server_launchers.keeping.supervisor import RunningServer
 
 
@@ -47,6 +48,16 @@ class Sampled:
     def complete(self) -> bool:
         """Nothing is owed."""
         return self.outcome.complete
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A session of a run, and where it stands. prices: what tokens cost, where that is known."""
+
+    folder: Path
+    model: str
+    sampled: Sampled
+    prices: Prices | None
 
 
 def with_suggestion(message: str) -> str:

@@ -22,10 +22,10 @@ from harness.cli.spelling import Command, spelt
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 
 if TYPE_CHECKING:
+    from harness.asking.session import Ran
     from harness.cli.printed.ends import SessionEnd
     from harness.generation.outcome import Outcome
     from harness.generation.spending import Prices
-    from harness.verbs.run import Ran
 
 SHOWN_CAUSES = 5
 

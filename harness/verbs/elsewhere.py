@@ -17,10 +17,10 @@ from harness.core.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
+    from harness.asking.session import Ran
     from harness.asking.watching import Watcher
     from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
-    from harness.verbs.run import Ran
     from server_launchers.spec import ServerSpec
 
 HOST, FILE = "@host@", "@file@"

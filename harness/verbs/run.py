@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from harness.asking.options import RunOptions
 from harness.asking.options.verbs import OnRay
 from harness.asking.prepare import Prepared, prepare
-from harness.asking.session import Sampled, generate
+from harness.asking.session import Ran, Sampled, generate
 from harness.asking.watching import Watcher
-from harness.generation.spending import Prices
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """A session of a run, and where it stands. prices: what tokens cost, where that is known."""
-
-    folder: Path
-    model: str
-    sampled: Sampled
-    prices: Prices | None
 
 
 def run_at(where: OnRay, options: RunOptions, watcher: Watcher) -> Ran:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.asking.options import RunOptions
+    from harness.asking.session import Ran
     from harness.asking.watching import Watcher
     from harness.extensions.clusters.ray.serving import Served
     from harness.presets.grading import GradingOptions
     from harness.runs import RunFolder
     from harness.verbs.elsewhere import Replicas
-    from harness.verbs.run import Ran
     from server_launchers.spec import ServerSpec
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of, read_prices
-from harness.asking.session import Sampled
+from harness.asking.session import Ran, Sampled
 from harness.asking.watching import Watcher
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.wording import Sentence, option
@@ -27,7 +27,7 @@ from harness.generation.spending import Spent
 from harness.runs import Manifest, RunFolder
 from harness.runs.going import on_disk
 from harness.runs.merging import Joined, merge
-from harness.verbs.run import Ran, run
+from harness.verbs.run import run
 
 SHARDS = "shards"
 """The folder of the shards, in the run folder."""
