@@ -20,7 +20,7 @@ from harness.showing.running_score import RunningScores
 from tests.faults.holding import SAID, Holding, going, until
 from tests.faults.server import FaultServer
 from tests.runs.parts import sampled, write
-from tests.system.command import harness, start
+from tests.system.command import harness, interrupted, start
 
 
 def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
@@ -170,9 +170,7 @@ def test_quiet_says_nothing_where_all_is_well_and_what_is_owed_where_not(tmp_pat
     with FaultServer(Holding()) as server, going(tmp_path, server, "--quiet", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4)
         harness(tmp_path, "ctl", "results/run", "cancel", "q0")
-        run.send_signal(signal.SIGINT)
-        run.send_signal(signal.SIGINT)
-        _, err = run.communicate(timeout=60)
+        err = interrupted(run)
         assert err.startswith("harness: stopped by SIGINT")
 
 

@@ -71,6 +71,16 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
     return _held(words, result)
 
 
+def interrupted(run: subprocess.Popen[str]) -> str:
+    """Press Ctrl-C until the process ends, and give its standard error. Two signals at once may arrive as one, which only
+    drains the run."""
+    for _ in range(TIMEOUT_SECONDS):
+        run.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return run.communicate(timeout=1)[1]
+    raise AssertionError("it does not end by Ctrl-C")
+
+
 def process(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -> Result:
     """Run `harness WORDS` in `folder` to its end, in a process of its own."""
     done = subprocess.run(
