@@ -72,8 +72,10 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None) -
 
 
 def interrupted(run: subprocess.Popen[str]) -> str:
-    """Press Ctrl-C until the process ends, and give its standard error. Two signals at once may arrive as one, which only
-    drains the run."""
+    """Press Ctrl-C until the process ends, and give its standard error.
+
+    Two signals at once may arrive as one, which only drains the run.
+    """
     for _ in range(TIMEOUT_SECONDS):
         run.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
