@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]
     for item in items:
-        for folder, seconds in LEFT_OUT.items():
-            if folder in item.path.parents:
-                item.add_marker(pytest.mark.timeout(seconds))
+        seconds = _seconds_of(item.path)
+        if seconds is not None:
+            item.add_marker(pytest.mark.timeout(seconds))
+
+
+@cache
+def _seconds_of(path: Path) -> int | None:
+    """Seconds that a test of the file may take, where its folder has a limit of its own."""
+    return next((seconds for folder, seconds in LEFT_OUT.items() if folder in path.parents), None)
 
 
 def pytest_report_header() -> str:

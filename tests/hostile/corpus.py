@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tests.faults.server import (
@@ -98,8 +99,15 @@ def value(choice: Any = ..., **fields: Any) -> bytes:
 
 
 def bomb(encode: Callable[[bytes], bytes], name: bytes) -> Reply:
-    packed = encode(b"data: " + b"0" * 200_000_000)
-    return steps(SSE + b"Content-Encoding: " + name + b"\r\nContent-Length: %d\r\n\r\n" % len(packed), packed)
+    @cache  # two seconds each, which only a test that asks should pay
+    def packed() -> bytes:
+        return encode(b"data: " + b"0" * 200_000_000)
+
+    def reply() -> Iterator[Step]:
+        yield SSE + b"Content-Encoding: " + name + b"\r\nContent-Length: %d\r\n\r\n" % len(packed())
+        yield packed()
+
+    return reply
 
 
 def slow(data: bytes, seconds: float = 0.2) -> Reply:
