@@ -127,7 +127,7 @@ def test_a_limiter_is_obeyed_and_used(
 
 
 @pytest.mark.parametrize(("mean_s", "samples"), [(0.1, 4000), (3.0, 2000), (100.0, 1000)])
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5])
 def test_refusals_at_random_do_not_throttle(share: float, mean_s: float, samples: int) -> None:
     result = simulate(at_random(share), samples=samples, mean_s=mean_s, concurrency=64)
     ideal_s = samples * mean_s / 64

@@ -345,5 +345,5 @@ class Lanes:
 
     def _unasked_pause(self, lane: Lane) -> float:
         """Seconds to wait after a 429 that names no time: short at first, since one may be an accident."""
-        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** (lane.pace.waits - 2))
+        ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.pace.waits - 2, 30))
         return self._jitter(ceiling / 2, ceiling)
