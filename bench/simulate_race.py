@@ -24,9 +24,8 @@ from schedule import CAP_TOKENS, MEAN_TOKENS, QUESTION_SIGMA, SAMPLE_SIGMA, Cloc
 from harness.core.records import Key
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.plan import Task, owed
-from harness.scoring.differences import score_variance
+from harness.scoring.differences import samples_to_detect, score_variance
 from harness.scoring.distributions import Z_95
-from harness.scoring.planning import samples_to_detect
 from harness.scoring.race import LEVEL, RaceVerdict
 from harness.verbs.race import play as race
 

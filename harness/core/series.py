@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_NUMBERS = 10_000
-"""Numbers that a series may come to; a longer one is a typing mistake."""
+"""Most numbers of a series; a longer one is a typing mistake."""
 
 
 def numbers_of(text: str) -> tuple[int, ...]:
@@ -14,18 +14,18 @@ def numbers_of(text: str) -> tuple[int, ...]:
     """
     words = text.replace("...", "…").split(",")
     numbers: list[int] = []
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.strip() != "…":
             numbers.append(int(word))
             continue
-        if place < 2 or place + 2 != len(words):
+        if index < 2 or index + 2 != len(words):
             raise ValueError(text)
         numbers += _between(numbers[-2], numbers[-1], int(words[-1]))
     return tuple(numbers)
 
 
 def _between(first: int, second: int, last: int) -> list[int]:
-    """What lies between `second` and `last`, without both."""
+    """The numbers between `second` and `last`, without both."""
     if not 0 < first < second < last:
         raise ValueError(f"{first}, {second} … {last}")
     by_ratio = second % first == 0

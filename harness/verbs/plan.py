@@ -16,8 +16,7 @@ from harness.generation.spending import Prices
 from harness.reports.scored import read_runs
 from harness.runs import RunFolder, read_samples
 from harness.scoring import score_file
-from harness.scoring.differences import smoothed_variance
-from harness.scoring.planning import samples_to_detect
+from harness.scoring.differences import samples_to_detect, smoothed_variance
 from harness.scoring.uncertainty import accuracy
 from harness.verbs.compare import scored
 
