@@ -67,7 +67,7 @@ from harness.verbs import race as races
 from harness.verbs import repeats as experiments
 from harness.verbs import score as scoring
 from harness.verbs.again import options_again, python_call
-from harness.verbs.compare import Beside, Verified
+from harness.verbs.compare import RunComparison, Verified
 from harness.verbs.compare import compare as compare_runs
 from harness.verbs.compare import verify as verify_run
 from harness.verbs.grade import grade as grade_response
@@ -252,7 +252,7 @@ def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[Export
     return export_run(RunFolder.open(Path(source)), **dict(ExportOptions.of(to=to, **options)))
 
 
-def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> list[Beside]:
+def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> list[RunComparison]:
     """Every other scored run minus the baseline (none: the first) on each benchmark that both were asked.
 
     Scored outputs of other tools are runs here. A value holds `decision` (verdicts, intervals, p after Holm over all

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from harness.generation.outcome import Outcome
     from harness.grading.second.second_opinion import Agreement
     from harness.verbs.judge import JudgeReport
-    from harness.verbs.pilot import Expected
-    from harness.verbs.sweep.whole import Ended
+    from harness.verbs.pilot import ExpectedScore
+    from harness.verbs.sweep.whole import EndedSweep
 
 
 def frame(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -199,7 +199,7 @@ class Swept:
     """
 
     folder: Path
-    ended: Ended = field(repr=False)
+    ended: EndedSweep = field(repr=False)
     warnings: tuple[str, ...] = ()
 
     @property
@@ -250,7 +250,7 @@ class Pilot:
 
     run: Run
     forecast: Forecast
-    expected: dict[str, Expected]
+    expected: dict[str, ExpectedScore]
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary a benchmark."""

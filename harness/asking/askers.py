@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.asking.servers import Found, Looks
+from harness.asking.servers import Looks, ReachedServers
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines
 from harness.client.spelling import Spelling
@@ -17,7 +17,7 @@ from harness.runs.manifest import Manifest
 
 
 def asker_of(
-    servers_found: Found,
+    servers_found: ReachedServers,
     looks: Looks,
     *,
     spelling: Spelling | None = None,
@@ -50,7 +50,7 @@ def with_neutral(
 
 
 def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """By benchmark that has samples, the neutral values that its requests hold."""
+    """The neutral values in the requests of each benchmark that has samples, by benchmark."""
     try:
         manifest = Manifest.find(folder)
     except StoreError:  # the session refuses it, and says why

@@ -1,4 +1,4 @@
-"""What a run that asks by the batch does otherwise: how it is spelt, and who is asked."""
+"""The spelling and the server of a run that asks by the batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.asking import servers
 from harness.asking.options import RunOptions
-from harness.asking.servers import Found, Look, Looks
+from harness.asking.servers import Look, Looks, ReachedServers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.core.errors import UsageError
@@ -32,10 +32,10 @@ def by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> 
     )
 
 
-def file_as_server(options: RunOptions) -> tuple[Found, Looks]:
+def file_as_server(options: RunOptions) -> tuple[ReachedServers, Looks]:
     """The file of requests in the place of a server: nobody is asked anything now."""
     assert options.batch_file is not None
     assert options.model is not None
     endpoint = Endpoint(f"file://{options.batch_file.absolute()}")
-    server = Found(provider=servers.provider_of(options), endpoints=(endpoint,), about={})
+    server = ReachedServers(provider=servers.provider_of(options), endpoints=(endpoint,), about={})
     return server, Looks(options.model, (Look(endpoint=endpoint),))

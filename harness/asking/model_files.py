@@ -28,11 +28,11 @@ MAX_SHARDS = 10_000
 HASHED_AT_ONCE = 4
 
 PIECES, PIECE_BYTES = 16, 4096
-"""Of each file of weights that `weights_sample` reads, evenly apart. Training and quantising change nearly all."""
+"""Pieces that `weights_sample` reads of each file of weights, evenly apart. Training changes nearly all."""
 
 
 def fingerprints(source: str, *, hash_weights: bool = False) -> dict[str, str]:
-    """By name, `sha256:…` of each file that is there; {} where the model is not on this machine.
+    """Checksums of the model's files by name, as `sha256:…`; {} if the model is not on this machine.
 
     source: a folder, a file of weights, or a name of the hub (its snapshot in the local cache). `weights`: of the
     shards' names and sizes; `weights_sample`: of their sizes and of pieces of their contents, wherever they lie and
@@ -65,7 +65,7 @@ def content(path: str) -> str | None:
 
 
 def local(source: str) -> Path | None:
-    """Where the model lies; None where it is not on this machine."""
+    """The model's folder or file; None if it is not on this machine."""
     path = Path(source).expanduser()
     if path.exists():
         return path

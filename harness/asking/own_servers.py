@@ -1,4 +1,4 @@
-"""What is known of a server that was started here, beyond what it tells: its command line and its model's files."""
+"""Facts of a server that was started here, beyond its own replies: its command line and its model's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def facts_of(state: ServerState, *, hash_weights: bool = False) -> ServerFacts:
-    """What the supervisor knows of the server, and the files of its model as they lie here."""
+    """The facts that the supervisor has of the server, and the files of its model on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": given(argv, name) for name in model_flags()}
     files: dict[str, str] = {}

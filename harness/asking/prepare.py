@@ -23,7 +23,7 @@ from harness.asking.askers import asker_of, with_neutral
 from harness.asking.batching import by_batch, file_as_server
 from harness.asking.options import RunOptions
 from harness.asking.prices import prices_of, read_prices
-from harness.asking.servers import Found, Looks
+from harness.asking.servers import Looks, ReachedServers
 from harness.asking.watching import Watcher
 from harness.benchmarks import card as cards
 from harness.benchmarks import catalogue, questions, shards
@@ -89,11 +89,11 @@ class Prepared:
 
     @property
     def folder(self) -> RunFolder:
-        """Where the run is stored."""
+        """The run folder."""
         return RunFolder(self.settings.out)
 
     def describe(self, endpoint: Endpoint) -> ServerFacts:
-        """What an endpoint that joins tells of itself. Blocking. Raises `ServerError` where it cannot be asked."""
+        """Facts of an endpoint that joins the run. Blocking. Raises `ServerError` where it cannot be asked."""
         return servers.told_by(endpoint, self.settings.model, self.options.ca_file, hosted=self.hosted)
 
     @property
@@ -298,7 +298,7 @@ def _prepared(
     )
 
 
-def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[Found, Looks]:
+def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tuple[ReachedServers, Looks]:
     """The endpoints, and what each of them says of itself: the one look at each that a session takes."""
     if options.batch_file is not None:
         return file_as_server(options)
@@ -311,7 +311,7 @@ def _looked_at(options: RunOptions, watcher: Watcher, must_answer: bool) -> tupl
         model = options.model
         if must_answer or model is None or not _folder(options, model).manifest.exists():
             raise
-        reached = reached or Found(provider=servers.provider_of(options), endpoints=(), about={})
+        reached = reached or ReachedServers(provider=servers.provider_of(options), endpoints=(), about={})
         return replace(reached, about={}), Looks.failed(model, reached.endpoints, error)
 
 
@@ -320,7 +320,7 @@ def _folder(options: RunOptions, model: str) -> RunFolder:
 
 
 def _settings(
-    questions_asked: Asked, options: RunOptions, reached: Found, looks: Looks, watcher: Watcher
+    questions_asked: Asked, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     deadlines, patience = Deadlines(), Patience()
     salvage = Salvage(
@@ -367,7 +367,7 @@ def _settings(
     return by_batch(settings, options, reached.provider) if options.batch or options.batch_file else settings
 
 
-def _fingerprinted(options: RunOptions, reached: Found, looks: Looks) -> bool:
+def _fingerprinted(options: RunOptions, reached: ReachedServers, looks: Looks) -> bool:
     """As asked; else where every server is of an engine that one runs oneself: elsewhere tokens are billed."""
     if options.fingerprint is not None:
         return options.fingerprint
@@ -377,7 +377,7 @@ def _fingerprinted(options: RunOptions, reached: Found, looks: Looks) -> bool:
 
 
 def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
-    """As the provider wants it, with what the options say on top. Raises `UsageError` where both set a field."""
+    """The spelling of requests: the provider's, with the options on top. Raises `UsageError` where both set a field."""
     theirs = provider.spelling(
         model,
         api=options.api,
@@ -406,7 +406,7 @@ def _spelling(options: RunOptions, model: str, provider: Provider, engine: str |
 
 
 def _spelt_by(options: RunOptions, provider: Provider) -> dict[str, str]:
-    """Who decided how a request is written: "options", or the provider's data by their name."""
+    """The origin of how a request is written: "options", or the provider's data by their name."""
     theirs = f"provider {provider.name}"
     by = {
         "max_tokens_field": "options" if options.max_tokens_field else theirs,

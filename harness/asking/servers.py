@@ -68,7 +68,7 @@ MAX_KEY_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReachedServers:
     """The endpoints that are asked. about: facts of a server of ours, or the provider's name, for the manifest.
 
     own: what is known of a server of ours beyond what it tells. file: the file of endpoints that they come from, to be
@@ -82,7 +82,7 @@ class Found:
     file: EndpointsFile | None = None
 
 
-def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
+def find(who: WhichServer, endpoints_file: Path | None = None) -> ReachedServers:
     """The endpoints that `who` and the environment name. Nothing is contacted. Raises `UsageError`, `ServerError`."""
     listed = EndpointsFile(endpoints_file).addresses() if endpoints_file is not None else []
     urls: list[str | None] = [*(listed or who.base_url)]
@@ -110,10 +110,10 @@ def find(who: WhichServer, endpoints_file: Path | None = None) -> Found:
     about = {"provider": provider.name} if provider.hosted else {}
     if endpoints_file is not None:
         file = EndpointsFile(endpoints_file, complete)
-        return Found(provider=provider, endpoints=file.read(), about=about, file=file)
+        return ReachedServers(provider=provider, endpoints=file.read(), about=about, file=file)
     weighted = [(address, weight) for url, weight in map(_weighted, urls) for address in _addresses(url)]
     endpoints = tuple(replace(complete(url), weight=weight) for url, weight in weighted)
-    return Found(provider=provider, endpoints=endpoints, about=about)
+    return ReachedServers(provider=provider, endpoints=endpoints, about=about)
 
 
 def _addresses(url: str | None) -> Sequence[str | None]:
@@ -144,7 +144,7 @@ def provider_of(who: WhichServer, urls: Sequence[str] = ()) -> Provider:
     return next(iter(recognised.values()), None) or providers.load(providers.GENERIC)
 
 
-def _running(who: WhichServer, provider: Provider) -> Found:
+def _running(who: WhichServer, provider: Provider) -> ReachedServers:
     """A server of ours, the one that is named or the only one."""
     from server_launchers.errors import LaunchError
     from server_launchers.keeping import servers
@@ -173,7 +173,7 @@ def _running(who: WhichServer, provider: Provider) -> Found:
     }
     endpoints = tuple(provider.endpoint(url, key, who.header) for url in state.base_urls)
     own = own_servers.facts_of(state, hash_weights=who.hash_weights)
-    return Found(provider=provider, endpoints=endpoints, about=about, own=own)
+    return ReachedServers(provider=provider, endpoints=endpoints, about=about, own=own)
 
 
 def _key(variable: str, file: Path | None) -> Secret | None:
@@ -210,7 +210,7 @@ def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What an endpoint said when it was asked, once. info: None where its list tells nothing of the model.
+    """The reply of an endpoint to one look. info: None where its list tells nothing of the model.
 
     concurrency: requests that it says it runs at once. facts: what it is, as far as it tells. failure: why it could
     not be asked; the rest is then empty.
@@ -225,14 +225,14 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What is known of all endpoints before the first request. model: the name to ask for."""
+    """Facts of all endpoints before the first request. model: the name to ask for."""
 
     model: str
     each: tuple[Look, ...]
 
     @classmethod
     def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
-        """None of the endpoints could be asked."""
+        """True if no endpoint could be asked."""
         return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
 
     @property
@@ -242,7 +242,7 @@ class Looks:
 
     @property
     def facts(self) -> dict[str, ServerFacts]:
-        """By base URL, what each endpoint that answered is."""
+        """Facts of each endpoint that answered, by base URL."""
         return {look.endpoint.base_url: look.facts for look in self.each if look.failure is None}
 
     @property
@@ -266,7 +266,7 @@ class Looks:
         return look.info.context_tokens if look.info else None
 
 
-def look(reached: Found, who: WhichServer, watcher: Watcher) -> Looks:
+def look(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     """Ask each endpoint once what it is. Raises `ServerError`: all are down, one refuses, or lacks the model.
 
     Of several endpoints, some may be down: they are named in a warning, and probed while the run goes on.
@@ -368,7 +368,7 @@ def _model(
 
 
 def told_by(endpoint: Endpoint, model: str, ca_file: Path | None, *, hosted: bool) -> ServerFacts:
-    """What an endpoint that joins a run tells of itself. Raises `ServerError` where it is down or lacks the model."""
+    """Facts of an endpoint that joins a run. Raises `ServerError` where it is down or lacks the model."""
     pages = discovery.Pages()
     if not hosted:
         discovery.find_model(endpoint, model, ca_file=ca_file, pages=pages)

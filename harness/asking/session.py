@@ -1,4 +1,4 @@
-"""One session of a prepared run, and what it came to. Nothing here grades before the first reply."""
+"""One session of a prepared run, and its result. Nothing here grades before the first reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """What a session came to. reached, missed: in a sentence, how the target was; empty where none was set, or where
+    """The result of a session. reached, missed: in a sentence, how the target was; empty where none was set, or where
     samples are owed. A run that reached it is complete as it stands.
 
     outcome: of the last session that asked.
@@ -122,7 +122,7 @@ def _lost(server: RunningServer | None) -> str | None:
 
 
 def _continued(path: Path, prepared: Prepared, settings: RunSettings, watcher: Watcher) -> FileReplies:
-    """What another tool's file holds for the run. Raises `UsageError`."""
+    """The replies in another tool's file that belong to the run. Raises `UsageError`."""
     from harness.foreign.continuing import FileReplies  # few runs have one, and every start would pay for it
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}

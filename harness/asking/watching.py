@@ -1,4 +1,4 @@
-"""What a door shows while an undertaking goes on: calls of one object that does nothing unless a door says what."""
+"""Events of a run that a door may show: methods of one object, which do nothing unless a door overrides them."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class Watcher:
         """Metrics of the session can be read at this address."""
 
     def standing(self, sentence: Sentence) -> None:
-        """What is waited for: a provider's batches when they change, shards now and then, a slow fingerprint."""
+        """A sentence about a wait: for a provider's batches, for shards, for a slow fingerprint."""
 
     def progressed(self, progress: Progress) -> None:
         """Called now and then while samples are asked for; what it raises ends the session."""
 
     def graded(self, benchmark: str, n: int) -> None:
-        """So many samples of the benchmark are graded."""
+        """`n` samples of the benchmark are graded so far."""

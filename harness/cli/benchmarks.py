@@ -8,7 +8,7 @@ import click
 
 from harness.cli import completing, terminal
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Group
+from harness.cli.spelling import SpelledGroup
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -21,7 +21,7 @@ def _prints() -> Any:
     return list[CardRow]
 
 
-@click.group("benchmarks", cls=Group, invoke_without_command=True)
+@click.group("benchmarks", cls=SpelledGroup, invoke_without_command=True)
 @json_option(_prints, "the list")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:

@@ -12,14 +12,14 @@ from harness.asking.options import CompareOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.scoring.deciding import Decision
     from harness.scoring.intervals import Interval
-    from harness.verbs.compare import Beside
+    from harness.verbs.compare import RunComparison
 
 SHOWN_QUESTIONS = 5
 """Questions that fell most, and that rose most."""
@@ -31,7 +31,7 @@ def _prints() -> Any:
     return list[Decision]
 
 
-@click.command("compare", cls=Command, verb="compare")
+@click.command("compare", cls=SpelledCommand, verb="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(CompareOptions)
 @click.option(
@@ -73,7 +73,7 @@ def command(
         raise UsageError("--pass-unseen changes what --fail-if-worse returns: give --fail-if-worse POINTS too")
 
 
-def _gate(pairs: list[Beside], margin: float) -> int:
+def _gate(pairs: list[RunComparison], margin: float) -> int:
     """Say what the gate refuses, and what it could not have seen. Returns the exit code."""
     decisions = [pair.decision for pair in pairs]
     refused = [decision for decision in decisions if decision.is_worse_by(margin)]
@@ -94,7 +94,7 @@ def _gate(pairs: list[Beside], margin: float) -> int:
     return StoppedByRule.exit_code if refused else EXIT_OWED if unseen else EXIT_COMPLETE
 
 
-def _print(pair: Beside) -> None:
+def _print(pair: RunComparison) -> None:
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(

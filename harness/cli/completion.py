@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 
 _WHERE = {
     "bash": "harness completion bash > ~/.local/share/bash-completion/completions/harness",
@@ -14,7 +14,7 @@ _WHERE = {
 }
 
 
-@click.command("completion", cls=Command, epilog="\b\n" + "\n".join(_WHERE.values()))
+@click.command("completion", cls=SpelledCommand, epilog="\b\n" + "\n".join(_WHERE.values()))
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 def command(shell: str) -> None:
     """Print the script by which SHELL completes commands, flags, benchmarks, presets, providers, servers and runs."""

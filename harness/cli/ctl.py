@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command, spelt
+from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -25,7 +25,7 @@ def _prints() -> Any:
     return Answer
 
 
-@click.command("ctl", cls=Command)
+@click.command("ctl", cls=SpelledCommand)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("verb", type=click.Choice(VERBS))
 @click.argument("value", default="")

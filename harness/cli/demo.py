@@ -11,14 +11,14 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED
 
 MODEL = "smollm2-135m"
 
 
-@click.command("demo", cls=Command)
+@click.command("demo", cls=SpelledCommand)
 @click.option("--samples", type=click.IntRange(1), default=4, show_default=True, help="Samples per question.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder. Default: results/demo-<date>-<time>.")
 def command(samples: int, out: Path | None) -> None:

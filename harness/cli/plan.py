@@ -10,7 +10,7 @@ import click
 from harness.asking.options import PlanOptions
 from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.inert import visible
 
 
@@ -20,7 +20,7 @@ def _prints() -> Any:
     return list[Needed]
 
 
-@click.command("plan", cls=Command, verb="plan")
+@click.command("plan", cls=SpelledCommand, verb="plan")
 @click.argument("run", metavar="RUN|BENCHMARK", type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one plan of each benchmark,")
 @takes(PlanOptions)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command, spelt
+from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 
@@ -22,7 +22,7 @@ def _prints() -> Any:
     return list[PluginRow]
 
 
-@click.command("plugins", cls=Command)
+@click.command("plugins", cls=SpelledCommand)
 @json_option(_prints, "the list")
 def command(as_json: bool) -> None:
     """List the plug-ins of installed packages: graders, prompts, sources, launchers, exporters, providers,

@@ -13,7 +13,7 @@ from harness.asking.options import WhichServer
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command, spelt
+from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import HarnessError, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.options import options_of
@@ -33,7 +33,7 @@ def _prints() -> Any:
     return list[Report]
 
 
-@click.command("probe", cls=Command)
+@click.command("probe", cls=SpelledCommand)
 @click.argument("base_url", metavar="[URL]...", nargs=-1)
 @click.option(
     "--reference",

@@ -14,7 +14,7 @@ from harness.asking.options.verbs import RaceOptions
 from harness.cli import completing
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_given, run_options
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 
@@ -30,7 +30,7 @@ def _prints() -> Any:
     return RaceEnd
 
 
-@click.command("race", cls=Command, verb="race", first=("candidates", "margin", "step", "as_json", *FIRST))
+@click.command("race", cls=SpelledCommand, verb="race", first=("candidates", "margin", "step", "as_json", *FIRST))
 @click.argument(
     "benchmarks", metavar="BENCHMARK", required=False, shell_complete=completing.names(completing.benchmarks)
 )

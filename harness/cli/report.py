@@ -10,10 +10,10 @@ import click
 from harness.asking.options import ReportOptions
 from harness.cli import terminal
 from harness.cli.flags import takes
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 
 
-@click.command("report", cls=Command, verb="report")
+@click.command("report", cls=SpelledCommand, verb="report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @takes(ReportOptions)
 def command(runs: tuple[Path, ...], **given: Any) -> None:

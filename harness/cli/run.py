@@ -18,7 +18,7 @@ from harness.cli.flags import give
 from harness.cli.help import under
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_given, run_options
-from harness.cli.spelling import Command, spelt
+from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _ends(function: F) -> F:
     return give(function, *_ENDS)
 
 
-@click.command("run", cls=Command, verb="run", first=FIRST, context_settings=from_environment.SETTINGS)
+@click.command("run", cls=SpelledCommand, verb="run", first=FIRST, context_settings=from_environment.SETTINGS)
 @click.argument("benchmarks", required=False, shell_complete=completing.names(completing.benchmarks))
 @_ends
 @run_options(SpreadRunOptions)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from harness.cli import completing
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted
 
@@ -18,7 +18,7 @@ def _known() -> Iterable[str]:
     return printing()
 
 
-@click.command("schema", cls=Command)
+@click.command("schema", cls=SpelledCommand)
 @click.argument("words", metavar="COMMAND", nargs=-1, shell_complete=completing.names(_known))
 def command(words: tuple[str, ...]) -> None:
     """Print the JSON schema (2020-12) of what COMMAND prints with --json.

@@ -16,7 +16,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, UsageError
 from harness.core.inert import visible
 from harness.core.options import options_of
@@ -37,7 +37,7 @@ def _prints() -> Any:
     return list[RunScore]
 
 
-@click.command("score", cls=Command, verb="score", first=_FIRST)
+@click.command("score", cls=SpelledCommand, verb="score", first=_FIRST)
 @click.argument("sources", metavar="SOURCE", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option(_prints, "a list of the scores, one of each benchmark,")
 @takes(ScoreOptions)

@@ -12,7 +12,7 @@ import click
 from harness.cli import completing, terminal
 from harness.cli.flags import give
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core import plugins
 from harness.core.errors import near_names
 from harness.core.inert import visible
@@ -51,7 +51,7 @@ def command() -> None:
     """
 
 
-class _EngineCommand(EngineCommand, Command):
+class _EngineCommand(EngineCommand, SpelledCommand):
     """Words after `--` are the engine's; refusals name our flags."""
 
 
@@ -174,7 +174,7 @@ def status(as_json: bool) -> None:
     terminal.table(("name", "engine", "model", "status", "url", "log"), rows)
 
 
-@command.command("stop", cls=Command)
+@command.command("stop", cls=SpelledCommand)
 @click.argument("name", required=False, shell_complete=completing.names(completing.servers))
 @click.option("--all", "everything", is_flag=True, help="Stop all of them.")
 @on_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.spelling import Command, spelt
+from harness.cli.spelling import SpelledCommand, spelt
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 
@@ -27,7 +27,7 @@ _BY_FLAG: tuple[Verdict, ...] = ("wrong", "no_answer", "undecided")
 LEGEND = "+ correct, - wrong, o no answer, ? undecided"
 
 
-@click.command("show", cls=Command)
+@click.command("show", cls=SpelledCommand)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("question", required=False, metavar="[QUESTION[:SAMPLE]]")
 @click.option("--benchmark", help="Which benchmark of the run. Needed only where QUESTION stands in several.")

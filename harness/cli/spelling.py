@@ -17,7 +17,7 @@ _SCOPES = ("judge", "server")
 """Prefixes of parameters that belong to another server than the run's: `--judge-base-url` is `judge_base_url`."""
 
 
-class Command(Helping):
+class SpelledCommand(Helping):
     """A command whose refusals name its own flags."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -29,13 +29,13 @@ class Command(Helping):
             raise
 
 
-class Group(click.Group):
+class SpelledGroup(click.Group):
     """A group whose commands are of this kind."""
 
-    command_class = Command
+    command_class = SpelledCommand
 
 
-class Seed(click.types.StringParamType):
+class SeedType(click.types.StringParamType):
     """An integer, or `none`."""
 
     name = "integer"
@@ -108,7 +108,7 @@ def _typed(parameter: click.Parameter, value: Any) -> str:
             return flag if value else parameter.secondary_opts[-1]
         return flag if value is (parameter.flag_value is not False) else f"no {flag}"
     if value is None:
-        return f"{flag} none" if isinstance(parameter.type, Seed) else f"no {flag}"
+        return f"{flag} none" if isinstance(parameter.type, SeedType) else f"no {flag}"
     if parameter.multiple and isinstance(value, list):
         return " ".join(f"{flag} {_word(member)}" for member in value)
     if isinstance(parameter.type, LineEnds):

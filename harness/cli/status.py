@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from harness.cli.json_output import json_option, say
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import StoreError
 from harness.core.inert import visible
 
@@ -40,7 +40,7 @@ def _prints() -> Any:
     return list[RunStatus]
 
 
-@click.command("status", cls=Command)
+@click.command("status", cls=SpelledCommand)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @json_option(_prints, "a list, one of each run, or with --watch one object a line at each look,")
 @click.option("--watch", is_flag=True, help="Go on until the run has ended.")

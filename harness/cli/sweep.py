@@ -12,14 +12,14 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.json_output import json_option, say
 from harness.cli.run_options import FIRST, run_given, run_options, typed
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 
 if TYPE_CHECKING:
     from harness.verbs.sweep.cells import Sweep
     from harness.verbs.sweep.records import CellRecord
-    from harness.verbs.sweep.whole import Ended
+    from harness.verbs.sweep.whole import EndedSweep
 
 _SHOWN = ("schema", "list_suites", "verify", "as_json", *FIRST, "judge_model", "judge_base_url")
 
@@ -30,7 +30,7 @@ def _prints() -> Any:
     return SweepEnd
 
 
-@click.command("sweep", cls=Command, verb="sweep", first=_SHOWN)
+@click.command("sweep", cls=SpelledCommand, verb="sweep", first=_SHOWN)
 @click.argument("file", metavar="FILE|SUITE", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the file, for editors.")
 @click.option("--list", "list_suites", is_flag=True, help="List the suites that ship with the harness.")
@@ -91,13 +91,13 @@ def command(
 
 def _run(planned: Sweep, *, verify: bool, as_json: bool) -> int:
     """Carry the sweep out. Returns the exit code."""
-    from harness.cli.sweep_processes import Lanes
+    from harness.cli.sweep_processes import SweepLanes
     from harness.cli.watching import Terminal
     from harness.verbs.sweep import table
     from harness.verbs.sweep.whole import carry_out
 
     with Terminal() as watcher:
-        swept = carry_out(planned, watcher, _ended, Lanes(planned).run)
+        swept = carry_out(planned, watcher, _ended, SweepLanes(planned).run)
     code = _code(swept, verify=verify)
     if as_json:
         from harness.cli.printed.ends import SweepEnd
@@ -137,13 +137,13 @@ def _ended(record: CellRecord) -> None:
         terminal.note(f"{record.cell}: {record.stage}")
 
 
-def _code(swept: Ended, *, verify: bool) -> int:
+def _code(swept: EndedSweep, *, verify: bool) -> int:
     if swept.lost:
         return EXIT_OWED
     return StoppedByRule.exit_code if verify and swept.disagreeing else EXIT_COMPLETE
 
 
-def _say(swept: Ended, *, verify: bool, as_json: bool) -> None:
+def _say(swept: EndedSweep, *, verify: bool, as_json: bool) -> None:
     """Print the tables, and which cells are lost and why, or refused by the gate."""
     from harness.reports.formats import to_terminal
     from harness.verbs.sweep import table

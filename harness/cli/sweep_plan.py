@@ -13,8 +13,8 @@ from harness.showing.lines import duration
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
-    from harness.verbs.sweep.cells import Group, Sweep
-    from harness.verbs.sweep.expected import Expected
+    from harness.verbs.sweep.cells import ServerGroup, Sweep
+    from harness.verbs.sweep.expected import ExpectedCell
 
 SHOWN_SOURCES = 3
 """Former runs that are named."""
@@ -35,7 +35,7 @@ def show(sweep: Sweep) -> None:
         click.echo(line)
 
 
-def _server(group: Group) -> str:
+def _server(group: ServerGroup) -> str:
     """Describe the processes that would be started, a line each."""
     from harness.asking import servers
     from harness.cli.watching import Terminal
@@ -51,7 +51,7 @@ def _server(group: Group) -> str:
         return f"cannot be started here: {visible(str(error))}"
 
 
-def _row(expected: Expected) -> tuple[str, ...]:
+def _row(expected: ExpectedCell) -> tuple[str, ...]:
     ahead = expected.forecast
     questions = "?" if expected.n_questions is None else f"{'≤ ' if expected.at_most else ''}{expected.n_questions:,}"
     most = "?" if expected.most_tokens is None else f"{expected.most_tokens:,}"
@@ -66,7 +66,7 @@ def _row(expected: Expected) -> tuple[str, ...]:
     return expected.cell.name, expected.benchmark, questions, str(expected.samples), most, tokens, time
 
 
-def _totals(sweep: Sweep, cells: list[Expected]) -> list[str]:
+def _totals(sweep: Sweep, cells: list[ExpectedCell]) -> list[str]:
     left = [cell for cell in cells if not cell.done]
     n_samples = sum(cell.n_samples or 0 for cell in left)
     lines = [

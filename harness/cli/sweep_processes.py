@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from server_launchers import isolated
 
 if TYPE_CHECKING:
-    from harness.verbs.sweep.cells import Group, Sweep
+    from harness.verbs.sweep.cells import ServerGroup, Sweep
 
 LOOK_SECONDS = 0.1
 """Seconds between two looks at which of several sweeps have ended."""
@@ -34,14 +34,14 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-class Lanes:
+class SweepLanes:
     """Several servers at once: each group's cells in a sweep of its own, on the devices of a free slot."""
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
         self._running: dict[int, subprocess.Popen[bytes]] = {}
 
-    def run(self, groups: Sequence[Group]) -> None:
+    def run(self, groups: Sequence[ServerGroup]) -> None:
         """Until all have ended. What they came to is on disk."""
         waiting = list(groups)
         try:
@@ -59,7 +59,7 @@ class Lanes:
             for slot in list(self._running):
                 self._end(slot)
 
-    def _start(self, group: Group, devices: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _start(self, group: ServerGroup, devices: Sequence[str]) -> subprocess.Popen[bytes]:
         own = ["--lane", group.name, "--no-progress", *(["--lane-devices", ",".join(devices)] if devices else [])]
         return subprocess.Popen(isolated.command("harness", *sys.argv[1:], *own), stdin=subprocess.PIPE)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from harness.cli.spelling import Command
+from harness.cli.spelling import SpelledCommand
 
 DEFAULT_PORT = 8765
 
 
-@click.command("view", cls=Command)
+@click.command("view", cls=SpelledCommand)
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--port",

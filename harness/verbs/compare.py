@@ -35,7 +35,7 @@ _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
+class RunComparison:
     """One decision, the questions that moved (what fell most first) and the settings that differ."""
 
     decision: Decision
@@ -43,7 +43,7 @@ class Beside:
     settings: Sequence[Difference]
 
 
-def compare(sources: Sequence[Path], options: CompareOptions) -> list[Beside]:
+def compare(sources: Sequence[Path], options: CompareOptions) -> list[RunComparison]:
     """Every other run minus the baseline (default: the first), on each benchmark that both were asked.
 
     sources: scored run folders, or scored outputs of other tools. Raises `UsageError` where there is nothing to
@@ -82,7 +82,7 @@ def compare(sources: Sequence[Path], options: CompareOptions) -> list[Beside]:
     ]
     compared = [msgspec.structs.replace(pair, warnings=(*_left_out(pair.paired), *pair.warnings)) for pair in compared]
     return [
-        Beside(
+        RunComparison(
             decision=decision,
             moved=moves(first.questions, benchmark.questions),
             settings=_differences(first.record, benchmark.record),
@@ -174,7 +174,7 @@ def _left_out(paired: PairedComparison) -> list[str]:
 
 
 def _warnings(ours: ScoredBenchmark, first: ScoredBenchmark) -> list[str]:
-    """What must be equal for a comparison to say what it seems to say, and is not."""
+    """Warnings for settings that differ and must be equal in a fair comparison."""
     mine, theirs = ours.record.identity, first.record.identity
     warnings = [
         f"the runs were not asked the same: {difference}"

@@ -1,4 +1,4 @@
-"""What the stored samples of a run come to, round by round, graded as they come."""
+"""The stored samples of a run, graded round by round as they come."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GradedRounds:
         return np.array(rounds, dtype=bool).reshape(len(rounds), len(questions))
 
     def _grades(self, benchmark: str) -> Sequence[Grade]:
-        """By the rules, each sample graded once."""
+        """The grades by the rules; each sample is graded once."""
         files = self._folder.benchmark(benchmark)
         if not files.has_samples():  # a start that was killed leaves the file empty, and perhaps no manifest
             return ()

@@ -76,7 +76,7 @@ class JudgeSettings:
 
     @property
     def sampling(self) -> Sampling:
-        """What each request sends."""
+        """The sampling fields of each request."""
         default = VOTING_TEMPERATURE if self.votes > 1 else 0.0
         temperature = default if self.temperature is None else self.temperature
         return Sampling(temperature=temperature, max_tokens=self.max_tokens)
@@ -87,7 +87,7 @@ class JudgeSettings:
         return grader_name(self.model, self.prompt, self.votes)
 
     def folder(self, run: RunFolder) -> RunFolder:
-        """Where its replies to this run's answers stand: one folder for each model, prompt wording and sampling."""
+        """The folder of the judge's replies for this run: one for each model, prompt wording and sampling."""
         made_of = digest([self.model, self.prompt.digest, self.sampling.sent()])[:8]
         return RunFolder(run.path / "judge" / f"{safe_name(self.model)}-{self.prompt.name}-{made_of}")
 

@@ -43,12 +43,12 @@ class ScoredFile:
 
     @property
     def grades(self) -> list[Grade]:
-        """All of them, benchmark by benchmark in the order of the file."""
+        """All grades, benchmark by benchmark in the order of the file."""
         return [grade for benchmark in self.graded for grade in benchmark.grades]
 
 
 def write_grades(out: Path | None, grades: Sequence[Grade]) -> None:
-    """One JSON line a sample at `out`, if there is such a place."""
+    """Write a JSON line for each grade to `out`, if it is given."""
     if out is not None:
         write_atomically(out, b"".join(codec.encode(grade) + b"\n" for grade in grades))
 
@@ -92,7 +92,7 @@ def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
 
 
 def open_scored(path: Path | str) -> RunFolder:
-    """What `harness score` made of `path`, a run folder or another tool's outputs: to be read as a run is.
+    """The scored run at `path`: a run folder, or what `harness score` made of another tool's outputs.
 
     Raises `StoreError` where there is neither, and where outputs are not scored, or were changed since; it names the
     command that scores them.

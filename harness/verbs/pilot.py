@@ -25,7 +25,7 @@ PILOT_SAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedScore:
     """What one benchmark's score will be about.
 
     error_now, error_then: sampling errors, now and at `samples` a question.
@@ -51,7 +51,7 @@ class Piloted:
     prices: Prices | None
     outcome: Outcome
     forecast: Forecast
-    expected: Mapping[str, Expected]
+    expected: Mapping[str, ExpectedScore]
     concurrency: int
 
 
@@ -103,7 +103,7 @@ def _refuse_larger_plan(prepared: Prepared) -> None:
             )
 
 
-def _expected(prepared: Prepared, name: str, samples: int) -> Expected:
+def _expected(prepared: Prepared, name: str, samples: int) -> ExpectedScore:
     (question_set,) = (candidate for candidate in prepared.sets if candidate.name == name)
     questions = {q.question_id: q for q in question_set.questions}
     stored = (s for s in read_samples(prepared.folder.benchmark(name)) if s.question_id in questions)
@@ -112,4 +112,4 @@ def _expected(prepared: Prepared, name: str, samples: int) -> Expected:
     now = None if interval is None or score.sampling_error is None else interval.half_width / Z_95
     # The variance of a mean of n samples of each question falls with 1/n.
     then = None if now is None else now * (score.n_samples / score.n_questions / samples) ** 0.5
-    return Expected(samples=samples, accuracy=score.accuracy, error_now=now, error_then=then)
+    return ExpectedScore(samples=samples, accuracy=score.accuracy, error_now=now, error_then=then)

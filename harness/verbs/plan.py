@@ -1,4 +1,4 @@
-"""What a question that a run is to answer would take: samples, tokens, hours, money, from a pilot or a former run."""
+"""The samples, tokens, hours and money that a question takes, from a pilot or a former run."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Needed:
 
 
 def former_run(benchmark: str, results: Path) -> RunFolder | None:
-    """Of the runs in the folder `results` that have two samples of a question of this benchmark, the one whose scores
-    of it were written last; None where none is of it.
+    """The run in the folder `results` with the latest scores of this benchmark, among those with two samples of a
+    question; None if no run is of it.
 
     Raises `StoreError` where a run of it is there and no scores are, `UsageError` where all have one sample a question.
     """

@@ -73,7 +73,7 @@ def _candidate(name: str, own: Mapping[str, Any], common: Mapping[str, Any], out
 
 
 OnLook = Callable[[Mapping[str, RaceState]], None]
-"""Told after each look how the candidates stand."""
+"""A callback that receives the standings after each look."""
 
 
 def race(

@@ -53,11 +53,11 @@ Source = str | PathLike[str] | Sequence[str] | None
 Result = TypeVar("Result", Repeats, SampleSizes)
 
 OnRepeat = Callable[[int, int, RunFolder], None]
-"""Told before each real repeat: its number, of how many, and its run folder."""
+"""A callback before each real repeat: receives its number, how many there are, and its run folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampled:
+class SampledRepeats:
     """Real runs below the folder `out`. folders: by their number of samples (None: as the benchmarks say), in order.
 
     owed: what is missing, in a sentence; then nothing can be said of the errors yet.
@@ -70,7 +70,7 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class Experimented(Generic[Result]):
-    """What an experiment came to. results: one a benchmark. out: the folder of its pictures, and of real runs.
+    """The results of an experiment, one a benchmark. out: the folder of its pictures, and of real runs.
 
     owed: which samples are missing, in a sentence; then there are no results yet.
     """
@@ -184,7 +184,7 @@ def sample_repeats(
     ns: Sequence[int] = (),
     watcher: Watcher | None = None,
     on_repeat: OnRepeat = lambda _number, _of, _folder: None,
-) -> Sampled:
+) -> SampledRepeats:
     """`runs` runs, or as many of each number of samples of `ns`, each with seeds of its own, in folders below
     `options.out` (None: `default_folder`); sampled, and then scored. The server is looked at, or started, once.
 
@@ -210,23 +210,23 @@ def sample_repeats(
     folders = {n: tuple(map(RunFolder, places[n])) for n in sizes}
     if owed:
         listed = ", ".join(owed[:5]) + (f" and {len(owed) - 5} more" if len(owed) > 5 else "")
-        return Sampled(
+        return SampledRepeats(
             out=out, folders=folders, owed=f"samples are owed in {listed}; the same command asks for them again"
         )
     for repeated in folders.values():
         for folder in repeated:
             score_run(folder, GradingOptions(), (watcher or Watcher()).graded)
-    return Sampled(out=out, folders=folders)
+    return SampledRepeats(out=out, folders=folders)
 
 
 def repeats_between(folders: Sequence[RunFolder]) -> list[Repeats]:
-    """What two runs or more of one kind came to, by benchmark. Raises `StoreError` where one is not scored."""
+    """The spread of two or more runs of one kind, by benchmark. Raises `StoreError` if one is not scored."""
     names = tuple(folder.path.name for folder in folders)
     return [real_repeats(name, names, correct, counts) for name, correct, counts in _several(folders)]
 
 
 def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
-    """What runs of several sizes came to, by benchmark; a cell for each size. Raises as `repeats_between` does."""
+    """The spread of runs of several sizes, by benchmark; a cell for each size. Raises as `repeats_between` does."""
     by_name: dict[str, list[tuple[Counts, Counts]]] = {}
     for folders in cells:
         for name, correct, counts in _several(folders):
@@ -238,7 +238,7 @@ def sizes_between(cells: Sequence[Sequence[RunFolder]]) -> list[SampleSizes]:
 
 
 def _run(prepared: Prepared, path: Path, n: int | None, seed: int | None, watcher: Watcher | None) -> bool:
-    """Whether the repeat is complete."""
+    """Sample a repeat; return whether it is complete."""
     benchmarks = prepared.settings.benchmarks
     if n is not None:
         benchmarks = {name: replace(benchmark, samples=n) for name, benchmark in benchmarks.items()}
@@ -304,6 +304,6 @@ def _check_size(name: str, n: int, stored: int, *, field: str) -> None:
 
 
 def default_folder(options: RunOptions) -> Path:
-    """Where real repeats go if nothing is said: below `experiments/`, by the benchmarks' names."""
+    """The default folder of real repeats: below `experiments/`, by the benchmarks' names."""
     names = [name if not name.rpartition(":")[2].isdigit() else name.rpartition(":")[0] for name in options.benchmarks]
     return Path("experiments") / safe_name(",".join(names) or "data")

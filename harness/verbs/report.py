@@ -24,6 +24,6 @@ def report(sources: Sequence[Path], options: ReportOptions, repeat: Repeat) -> R
 
 
 def default_folder(sources: Sequence[Path]) -> Path:
-    """Where a report's files go by default: the run folder; of several runs, the folder that holds the first."""
+    """The default folder of a report: the run folder; of several runs, the folder that holds the first."""
     first = open_scored(sources[0]).path
     return first if len(sources) == 1 else first.parent

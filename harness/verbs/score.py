@@ -29,7 +29,7 @@ ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """What one source came to. source: what was graded. folder: where its scores stand.
+    """A scored source. source: the run or file that was graded. folder: the folder of its scores.
 
     judged, judge: what the judge made of the grades, and who judged; None without a judge.
     """
@@ -50,7 +50,7 @@ class Scored:
 
     @property
     def verifier_errors(self) -> list[str]:
-        """What the benchmark's own verifiers failed with."""
+        """Errors of the benchmarks' own verifiers."""
         return [error for score in self.scores for error in score.verifier_errors]
 
     @property

@@ -12,7 +12,7 @@ from server_launchers import isolated
 def second_opinions(
     source: RunFolder | ScoredFile, library: str, python: FilePath | None = None
 ) -> dict[str, Agreement]:
-    """By benchmark, how another grader agrees with the grades of a scored source; of a run its verdicts are kept.
+    """The agreement of another grader with the grades of a scored source, by benchmark. A run keeps its verdicts.
 
     python: the interpreter that has it; none: this one. Raises `UsageError` where it is not installed there.
     """

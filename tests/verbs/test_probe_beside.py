@@ -33,7 +33,7 @@ from harness.verbs.probe import load, probe, reference, template
 from harness.verbs.probe.asking import CHAT
 from harness.verbs.probe.counterparts import OfFolder, SavedReference, beside
 from harness.verbs.probe.findings import Check, Finding
-from harness.verbs.probe.template import Template
+from harness.verbs.probe.template import ServerTemplate
 from server_launchers.keeping.supervisor import RunningServer
 from tests.faults.server import FaultServer
 from tests.system.command import harness
@@ -66,7 +66,7 @@ class Rendering(ToyAsker):
 def _rendered(prompts: str) -> dict[tuple[Message, ...], str]:
     """What a template makes of all conversations, by one process."""
     asked = list(template.CONVERSATIONS.values())
-    made = Template(prompts, {"bos_token": "§"}).render(asked)
+    made = ServerTemplate(prompts, {"bos_token": "§"}).render(asked)
     return {messages: text for messages, text in zip(asked, made, strict=True) if text is not None}
 
 
@@ -92,7 +92,7 @@ def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
     ],
 )
 def test_another_template_is_found(changed: str, said: str) -> None:
-    check = template.against(Template(OWN, {"bos_token": "§"}))
+    check = template.against(ServerTemplate(OWN, {"bos_token": "§"}))
     ill = examined(Rendering(Toy(), prompts=changed), check)["chat template"]
     assert ill.outcome == "spoils"
     assert said in ill.came
@@ -106,13 +106,13 @@ def test_places_that_differ_are_told_in_words_where_the_server_tells_no_tokens()
         def rendered(self, messages: Sequence[Message], kwargs: Mapping[str, Any]) -> tuple[str, list[int]]:
             return _rendered(self.prompts)[tuple(messages)], []
 
-    check = template.against(Template(OWN, {"bos_token": "§"}))
+    check = template.against(ServerTemplate(OWN, {"bos_token": "§"}))
     ill = examined(Silent(Toy(), prompts=OWN.replace("<|assistant|>", "<|bot|>")), check)["chat template"]
     assert 'the model\'s template has "<|assistant|>", the server "<|bot|>"' in ill.came
 
 
 def test_the_models_own_template_passes() -> None:
-    well = examined(Rendering(Toy()), template.against(Template(OWN, {"bos_token": "§"})))["chat template"]
+    well = examined(Rendering(Toy()), template.against(ServerTemplate(OWN, {"bos_token": "§"})))["chat template"]
     assert well.outcome == "sound", well.came
 
 
@@ -127,25 +127,27 @@ def test_what_is_wrong_in_itself_is_found_without_the_template() -> None:
 def test_a_template_is_read_from_a_models_files(tmp_path: Path) -> None:
     config = {"chat_template": [{"name": "default", "template": OWN}], "bos_token": {"content": "§"}}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    from_folder = Template.of(tmp_path)
-    assert from_folder == Template(OWN, {"bos_token": "§"}) == Template.of(tmp_path / "tokenizer_config.json")
+    from_folder = ServerTemplate.of(tmp_path)
+    assert (
+        from_folder == ServerTemplate(OWN, {"bos_token": "§"}) == ServerTemplate.of(tmp_path / "tokenizer_config.json")
+    )
     (tmp_path / "chat_template.jinja").write_text("other")
-    assert Template.of(tmp_path).text == "other"
+    assert ServerTemplate.of(tmp_path).text == "other"
     with pytest.raises(UsageError, match="no chat template"):
-        Template.of(tmp_path / "none.json")
+        ServerTemplate.of(tmp_path / "none.json")
 
 
 def test_a_hostile_template_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = [[Message("user", "x")]]
     for text in ("{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__ }}", "{% include '/etc/passwd' %}"):
-        (found,) = Template(text).render(conversation)
+        (found,) = ServerTemplate(text).render(conversation)
         assert not found
-    (long,) = Template("{% for i in range(99999) %}xxxxxxxxxx{% endfor %}").render(conversation)
+    (long,) = ServerTemplate("{% for i in range(99999) %}xxxxxxxxxx{% endfor %}").render(conversation)
     assert long is None
     monkeypatch.setattr(template, "SECONDS", 2.0)
     nested = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     with pytest.raises(UsageError, match="does not end"):
-        Template(nested).render(conversation)
+        ServerTemplate(nested).render(conversation)
 
 
 # ---- weights

@@ -24,7 +24,7 @@ from harness.client.asker import Asker
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.records import Timing, Usage
 from harness.verbs.probe import reference
-from harness.verbs.probe.asking import CHAT, Answer, Refused
+from harness.verbs.probe.asking import CHAT, ProbeReply, Refused
 from harness.verbs.probe.protocol import UNICODE
 from tests.faults.server import END, HEAD, FaultServer, Request, Step, chunk, event, http
 
@@ -332,18 +332,18 @@ class ToyAsker:
     n_requests: int = 0
     n_tokens: int = 0
 
-    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> Answer:
+    def whole(self, fields: Mapping[str, Any], path: str = CHAT) -> ProbeReply:
         self.n_requests += 1
         status, content = passed(self.toy, self.fault, fields, chat=path == CHAT)
         if status != 200:
             raise Refused(status, json.loads(content)["error"]["message"])
-        answer: Answer = msgspec.json.decode(content, type=Answer)
+        answer: ProbeReply = msgspec.json.decode(content, type=ProbeReply)
         self.n_tokens += (
             (answer.usage.prompt_tokens or 0) + (answer.usage.completion_tokens or 0) if answer.usage else 0
         )
         return answer
 
-    def many(self, requests: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[Answer | Refused]:
+    def many(self, requests: Sequence[Mapping[str, Any]], path: str = CHAT) -> list[ProbeReply | Refused]:
         return [self.whole(one, path) for one in requests]
 
     def streamed(self, requests: Sequence[Mapping[str, Any]], at_once: int = 1) -> list[Reply | RequestFailed]:

@@ -98,7 +98,7 @@ class HowWritten(Options):
     stream: Annotated[bool, Option("Request whole replies, from endpoints that cannot stream.", under=REQUEST)] = True
 
 
-class Batches(Options):
+class BatchOptions(Options):
     """Batches: all samples handed to the provider, or to a file, at once."""
 
     batch: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.asking.options.limits import Limits, Metrics, Money
-from harness.asking.options.request import Batches, HowReasoned, HowWritten, WhichPreset
+from harness.asking.options.request import BatchOptions, HowReasoned, HowWritten, WhichPreset
 from harness.asking.options.resuming import Resuming
 from harness.asking.options.what import OF_DATA, WhatIsAsked
 from harness.asking.options.whom import HowReached, WhichServer
@@ -20,7 +20,7 @@ class RunOptions(
     SamplingOptions,
     HowReasoned,
     HowWritten,
-    Batches,
+    BatchOptions,
     Limits,
     Money,
     Resuming,

@@ -154,18 +154,18 @@ class Choice(msgspec.Struct):
         return self.logprobs.each() if self.logprobs else []
 
 
-class Usage(msgspec.Struct):
+class ReplyUsage(msgspec.Struct):
     """Tokens as the server counts them."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class Answer(msgspec.Struct):
+class ProbeReply(msgspec.Struct):
     """A whole reply with at least one choice."""
 
     choices: list[Choice]
-    usage: Usage | None = None
+    usage: ReplyUsage | None = None
     model: str | None = None
 
     @property
@@ -198,11 +198,11 @@ class ProbedServer(Protocol):
     n_requests: int
     n_tokens: int
 
-    def whole(self, body: Fields, path: str = CHAT) -> Answer:
+    def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """The reply to one request, not streamed. Raises `Refused`."""
         ...
 
-    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
+    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
         """Several, a few at once, in their order."""
         ...
 
@@ -241,13 +241,13 @@ class ProbedEndpoint:
     n_tokens: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def whole(self, body: Fields, path: str = CHAT) -> Answer:
+    def whole(self, body: Fields, path: str = CHAT) -> ProbeReply:
         """See `ProbedServer`."""
         status, content = self._post(path, codec.encode(body))
         if status != 200:
             raise Refused(status, self._shown(error_words(content)))
         try:
-            answer: Answer = codec.decode(content, Answer)
+            answer: ProbeReply = codec.decode(content, ProbeReply)
         except codec.DecodeError as error:
             raise Refused(0, f"the reply is no completion ({error})") from error
         if not answer.choices:
@@ -255,10 +255,10 @@ class ProbedEndpoint:
         self._bill(answer.usage.prompt_tokens, answer.usage.completion_tokens) if answer.usage else None
         return answer
 
-    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[Answer | Refused]:
+    def many(self, bodies: Sequence[Fields], path: str = CHAT) -> list[ProbeReply | Refused]:
         """See `ProbedServer`."""
 
-        def ask(body: Fields) -> Answer | Refused:
+        def ask(body: Fields) -> ProbeReply | Refused:
             try:
                 return self.whole(body, path)
             except Refused as refused:

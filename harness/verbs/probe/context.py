@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.core.inert import quoted
-from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
+from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested
 from harness.verbs.probe.subject import Subject, logprob_fields
 
@@ -35,7 +35,7 @@ def _prompt(words: int, head: str = "Remember the first word.") -> str:
     return f"{head} {'word ' * words}What was the first word?"
 
 
-def _count(answer: Answer) -> int | None:
+def _count(answer: ProbeReply) -> int | None:
     return answer.usage.prompt_tokens if answer.usage else None
 
 

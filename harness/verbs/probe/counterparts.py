@@ -32,7 +32,7 @@ from harness.verbs.probe import reference, template
 from harness.verbs.probe.asking import Refused
 from harness.verbs.probe.connecting import probed
 from harness.verbs.probe.findings import Check
-from harness.verbs.probe.reference import Likely, Reference, RunSpelling, ServerReference
+from harness.verbs.probe.reference import Likely, ProbeReference, RunSpelling, ServerReference
 from harness.verbs.probe.subject import TOP
 from server_launchers import isolated
 from server_launchers.engines.table import EMBEDDED, LIBRARY
@@ -49,7 +49,7 @@ FILES = (GGUF, ".json", ".jinja")
 
 
 class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference in a file, for later probes. See `reference.Reference`.
+    """A reference in a file, for later probes. See `reference.ProbeReference`.
 
     version: the version of the texts. likeliest: the likeliest tokens of each place. begun: beginnings of the greedy
     replies. rounded: what rounding does to the model in each place, in nats; empty where that is not known.
@@ -66,7 +66,7 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
     rounded: list[Annotated[float, msgspec.Meta(ge=0)]] = []
 
     @classmethod
-    def of(cls, true: Reference) -> SavedReference:
+    def of(cls, true: ProbeReference) -> SavedReference:
         """Ask it for all of it. Raises `Refused`."""
         return cls(
             version=reference.VERSION,
@@ -97,24 +97,24 @@ class SavedReference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def named(self) -> str:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return f"{quoted(self.model)} as kept"
 
     @property
     def n_tokens(self) -> int:
-        """See `Reference`: nothing is asked anew."""
+        """See `ProbeReference`: nothing is asked anew."""
         return 0
 
     def likely(self) -> Sequence[Likely]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.likeliest
 
     def rounding(self) -> Sequence[float]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.rounded
 
     def beginnings(self) -> Sequence[str]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.begun
 
 
@@ -132,7 +132,7 @@ class OfRun:
 
 @dataclass
 class OfFolder:
-    """A model's weights on this machine, by transformers in a process of its own. See `reference.Reference`.
+    """A model's weights on this machine, by transformers in a process of its own. See `reference.ProbeReference`.
 
     Only safetensors are read, and no code of the model runs. python: that has torch and transformers. texts: after
     which it says the next token.
@@ -146,20 +146,20 @@ class OfFolder:
 
     @property
     def model(self) -> str:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.path.absolute().name
 
     @property
     def named(self) -> str:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return f"{quoted(self.model)} in transformers"
 
     def likely(self) -> Sequence[Likely]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self._said.likely
 
     def rounding(self) -> Sequence[float]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         computed = self._said
         if not computed.rounded:
             return ()
@@ -167,7 +167,7 @@ class OfFolder:
         return [reference.divergence(rounded, exact) for rounded, exact in pairs]
 
     def beginnings(self) -> Sequence[str]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self._said.beginnings
 
     @cached_property
@@ -207,27 +207,27 @@ class _Said(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Beside:
+class Counterpart:
     """What a server is examined beside. true: whose weights it is held against, if any are."""
 
     checks: tuple[Check, ...] = ()
-    true: Reference | None = None
+    true: ProbeReference | None = None
 
     @classmethod
-    def weights(cls, true: Reference, *further: Check) -> Beside:
+    def weights(cls, true: ProbeReference, *further: Check) -> Counterpart:
         """The checks of weights, after further ones."""
         return cls((*further, *reference.against(true)), true)
 
 
 @contextmanager
-def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Beside]:
+def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Counterpart]:
     """The checks against what `named` names, which is there for the length of the block; none for None.
 
     Raises `UsageError`, `ServerError`, `LaunchError`.
     """
     path = Path(named) if named is not None else None
     if named is None or path is None:
-        yield Beside()
+        yield Counterpart()
     elif path.is_file() and path.suffix == GGUF:
         spec = servers.spec(EMBEDDED, str(path.absolute()), watcher)
         with servers.launched(spec, watcher) as server:
@@ -240,20 +240,20 @@ def beside(named: str | None, who: WhichServer, watcher: Watcher) -> Iterator[Be
         yield _server(WhichServer.of(base_url=named, ca_file=who.ca_file, api_key_env=who.api_key_env), None, watcher)
 
 
-def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Beside:
+def _server(who: WhichServer, name: str | None, watcher: Watcher) -> Counterpart:
     (server, *_) = probed(who, watcher)
-    return Beside.weights(ServerReference(server, name or server.endpoint.base_url))
+    return Counterpart.weights(ServerReference(server, name or server.endpoint.base_url))
 
 
-def _of_path(path: Path) -> Beside:
+def _of_path(path: Path) -> Counterpart:
     if path.is_dir() and (run := RunFolder(path)).manifest.exists():
-        return Beside((reference.begun_alike(*_of_run(run)),))
+        return Counterpart((reference.begun_alike(*_of_run(run)),))
     if path.suffix == ".json" and _is_kept(path):
-        return Beside.weights(SavedReference.read(path))
-    own = template.against(template.Template.of(path))
+        return Counterpart.weights(SavedReference.read(path))
+    own = template.against(template.ServerTemplate.of(path))
     if path.is_dir() and any(path.glob("*.safetensors")):
-        return Beside.weights(OfFolder(path), own)
-    return Beside((own,))
+        return Counterpart.weights(OfFolder(path), own)
+    return Counterpart((own,))
 
 
 def _of_run(run: RunFolder) -> tuple[OfRun, RunSpelling]:

@@ -58,7 +58,7 @@ def holm(p_values: Sequence[float], alpha: float) -> list[bool]:
 
 
 def entropy(logprobs: Mapping[str, float]) -> float:
-    """Of the listed tokens, made to sum to one; in nats."""
+    """Entropy of the listed tokens, in nats, after their probabilities are made to sum to one."""
     q = _softmax(np.array(list(logprobs.values())))
     return float(-(q * np.log(np.maximum(q, 1e-300))).sum())
 

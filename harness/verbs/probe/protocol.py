@@ -11,7 +11,7 @@ from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
-from harness.verbs.probe.asking import CHAT, Answer, Inquiry, Refused
+from harness.verbs.probe.asking import CHAT, Inquiry, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import LONG, STORY, Subject, logprob_fields
 from server_launchers.engines import table as engines
@@ -23,12 +23,12 @@ ROUNDS = 5
 """Times that a greedy request is made again where a batch may have changed its text."""
 
 UNICODE = "Grüße, 日本語, здравствуй, 🙂🙃👩‍🚀!"
-"""One to four bytes a character, and one of several characters joined."""
+"""Characters of one to four bytes in UTF-8, and one that joins several characters."""
 
 MISSPELT = "no-such-model-of-the-probe"
 
 REPLACED = "\ufffd"
-"""What a decoder puts in the place of bytes that it cannot read."""
+"""The character that a decoder puts in place of bytes it cannot read."""
 
 
 def _streaming(subject: Subject) -> Seen:
@@ -211,7 +211,7 @@ def _name(subject: Subject) -> Seen:
     return warns(sent, f"a reply, by {quoted(answer.model or 'a model without a name')!r}: any name is answered")
 
 
-def _with_logprobs(subject: Subject, **fields: Any) -> Answer:
+def _with_logprobs(subject: Subject, **fields: Any) -> ProbeReply:
     try:
         return subject.chat(**fields, **logprob_fields(CHAT))
     except Refused:

@@ -26,7 +26,7 @@ from harness.core.choices import Api
 from harness.core.inert import quoted
 from harness.generation import fingerprint
 from harness.scoring.distributions import normal_two_sided, t_factor
-from harness.verbs.probe.asking import COMPLETIONS, Answer, Choice, Inquiry, ProbedServer, Refused
+from harness.verbs.probe.asking import COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 from harness.verbs.probe.findings import Check, Outcome, Seen, sound, spoils, untested, warns
 from harness.verbs.probe.subject import Subject, drawn, logprob_fields
 
@@ -146,7 +146,7 @@ class Begun(Protocol):
         ...
 
 
-class Reference(Begun, Protocol):
+class ProbeReference(Begun, Protocol):
     """What a server is held against. n_tokens: what it was asked for so far."""
 
     @property
@@ -170,36 +170,36 @@ class Reference(Begun, Protocol):
 
 @dataclass
 class ServerReference:
-    """A reference that is a server. See `Reference`."""
+    """A reference that is a server. See `ProbeReference`."""
 
     server: ProbedServer
     named: str
 
     @property
     def model(self) -> str:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.server.asker.model
 
     @property
     def engine(self) -> str | None:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.server.engine
 
     @property
     def n_tokens(self) -> int:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return self.server.n_tokens
 
     def likely(self) -> Sequence[Likely]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return [_top(answer) for answer in _next_tokens(self.server, len(texts()))]
 
     def rounding(self) -> Sequence[float]:
-        """See `Reference`: a server computes in one type."""
+        """See `ProbeReference`: a server computes in one type."""
         return ()
 
     def beginnings(self) -> Sequence[str]:
-        """See `Reference`."""
+        """See `ProbeReference`."""
         return [choice.whole[: fingerprint.MAX_CHARS] for choice in _greedy(self.server, _plain)]
 
 
@@ -242,7 +242,7 @@ def compared(
 
 
 def divergence(server: Likely, reference: Likely) -> float:
-    """Of the first from the second, in nats, of what both list and the rest."""
+    """Kullback-Leibler divergence in nats, over the tokens that both list and the rest as one token."""
     events = [name for name in server if name in reference]
     return _divergence(_coarse(events, server), _coarse(events, reference))
 
@@ -288,7 +288,7 @@ def times_rounding(comparisons: Sequence[TokenComparison]) -> tuple[float, float
 
 
 def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome, str]:
-    """What the divergences come to, and the sentence of it."""
+    """The outcome of the divergences, and its sentence."""
     mean, low, high = interval([(token.passage, token.divergence) for token in comparisons])
     times = times_rounding(comparisons)
     sentence = f"divergence from {named} {mean:.4f} nats a token ({low:.4f} to {high:.4f})"
@@ -302,7 +302,7 @@ def weighed(comparisons: Sequence[TokenComparison], named: str) -> tuple[Outcome
     return ("spoils", sentence) if low > GRAVE else ("warns", f"{sentence}: {why}")
 
 
-def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
+def places(subject: Subject, reference: ProbeReference) -> list[TokenComparison]:
     """What both say of all places. Raises `Refused` where one of them gives no log-probabilities."""
     where = texts()
     subject.seed += len(where)
@@ -311,14 +311,14 @@ def places(subject: Subject, reference: Reference) -> list[TokenComparison]:
     comparisons = []
     for (passage, _), answer, reference_likely, alone in zip(where, ours, theirs, rounding, strict=True):
         if (server := _top(answer)) and reference_likely:
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, ProbeReply)
             comparisons.append(compared(passage, drawn(answer.first), server, reference_likely, alone))
     if not comparisons:
         raise Refused(0, "no log-probabilities came")
     return comparisons
 
 
-def _next_tokens(server: ProbedServer, seed: int) -> list[Answer | Refused]:
+def _next_tokens(server: ProbedServer, seed: int) -> list[ProbeReply | Refused]:
     """One token in each place. Raises `Refused` where none came with log-probabilities."""
     common = {"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(text, {"seed": seed - n, **common}, COMPLETIONS) for n, (_, text) in enumerate(texts())]
@@ -330,7 +330,7 @@ def _next_tokens(server: ProbedServer, seed: int) -> list[Answer | Refused]:
     return answers
 
 
-def _top(answer: Answer | Refused) -> dict[str, float]:
+def _top(answer: ProbeReply | Refused) -> dict[str, float]:
     tokens = [] if isinstance(answer, Refused) else answer.first.tokens
     return tokens[0].top if tokens else {}
 
@@ -355,7 +355,7 @@ WHY = "A quantised copy, another checkpoint or a broken kernel under the same na
 MEND = "Compare quantisation, checkpoint and engine of both; where a copy is quantised, say so beside the score."
 
 
-def against(reference: Reference) -> tuple[Check, ...]:
+def against(reference: ProbeReference) -> tuple[Check, ...]:
     """Of what the server says of its tokens, of the tokens that it draws, and of its greedy replies."""
     looked: list[list[TokenComparison]] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.verbs.probe import exact
-from harness.verbs.probe.asking import CHAT, COMPLETIONS, Answer, Choice, Inquiry, ProbedServer, Refused
+from harness.verbs.probe.asking import CHAT, COMPLETIONS, Choice, Inquiry, ProbedServer, ProbeReply, Refused
 
 TOP = 20
 """Likeliest tokens asked for: the most that the OpenAI protocol allows."""
@@ -48,7 +48,7 @@ class Open:
 
 
 def logprob_fields(path: str) -> dict[str, Any]:
-    """What asks for the likeliest tokens."""
+    """Fields of the body that ask for the likeliest tokens."""
     return {"logprobs": True, "top_logprobs": TOP} if path == CHAT else {"logprobs": TOP}
 
 
@@ -59,11 +59,11 @@ class Subject:
     server: ProbedServer
     seed: int
 
-    def chat(self, text: str = STORY, **fields: Any) -> Answer:
+    def chat(self, text: str = STORY, **fields: Any) -> ProbeReply:
         """The whole reply to one message. Raises `Refused`."""
         return self.whole(Inquiry(text, {"max_tokens": LONG, "temperature": 0, **fields}))
 
-    def whole(self, inquiry: Inquiry) -> Answer:
+    def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
         return self.server.whole(inquiry.body(self.server.asker), inquiry.path)
 

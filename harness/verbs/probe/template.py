@@ -28,7 +28,7 @@ from server_launchers import isolated
 
 SECONDS = 10.0
 MAX_BYTES = 32 * 1024 * 1024
-"""Of a file that holds a template."""
+"""Largest file that may hold a template, in bytes."""
 
 SHOWN = 6
 """Places in which two prompts differ that are shown."""
@@ -37,7 +37,7 @@ SHOWN_TOKENS = 24
 """Tokens that are shown on each side of a difference."""
 
 _PIECES = re.compile(r"<[^<>\s]{1,40}>|\w+|\s|.", re.DOTALL)
-"""What stands for tokens where a server does not tell them: marks, words, and single characters."""
+"""Pieces of text that stand for tokens if a server does not tell them: marks, words, single characters."""
 
 SYSTEM, QUESTION, ANSWER = "You answer in verse.", "How many sides has a cube?", "Six."
 
@@ -49,14 +49,14 @@ CONVERSATIONS: dict[str, tuple[Message, ...]] = {
 
 
 @dataclass(frozen=True)
-class Template:
+class ServerTemplate:
     """A model's own chat template. names: texts of special tokens, as templates call them."""
 
     text: str
     names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: Path) -> Template:
+    def of(cls, path: Path) -> ServerTemplate:
         """From a folder of a model, its tokenizer_config.json, or a Jinja file. Raises `UsageError`."""
         names: dict[str, str] = {}
         text: Any = None
@@ -141,7 +141,7 @@ def _prompt(subject: Subject) -> Seen:
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
 
 
-def against(template: Template) -> Check:
+def against(template: ServerTemplate) -> Check:
     """The check that the server's prompts are those of `template`."""
 
     def look(subject: Subject) -> Seen:

@@ -80,7 +80,7 @@ def _cast(model: Any, changed: Callable[[Any], Any]) -> None:
 
 
 def _likely(model: Any, tokenizer: Any, request: dict[str, Any]) -> list[dict[str, float]]:
-    """Of each text, the likeliest next tokens."""
+    """The likeliest next tokens after each text."""
 
     def name(token: int) -> str:
         piece = tokenizer.convert_ids_to_tokens(token)

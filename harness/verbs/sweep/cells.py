@@ -27,9 +27,10 @@ AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 JOIN = "+"
 """Between the parts of a cell's name; no entry's name holds it."""
 
-MOST_CELLS = 10_000
+MAX_CELLS = 10_000
+"""Cells of one sweep; a larger product of axes is a mistake in the file."""
 
-MOST_NAME_CHARS = 200
+MAX_NAME_CHARS = 200
 """Longest name of a cell: it is a folder's, and a file's with a suffix."""
 
 _LAUNCHERS = ("port", "host", "model", "served_name")
@@ -70,7 +71,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ServerGroup:
     """The cells of one server. spec: engine, model and the fields of the server that is started for them; None: none
     is."""
 
@@ -87,7 +88,7 @@ class Sweep:
     name: str
     out: Path
     axes: Mapping[str, Sequence[Entry]]
-    groups: tuple[Group, ...]
+    groups: tuple[ServerGroup, ...]
     score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
@@ -96,7 +97,7 @@ class Sweep:
 
     @property
     def cells(self) -> list[Cell]:
-        """All of them, in order."""
+        """The cells of all groups, in order."""
         return [cell for group in self.groups for cell in group.cells]
 
     def folder(self, cell: Cell) -> Path:
@@ -125,8 +126,8 @@ def plan(
     n_cells = 1
     for entries in axes.values():
         n_cells *= len(entries) or 1
-    if n_cells > MOST_CELLS:
-        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MOST_CELLS:,}")
+    if n_cells > MAX_CELLS:
+        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
     judge_options = _judge(content.get("judge", {})) | dict(judge or {})
     groups = []
     common = content.get("run", {})
@@ -150,7 +151,7 @@ def plan(
 
 
 def only_run(sweep: Sweep) -> RunOptions:
-    """What the only cell of a sweep asks, with the server to start for it. Raises `UsageError` where several are."""
+    """The options of a sweep's only cell, with the server to start. Raises `UsageError` if it has several cells."""
     if len(sweep.cells) != 1:
         raise UsageError(f"{visible(sweep.name, 80)} has {len(sweep.cells)} cells: give it to `harness sweep`")
     (group,), (cell,) = sweep.groups, sweep.cells
@@ -252,7 +253,7 @@ def _described(axis: str, fields: Mapping[str, Any], where: str) -> str:
 
 
 def _checkpoints(file: SweepFile) -> list[Entry]:
-    """One model a match, by step."""
+    """An entry for each folder that a pattern matches, ordered by step."""
     patterns = file.content["checkpoints"]
     entries = []
     for index, pattern in enumerate([patterns] if isinstance(patterns, str) else patterns):
@@ -287,7 +288,7 @@ def _group(
     common: Mapping[str, Any],
     over: Mapping[str, Any],
     out: Path,
-) -> Group:
+) -> ServerGroup:
     shared = {**common, **(model.options if model else {}), **(server.options if server else {})}
     spec = None
     if server is not None and server.engine is not None:
@@ -310,7 +311,7 @@ def _group(
             merged |= dict(entry.options) if entry is not None else {}
         cells.append(_cell(point, merged | dict(over), out, entries, spec, file))
     names = [point for point in (model and model.name, server and server.name) if point]
-    return Group(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
+    return ServerGroup(name=JOIN.join(names) or file.name, spec=spec, cells=tuple(cells))
 
 
 def _cell(
@@ -322,10 +323,10 @@ def _cell(
     file: SweepFile,
 ) -> Cell:
     name = JOIN.join(point.values())
-    if len(name) > MOST_NAME_CHARS:
+    if len(name) > MAX_NAME_CHARS:
         raise UsageError(
             f"{file.path}: {visible(name, 80)}: the name of this cell's folder would be {len(name)} characters long, "
-            f"and {MOST_NAME_CHARS} are the most; give its entries a shorter `name`"
+            f"and {MAX_NAME_CHARS} are the most; give its entries a shorter `name`"
         )
     benchmark = given.pop("benchmark", None)
     where = entries["benchmarks"].where if entries["benchmarks"] is not None else str(file.path)

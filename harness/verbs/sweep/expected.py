@@ -14,11 +14,11 @@ from harness.presets import preset as presets
 from harness.runs import RunFolder, read_samples
 from harness.verbs.plan import former_run
 from harness.verbs.sweep import records
-from harness.verbs.sweep.cells import Cell, Group, Sweep
+from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expected:
+class ExpectedCell:
     """One cell. n_questions: None where neither its data are here nor its card says. at_most: the number is the card's,
     of which a filter may leave out some. most_tokens: new ones, if every sample took all that it may.
 
@@ -41,13 +41,15 @@ class Expected:
         return None if self.n_questions is None else self.n_questions * self.samples
 
 
-def expected(sweep: Sweep) -> list[Expected]:
-    """By cell, in order. Raises `UsageError` for what no server needs to be asked: names of benchmarks, prompts,
-    presets, columns."""
+def expected(sweep: Sweep) -> list[ExpectedCell]:
+    """The estimate of each cell, in order. No server is asked.
+
+    Raises `UsageError` for a wrong name of a benchmark, a prompt, a preset or a column.
+    """
     return [_expected(sweep, group, cell) for group in sweep.groups for cell in group.cells]
 
 
-def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
+def _expected(sweep: Sweep, group: ServerGroup, cell: Cell) -> ExpectedCell:
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
@@ -66,7 +68,7 @@ def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
     most = None if n_questions is None or max_tokens is None else n_questions * samples * max_tokens
-    estimate = Expected(
+    estimate = ExpectedCell(
         cell=cell,
         benchmark=name,
         n_questions=n_questions,
@@ -78,8 +80,8 @@ def _expected(sweep: Sweep, group: Group, cell: Cell) -> Expected:
     return estimate if done or n_questions is None else _with_forecast(sweep, estimate, n_questions)
 
 
-def _with_forecast(sweep: Sweep, estimate: Expected, n_questions: int) -> Expected:
-    """As long as a former run's replies were: the cell's own, else another's of this sweep, else one of results/."""
+def _with_forecast(sweep: Sweep, estimate: ExpectedCell, n_questions: int) -> ExpectedCell:
+    """The estimate with a forecast by a former run: the cell's own, another of this sweep, or one of results/."""
     own = RunFolder(sweep.folder(estimate.cell))
     former = own if _has_samples(own, estimate.benchmark) else None
     for folder in (sweep.out, Path("results")):

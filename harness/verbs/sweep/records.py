@@ -14,7 +14,7 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.reading import open_named, open_untrusted
 from harness.core.records import SCHEMA_VERSION
-from harness.verbs.sweep.cells import Cell, Group, Sweep
+from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 
 Stage = Literal["sampled", "scored", "judged", "failed"]
 
@@ -78,7 +78,7 @@ def write(sweep: Sweep, record: CellRecord) -> None:
     write_atomically(sweep.out / "cells" / f"{record.cell}.json", codec.pretty(record))
 
 
-def of_samples(group: Group, cell: Cell) -> str:
+def of_samples(group: ServerGroup, cell: Cell) -> str:
     """Checksum of what shapes the cell's samples."""
     options = {name: value for name, value in cell.options.plain.items() if name not in _NO_MATTER}
     if "target_error" in options:  # as a fraction, as it stands in the checksums of sweeps that are begun
@@ -102,7 +102,7 @@ def scoring(sweep: Sweep) -> str:
     return digest([sweep.score.plain, judge])
 
 
-def sampled(sweep: Sweep, group: Group, cell: Cell) -> CellRecord | None:
+def sampled(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     """The record of a cell that owes no sample; None where it does, or may: of a server that nobody names a model of,
     only the server can tell whether it still is the same."""
     if group.spec is None and cell.options.model is None:
@@ -112,7 +112,7 @@ def sampled(sweep: Sweep, group: Group, cell: Cell) -> CellRecord | None:
     return record if whole and sweep.folder(cell).joinpath("manifest.json").is_file() else None
 
 
-def scored(sweep: Sweep, group: Group, cell: Cell) -> CellRecord | None:
+def scored(sweep: Sweep, group: ServerGroup, cell: Cell) -> CellRecord | None:
     """The record of a cell that is whole: sampled, scored, and judged where the sweep has a judge."""
     record = sampled(sweep, group, cell)
     last = "scored" if sweep.judge is None else "judged"

@@ -27,7 +27,7 @@ from harness.verbs.sweep.cells import AXES, Cell, Sweep
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class CellResult:
     """One cell. reason: why it has no score, or not the whole one; empty where all is well.
 
     beside: the cell minus its base cell; p: on same questions, asked again, by Holm. published: the nearest settings
@@ -44,12 +44,12 @@ class Result:
 
     @property
     def score(self) -> Score | None:
-        """None without one."""
+        """The cell's score; None without one."""
         return None if self.benchmark is None else self.benchmark.score
 
     @property
     def differs(self) -> bool:
-        """Whether it is found other than its base."""
+        """Whether the cell differs from its base beyond chance."""
         return self.p is not None and self.p < LEVEL
 
     def nearest(self, metric: str) -> PublishedComparison | None:
@@ -82,11 +82,11 @@ class Results:
     """results: every cell, in order. base: (axis, entry) that the others are compared with; None where nothing is."""
 
     sweep: Sweep
-    results: Sequence[Result]
+    results: Sequence[CellResult]
     base: tuple[str, str] | None
     aggregates: Sequence[Aggregate]
 
-    def of(self, point: Mapping[str, str]) -> Result | None:
+    def of(self, point: Mapping[str, str]) -> CellResult | None:
         """The result at a point."""
         return next((result for result in self.results if dict(result.cell.point) == dict(point)), None)
 
@@ -117,17 +117,17 @@ def results(sweep: Sweep) -> Results:
     return Results(sweep=sweep, results=adjusted_results, base=base, aggregates=means)
 
 
-def _read(sweep: Sweep, cell: Cell) -> Result:
+def _read(sweep: Sweep, cell: Cell) -> CellResult:
     record = records.read(sweep, cell)
     reason = "not run" if record is None else record.reason
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
-        return Result(cell=cell, reason=reason or "its run folder is gone")
+        return CellResult(cell=cell, reason=reason or "its run folder is gone")
     (run,) = read_runs([folder])
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
-        return Result(cell=cell, reason=reason or "not scored")
-    result = Result(cell=cell, benchmark=benchmark, reason=reason)
+        return CellResult(cell=cell, reason=reason or "not scored")
+    result = CellResult(cell=cell, benchmark=benchmark, reason=reason)
     try:
         verified = verify(folder.path, VerifyOptions())
     except UsageError:  # nothing is published of it
@@ -147,7 +147,7 @@ def _base(sweep: Sweep) -> tuple[str, str] | None:
     return None if axis is None else (axis, sweep.axes[axis][0].name)
 
 
-def _beside(read: Sequence[Result], result: Result, base: tuple[str, str] | None) -> PairedComparison | None:
+def _beside(read: Sequence[CellResult], result: CellResult, base: tuple[str, str] | None) -> PairedComparison | None:
     if base is None or result.benchmark is None or result.cell.point.get(base[0]) == base[1]:
         return None
     point = {**result.cell.point, base[0]: base[1]}
@@ -160,15 +160,15 @@ def _beside(read: Sequence[Result], result: Result, base: tuple[str, str] | None
         return None
 
 
-def _aggregates(cell_results: Sequence[Result]) -> list[Aggregate]:
-    by_point: dict[tuple[tuple[str, str], ...], list[Result]] = {}
+def _aggregates(cell_results: Sequence[CellResult]) -> list[Aggregate]:
+    by_point: dict[tuple[tuple[str, str], ...], list[CellResult]] = {}
     for result in cell_results:
         rest = tuple((axis, name) for axis, name in result.cell.point.items() if axis != "benchmarks")
         by_point.setdefault(rest, []).append(result)
     return [_aggregate(dict(point), listed) for point, listed in by_point.items()]
 
 
-def _aggregate(point: Mapping[str, str], listed: Sequence[Result]) -> Aggregate:
+def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggregate:
     missing = [
         result.cell.benchmark
         for result in listed

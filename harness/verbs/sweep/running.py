@@ -23,7 +23,7 @@ from harness.runs import RunFolder
 from harness.runs.lock import RunLock
 from harness.verbs.run import sample
 from harness.verbs.sweep import records
-from harness.verbs.sweep.cells import Cell, Group, Sweep
+from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
 from harness.verbs.sweep.records import CellRecord, Stage
 from harness.verbs.sweep.scorer import CellScore
 
@@ -36,11 +36,11 @@ Scorer = Callable[[Path, GradingOptions, JudgeOptions | None], CellScore]
 """Grades and scores a run folder: `score_cell`, which does it in a process of its own."""
 
 OnCell = Callable[[CellRecord], None]
-"""Told of each cell that came to an end, well or not."""
+"""A callback that receives the record of each cell that ended, well or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
+class SweepRecords:
     """How a sweep ended: a record of each cell, in order; None = it was not come to."""
 
     records: Sequence[tuple[Cell, CellRecord | None]]
@@ -55,9 +55,9 @@ class Swept:
         ]
 
 
-def swept(sweep: Sweep) -> Swept:
-    """What is on disk of a sweep."""
-    return Swept(records=[(cell, records.read(sweep, cell)) for cell in sweep.cells])
+def swept(sweep: Sweep) -> SweepRecords:
+    """The stored records of a sweep's cells."""
+    return SweepRecords(records=[(cell, records.read(sweep, cell)) for cell in sweep.cells])
 
 
 @contextmanager
@@ -104,7 +104,7 @@ class Hold:
                 running[1].stop()
 
 
-def owing(sweep: Sweep) -> list[Group]:
+def owing(sweep: Sweep) -> list[ServerGroup]:
     """The groups with something left to do, but for a judge that is started in the end."""
     return [
         group
@@ -115,7 +115,7 @@ def owing(sweep: Sweep) -> list[Group]:
 
 def run_group(
     sweep: Sweep,
-    group: Group,
+    group: ServerGroup,
     score: Scorer,
     hold: Hold,
     watcher: Watcher | None = None,
@@ -182,7 +182,7 @@ def _judges_late(sweep: Sweep) -> bool:
     return sweep.judge is not None and sweep.judge.serve is not None
 
 
-def _is_done(sweep: Sweep, group: Group, cell: Cell, *, judging: bool) -> bool:
+def _is_done(sweep: Sweep, group: ServerGroup, cell: Cell, *, judging: bool) -> bool:
     record = records.sampled(sweep, group, cell)
     if record is None or record.stage == "sampled" or record.lost:
         return False
@@ -192,7 +192,7 @@ def _is_done(sweep: Sweep, group: Group, cell: Cell, *, judging: bool) -> bool:
 class _Group:
     """The cells of one server, one after the other."""
 
-    def __init__(self, sweep: Sweep, group: Group, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
+    def __init__(self, sweep: Sweep, group: ServerGroup, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._group, self._score, self._watcher, self._on_cell = sweep, group, score, watcher, on_cell
 
     def ended(self, cell: Cell, stage: Stage, reason: str = "", code: int = 0) -> None:

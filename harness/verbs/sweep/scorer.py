@@ -29,7 +29,7 @@ MAX_SAID_CHARS = 2000
 
 
 class ScoringTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child is to score. options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; both as set."""
+    """The work of the child. options: fields of `GradingOptions`; judge: fields of `JudgeOptions`; both as set."""
 
     folder: str
     options: dict[str, Any]

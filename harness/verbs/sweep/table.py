@@ -24,7 +24,7 @@ from harness.scoring.intervals import Interval
 from harness.scoring.published import short_name
 from harness.scoring.uncertainty import pass_at
 from harness.verbs.sweep.cells import AXES
-from harness.verbs.sweep.results import Aggregate, Result, Results, columns_axis
+from harness.verbs.sweep.results import Aggregate, CellResult, Results, columns_axis
 from harness.verbs.sweep.rows import CellRow, MeanRow
 
 Point = Mapping[str, str]
@@ -48,7 +48,7 @@ class _Notes:
 
 
 def tables(results: Results) -> list[Table]:
-    """All of them, in the order in which they are read."""
+    """All tables of a sweep, in reading order."""
     sections = _grids(results) if results.sweep.table.layout == "grid" else _models(results)
     if results.aggregates:
         sections.append(_means(results))
@@ -143,7 +143,7 @@ def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
     return {f"{name}_low": low, f"{name}_high": high}
 
 
-def _row(results: Results, result: Result) -> CellRow:
+def _row(results: Results, result: CellResult) -> CellRow:
     score, k = result.score, results.sweep.table.k_of(result.cell.benchmark)
     reported = result.nearest("pass@1")
     return CellRow(
@@ -203,7 +203,7 @@ def _grids(results: Results) -> list[Table]:
     return grids
 
 
-def _cell(result: Result | None, notes: _Notes) -> str:
+def _cell(result: CellResult | None, notes: _Notes) -> str:
     if result is None:
         return ABSENT
     if result.score is None:
@@ -212,8 +212,8 @@ def _cell(result: Result | None, notes: _Notes) -> str:
     return accuracy_cell(result.score) + (MARK if result.differs else "") + notes.mark(lost)
 
 
-def _told(results: Results, result: Result | None) -> str:
-    """What the suite's source reports for this model on this server."""
+def _told(results: Results, result: CellResult | None) -> str:
+    """The number that the suite's source reports for this model on this server."""
     if result is None or results.sweep.suite is None:
         return ""
     point = result.cell.point
@@ -265,7 +265,7 @@ def _models(results: Results) -> list[Table]:
     return model_tables
 
 
-def _numbers(result: Result | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
+def _numbers(result: CellResult | None, k: int, notes: _Notes) -> tuple[str, str, str, str]:
     if result is None or result.score is None:
         return ABSENT, ABSENT, ABSENT, ABSENT
     at_k = _pass_at(result, k)
@@ -279,7 +279,7 @@ def _numbers(result: Result | None, k: int, notes: _Notes) -> tuple[str, str, st
     )
 
 
-def _reported(result: Result, metric: str, notes: _Notes) -> str:
+def _reported(result: CellResult, metric: str, notes: _Notes) -> str:
     nearest = result.nearest(metric)
     if nearest is None:
         return ABSENT
@@ -287,8 +287,8 @@ def _reported(result: Result, metric: str, notes: _Notes) -> str:
     return f"{100 * nearest.published.value:g}{notes.mark(source.named)}"
 
 
-def _pass_at(result: Result, k: int) -> float | None:
-    """None where a question has fewer samples."""
+def _pass_at(result: CellResult, k: int) -> float | None:
+    """pass@k of the cell; None if a question has fewer samples."""
     assert result.score is not None
     assert result.benchmark is not None
     if k in result.score.pass_at:

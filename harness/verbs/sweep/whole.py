@@ -15,11 +15,11 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.verbs.sweep import cells, running, table
 from harness.verbs.sweep import file as files
-from harness.verbs.sweep.cells import Cell, Group, Sweep
-from harness.verbs.sweep.results import Result, Results, results
+from harness.verbs.sweep.cells import Cell, ServerGroup, Sweep
+from harness.verbs.sweep.results import CellResult, Results, results
 from harness.verbs.sweep.scorer import score_cell
 
-SideBySide = Callable[[Sequence[Group]], None]
+SideBySide = Callable[[Sequence[ServerGroup]], None]
 """Carries out the groups of a sweep that has several slots, several at once, until all have ended."""
 
 
@@ -38,7 +38,7 @@ def planned(name: str, given: Mapping[str, Any], judge: Mapping[str, Any]) -> Sw
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class EndedSweep:
     """lost: cells that are not what was asked for, and why. written: the files of the tables."""
 
     results: Results
@@ -46,7 +46,7 @@ class Ended:
     written: Sequence[Path]
 
     @property
-    def disagreeing(self) -> list[Result]:
+    def disagreeing(self) -> list[CellResult]:
         """Cells whose score does not agree with what is published of their model."""
         return [result for result in self.results.results if result.standing == "not compatible"]
 
@@ -57,7 +57,7 @@ def carry_out(
     on_cell: running.OnCell = lambda _record: None,
     side_by_side: SideBySide | None = None,
     score: running.Scorer = score_cell,
-) -> Ended:
+) -> EndedSweep:
     """Do what is left of a sweep, and write its tables.
 
     side_by_side: None = one server after the other, on the devices of the first slot. Raises `Interrupted`,
@@ -73,11 +73,11 @@ def carry_out(
                     running.run_group(sweep, group, score, hold, watcher, on_cell, sweep.slots[0])
         running.judge_late(sweep, score, watcher, on_cell)
         cell_results = results(sweep)
-        return Ended(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
+        return EndedSweep(results=cell_results, lost=running.swept(sweep).lost, written=table.write(cell_results))
 
 
-def disagreement(result: Result) -> str:
-    """What a cell that disagrees is told with."""
+def disagreement(result: CellResult) -> str:
+    """The sentence about a cell that disagrees with published scores."""
     return (
         f"{visible(result.cell.name, 200)} does not agree with what is published of {visible(result.cell.model, 100)}"
     )
