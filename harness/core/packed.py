@@ -1,6 +1,12 @@
-"""Long sequences of records in little memory: encoded and compressed by the block, decoded when one is looked at.
+"""Long sequences of records in little memory: encoded and compressed by the block, decoded when a record is read.
 
-Beyond tens of MB the blocks stand in a file without a name, which ends with the process (`Spilled`).
+    records 0 … 31 │ 32 … 63 │ …          │ the last ones
+    one block      │ a block │            │ plain objects
+    Spilled: bytes in memory, beyond 32 MB in a file without a name, which ends with the process
+
+The first 5,000 records stay plain objects. A longer sequence becomes blocks of 32, and only the records behind the
+last whole block stay plain. Reading a record unpacks its block; the last 64 unpacked blocks are kept, so a pass in
+order unpacks each block once. Invariant: `_ends[b]` is where block b - 1 ends and block b begins in the bytes.
 """
 
 from __future__ import annotations

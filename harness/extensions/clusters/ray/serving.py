@@ -5,6 +5,14 @@ ends with the actor's end of a pipe, and its guard then ends the engine: also wh
 
 A server over several nodes has a group with one part a node. Its actor is on the node of rank 0 and has an actor of its
 own on each other node, which ends with it. Where one of them is lost or its process ends, it ends all and begins anew.
+
+    state      meaning                                                    next
+    waiting    the actor has not answered: its group waits for room       starting
+    starting   the command runs, and has not registered                   ready, failed
+    ready      its address stands in the folder of endpoints              lost
+    lost       a process or a node ended after it was ready               starting
+    failed     the command ended before it was ready: the end             none
+    gone       the actor is not in the cluster any more: the end          none
 """
 
 from __future__ import annotations
