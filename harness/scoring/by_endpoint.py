@@ -1,4 +1,4 @@
-"""A test whether one of several endpoints is broken: its samples beside the others', question by question. Pure.
+"""A test whether one of several endpoints is broken: its samples beside the others', question by question.
 
 The scheduler chooses an endpoint by how long the samples of a question took so far, and short samples tend to be right.
 So the endpoint of a sample depends on its question and on the outcomes of earlier samples, never on its own outcome.
@@ -13,23 +13,31 @@ with s_q² the variance of the y of q (n_q − 1 in the denominator). The differ
 uncorrelated, and the weights are fixed before the outcomes: so z is about standard normal under any schedule if the
 endpoint is like the rest. A second test puts "truncated" for "correct". An endpoint stands out where the two-sided p is
 below `ALPHA` divided by the number of tests of the benchmark (Bonferroni). Questions with missing samples are left out,
-because samples are not missing at random; one sample a question gives no test. `bench/simulate_endpoints.py` plays the
+because samples are not missing at random. So are questions of which a reply broke off and was asked for again: an
+endpoint that cuts long streams keeps its short, right replies and hands the others on. One sample a question gives no
+test. `bench/simulate_endpoints.py` plays the
 scheduler and prints how often sound endpoints are named, and how often broken ones.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.core import codec
 from harness.core.inert import visible
-from harness.core.records import Grade
+from harness.core.reading import open_untrusted
+from harness.core.records import Grade, Key
+from harness.runs import RunFolder
 from harness.scoring.distributions import normal_two_sided
 from harness.scoring.intervals import Interval, sampling_limits
 from harness.scoring.observed import Observed, Rows
@@ -38,6 +46,10 @@ ALPHA = 0.01
 """Largest chance that a run whose endpoints are all sound names one of them."""
 
 MAX_URL_CHARS = 120
+"""A longer URL is clipped in a warning."""
+
+MAX_LOG_LINE_BYTES = 64 * 1024
+"""Longer lines of a log are skipped; the harness writes none."""
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +61,8 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     at_most: it has one sample of each, and the interval is the widest that it can be. Two endpoints got different
     questions, so their intervals do not compare them. z_accuracy, z_truncated: see the module; None where nothing can
     be compared. outlier: one of the two stands out. tokens_per_s: of one stream, over the samples whose tokens are
-    stated. n_failures: failed requests in the run's log.
+    stated. n_failures: failed requests in the run's log. n_questions_cut: questions that the test leaves
+    out, because a reply to one of their samples broke off.
     """
 
     endpoint: str
@@ -66,6 +79,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     outlier: bool
     sampling_interval: Interval | None = None
     at_most: bool = False
+    n_questions_cut: int = 0
 
     @property
     def warning(self) -> str:
@@ -85,19 +99,68 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scores(
-    observed: Observed, rows: Rows, grades: Sequence[Grade], failures: Mapping[str, int], planned: int | None = None
+    observed: Observed, rows: Rows, grades: Sequence[Grade], failed: FailedRequests, planned: int | None = None
 ) -> tuple[EndpointScore, ...]:
     """A score for each endpoint, by URL; empty when all samples come from one endpoint.
 
-    rows: the samples of the `grades`. failures: failed requests by URL. planned: samples of each question; None = as
+    rows: the samples of the `grades`. failed: of `failed_requests`. planned: samples of each question; None = as
     many as there are.
     """
     if len(observed.endpoints) < 2:
         return ()
-    ordered = _Ordered.of(observed, rows, grades)
+    ordered = _Ordered.of(observed, rows, grades, failed.unanswered)
     names = sorted(observed.endpoints)
     present = [name for name in names if (ordered.endpoint == observed.endpoints[name]).any()]
-    return tuple(_score(name, observed, ordered, failures, planned, n_tests=2 * len(present)) for name in present)
+    return tuple(
+        _score(name, observed, ordered, failed.by_endpoint, planned, n_tests=2 * len(present)) for name in present
+    )
+
+
+class FailedRequests(NamedTuple):
+    """The failed requests of a benchmark in a run's log. by_endpoint: their number by base URL.
+
+    unanswered: samples whose failed requests all failed before a reply began, so that their outcome had no part in it.
+    """
+
+    by_endpoint: Mapping[str, int]
+    unanswered: Set[Key]
+
+
+NONE_FAILED = FailedRequests({}, frozenset())
+
+
+class _FailedRequest(msgspec.Struct, frozen=True):
+    """The fields of a line of `log.jsonl` that are needed here."""
+
+    event: str
+    endpoint: str
+    task: tuple[str, str, int]
+    kind: str = ""
+    status: int | None = None
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the request failed before a reply began: without a connection, or with a status."""
+        return self.kind in ("connect", "out_of_files", "rate_limited") or (
+            self.kind == "server" and self.status is not None
+        )
+
+
+def failed_requests(folder: RunFolder, benchmark: str) -> FailedRequests:
+    """The failed requests of a benchmark, from the run's log."""
+    counts: Counter[str] = Counter()
+    unanswered, begun = set[Key](), set[Key]()
+    for path in folder.logs():
+        with contextlib.suppress(OSError), open_untrusted(path) as log:
+            for line in log:
+                if b'"request_failed"' not in line or len(line) > MAX_LOG_LINE_BYTES:
+                    continue
+                with contextlib.suppress(codec.DecodeError):
+                    failure = codec.decode(line, _FailedRequest)
+                    if failure.event == "request_failed" and failure.task[0] == benchmark:
+                        counts[failure.endpoint] += 1
+                        (unanswered if failure.unanswered else begun).add(Key(*failure.task[1:]))
+    return FailedRequests(counts, unanswered - begun)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +173,23 @@ class _Ordered:
     correct: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     silent: NDArray[np.bool_]
+    cut_questions: NDArray[np.int64]
 
     @classmethod
-    def of(cls, observed: Observed, rows: Rows, grades: Sequence[Grade]) -> _Ordered:
+    def of(cls, observed: Observed, rows: Rows, grades: Sequence[Grade], unanswered: Set[Key]) -> _Ordered:
         numbers: dict[str, int] = {}
         question, index, facts = array("q"), array("q"), bytearray()
         for grade in grades:
             question.append(numbers.setdefault(grade.question_id, len(numbers)))
             index.append(grade.sample_index)
-            facts.append((grade.verdict == "correct") | grade.truncated << 1 | (grade.verdict == "no_answer") << 2)
+            fact = (grade.verdict == "correct") | grade.truncated << 1 | (grade.verdict == "no_answer") << 2
+            facts.append(fact | (grade.key in unanswered) << 3)
         rank = np.empty(len(numbers), dtype=np.int64)  # by id, so that the order of the grades does not matter
         rank[[numbers[question_id] for question_id in sorted(numbers)]] = np.arange(len(numbers))
         ranked = rank[np.frombuffer(question, dtype=np.int64)]
         order = np.lexsort((np.frombuffer(index, dtype=np.int64), ranked, observed.started.of(rows)))
         bits = np.frombuffer(facts, dtype=np.uint8)[order]
+        again = ~np.isnan(observed.attempts.of(rows))[order] & ~(bits >> 3 & 1).astype(bool)
         return cls(
             rows=rows[order],
             question=ranked[order],
@@ -131,15 +197,20 @@ class _Ordered:
             correct=(bits & 1).astype(bool),
             truncated=(bits >> 1 & 1).astype(bool),
             silent=(bits >> 2 & 1).astype(bool),
+            cut_questions=np.unique(ranked[order][again]),
         )
 
     def of_questions(self, at_least: int) -> Iterator[NDArray[np.int64]]:
-        """For each question with `at_least` samples, the positions of its samples; questions by their first start."""
-        _, first, counts = np.unique(self.question, return_index=True, return_counts=True)
+        """For each question that can be tested, the positions of its samples; questions by their first start.
+
+        A question needs `at_least` samples, none of them asked again after a reply broke off.
+        """
+        questions, first, counts = np.unique(self.question, return_index=True, return_counts=True)
         begins = np.cumsum(counts) - counts
         grouped = np.argsort(self.question, kind="stable")
+        cut = np.isin(questions, self.cut_questions)
         for number in np.argsort(first, kind="stable"):
-            if counts[number] >= at_least:
+            if counts[number] >= at_least and not cut[number]:
                 yield grouped[begins[number] : begins[number] + counts[number]]
 
 
@@ -182,7 +253,19 @@ def _score(
         outlier=any(z is not None and normal_two_sided(z) * n_tests < ALPHA for z in zs),
         sampling_interval=sampling_limits(correct, counts, counts / n).interval(),
         at_most=bool((counts == 1).all()),
+        n_questions_cut=len(ordered.cut_questions),
     )
+
+
+def endpoint_warnings(scores: Sequence[EndpointScore]) -> list[str]:
+    """A warning for each endpoint that stands out, and one where replies that broke off leave nothing to test."""
+    sentences = [score.warning for score in scores if score.outlier]
+    if any(score.n_questions_cut for score in scores) and all(score.z_accuracy is None for score in scores):
+        sentences.append(
+            f"the endpoints are not tested against each other: replies to {scores[0].n_questions_cut} questions broke "
+            "off and were asked for again, which sends long replies to the sounder endpoint"
+        )
+    return sentences
 
 
 def _expected(ordered: _Ordered, outcome: NDArray[np.bool_], mine: NDArray[np.bool_]) -> float:

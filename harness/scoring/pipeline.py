@@ -7,9 +7,7 @@ Grading by other rules (answers from reasoning, cut text) reads the journal agai
 
 from __future__ import annotations
 
-import contextlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +21,6 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
-from harness.core.reading import open_untrusted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import stated
@@ -44,7 +41,7 @@ from harness.runs.keys import KeySet
 from harness.runs.safe_open import refuse_link
 from harness.scoring import by_endpoint
 from harness.scoring.anomalies import Anomalies, anomalies
-from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.by_endpoint import NONE_FAILED, EndpointScore, FailedRequests
 from harness.scoring.copies import EqualTexts, Texts
 from harness.scoring.cut_text import accuracy_of_cut_text, cut, tokens_until
 from harness.scoring.doubtful import reply_doubts
@@ -59,9 +56,6 @@ from harness.scoring.workload import Workload, workload
 MAX_NAMED = 3
 """A warning names at most this many damaged lines or conflicting keys; the rest are counted."""
 
-MAX_LOG_LINE_BYTES = 64 * 1024
-"""Longer lines of a log are skipped; the harness writes none."""
-
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
 
@@ -72,7 +66,7 @@ class GradedBenchmark:
 
     questions: the planned ones, in order. samples: planned a question; None: what is there is the plan. grades: in the
     order of questions and sample indices. warnings: about the journal. observed, rows: facts of the samples, and the
-    row of each grade. failures: failed requests by endpoint, if there are several. speed, workload, anomalies: as in
+    row of each grade. failed: failed requests, if there are several endpoints. speed, workload, anomalies: as in
     `Score`. equal_texts: the copies among the samples. from_reasoning: the grades with answers taken from the reasoning
     where there is no other; None = the option was not given. cut: by budget in tokens, the grades of the longer replies
     cut there; None = the option was not given. first_right: completion tokens up to where the right answer first
@@ -86,7 +80,7 @@ class GradedBenchmark:
     warnings: tuple[str, ...]
     observed: Observed = field(default_factory=Observed)
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    failures: Mapping[str, int] = field(default_factory=dict)
+    failed: FailedRequests = NONE_FAILED
     speed: Speed | None = None
     workload: Workload | None = None
     anomalies: Anomalies | None = None
@@ -168,7 +162,7 @@ def _graded(
         ),
         observed=journal.observed,
         rows=journal.rows,
-        failures=failed_requests(folder, name) if len(journal.observed.endpoints) > 1 else {},
+        failed=by_endpoint.failed_requests(folder, name) if len(journal.observed.endpoints) > 1 else NONE_FAILED,
         speed=speed(journal.observed, counted),
         workload=workload(journal.observed, counted),
         anomalies=anomalies(journal.observed.shown(counted)),
@@ -221,7 +215,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     thought = graded.observed.reasoning_tokens
     endpoints: tuple[EndpointScore, ...] = ()
     if len(graded.observed.endpoints) > 1:
-        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failures, graded.samples)
+        endpoints = by_endpoint.scores(graded.observed, rows, counted_grades, graded.failed, graded.samples)
     score = scored(
         counted_grades,
         graded.samples,
@@ -336,27 +330,6 @@ def _first_right(folder: BenchmarkFolder, by_id: ById, grading: GradingOptions) 
 
     judged = pool.first_right(stated_answers(), workers=grading.n_workers, deadline_s=grading.deadline_s)
     return {key: tokens_of.pop(key)[number] for key, number in judged if number is not None}
-
-
-def failed_requests(folder: RunFolder, benchmark: str) -> dict[str, int]:
-    """Failed requests of a benchmark by the endpoint's base URL, from the run's log."""
-    counts: Counter[str] = Counter()
-    for path in folder.logs():
-        with contextlib.suppress(OSError), open_untrusted(path) as log:
-            for line in log:
-                if b'"request_failed"' in line and len(line) <= MAX_LOG_LINE_BYTES:
-                    with contextlib.suppress(codec.DecodeError):
-                        failure = codec.decode(line, _FailedRequest)
-                        counts[failure.endpoint] += failure.event == "request_failed" and failure.task[0] == benchmark
-    return +counts
-
-
-class _FailedRequest(msgspec.Struct, frozen=True):
-    """The fields of a line of `log.jsonl` that are needed here."""
-
-    event: str
-    endpoint: str
-    task: tuple[str, str, int]
 
 
 def grade_outputs(

@@ -23,7 +23,7 @@ from harness.core.records import SCHEMA_VERSION, Grade, NearMiss, Question
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import RAISED
 from harness.scoring.anomalies import Anomalies
-from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.by_endpoint import EndpointScore, endpoint_warnings
 from harness.scoring.copies import Copies, EqualTexts
 from harness.scoring.estimators import is_estimated
 from harness.scoring.intervals import Interval
@@ -335,7 +335,7 @@ def with_ks(score: Score, items: Sequence[QuestionTally], ks: Sequence[int]) -> 
 
 
 def _warnings(score: Score, left_out: Iterable[str], kinds: Mapping[GradeKind, int]) -> list[str]:
-    sentences = [*left_out, *(one.warning for one in score.endpoints if one.outlier)]
+    sentences = [*left_out, *endpoint_warnings(score.endpoints)]
     if score.n_samples and score.n_truncated > MAX_TRUNCATED_SHARE * score.n_samples:
         share = score.n_truncated / score.n_samples
         sentences.append(f"{score.n_truncated} of {score.n_samples} samples ({share:.1%}) were cut by max_tokens")

@@ -16,7 +16,7 @@ from harness.reports import endpoint_table
 from harness.reports.report import report
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
 from harness.runs.log import RunLog
-from harness.scoring.by_endpoint import EndpointScore
+from harness.scoring.by_endpoint import EndpointScore, FailedRequests
 from harness.scoring.by_endpoint import scores as of_rows
 from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
@@ -43,7 +43,7 @@ def scores(
     observed: Observed, grades: list[Grade], failures: dict[str, int], planned: int | None = None
 ) -> tuple[EndpointScore, ...]:
     """With as many grades as samples were observed."""
-    return of_rows(observed, np.arange(observed.n), grades, failures, planned)
+    return of_rows(observed, np.arange(observed.n), grades, FailedRequests(failures, frozenset()), planned)
 
 
 def stored(folder: Path, asked: list[Question], samples: list[Sample], per_question: int) -> RunFolder:
@@ -122,6 +122,50 @@ def test_a_question_with_missing_samples_is_left_out() -> None:
     one = scores(observed, grades, {}, 8)[0].z_accuracy
     assert one is not None
     assert abs(one) < abs(scores(observed, grades, {})[0].z_accuracy or 0.0)
+
+
+def cut_streams(seed: int) -> tuple[list[Sample], list[tuple[str, int]]]:
+    """Two sound endpoints; A cuts long streams, which are wrong, and B gets them then. Returns (samples, cut ones)."""
+    chance = random.Random(seed)
+    samples: list[Sample] = []
+    failed: list[tuple[str, int]] = []
+    for q in range(30):
+        for index in range(32):
+            endpoint, right = chance.choice([A, B]), chance.random() < 0.5
+            long = not right and chance.random() < 0.9 and q % 3 > 0
+            one = sample(f"q{q}", index, endpoint, right=right)
+            if long and endpoint == A:
+                one = msgspec.structs.replace(sample(f"q{q}", index, B, right=right), attempts=2)
+                failed.append((one.question_id, index))
+            timing = Timing(started=float(32 * q + index), total=2.0)
+            samples.append(msgspec.structs.replace(one, timing=timing))
+    return samples, failed
+
+
+@pytest.mark.parametrize(("kind", "named", "n_cut"), [("cut", 0, 20), ("rate_limited", 3, 0)])
+def test_an_endpoint_that_cuts_long_streams_is_not_called_another_model(
+    tmp_path: Path, kind: str, named: int, n_cut: int
+) -> None:
+    outliers = []
+    for seed in range(3):
+        samples, failed = cut_streams(seed)
+        run = stored(tmp_path / str(seed), [question(f"q{q}") for q in range(30)], samples, 32)
+        with RunLog(run) as log:
+            for question_id, index in failed:
+                log.write("request_failed", task=["demo", question_id, index], endpoint=A, kind=kind, status=None)
+        (score,) = score_run(run, GradingOptions(workers=1))
+        assert [one.n_questions_cut for one in score.endpoints] == [n_cut, n_cut]
+        assert all(one.z_accuracy is not None for one in score.endpoints)
+        outliers.append(any(one.outlier for one in score.endpoints))
+    assert sum(outliers) == named
+
+
+def test_where_every_question_was_cut_the_score_says_that_nothing_is_tested(tmp_path: Path) -> None:
+    samples = [msgspec.structs.replace(one, attempts=2) for one in drawn({A: 0.9, B: 0.1}, seed=1)]
+    run = stored(tmp_path, [question(f"q{q}") for q in range(30)], samples, 16)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert any("not tested against each other: replies to 30 questions broke off" in text for text in score.warnings)
+    assert not any(one.outlier for one in score.endpoints)
 
 
 def test_a_broken_replica_stands_out_in_score_warning_and_table(tmp_path: Path) -> None:
