@@ -23,7 +23,7 @@ from harness.runs.line_file import append_line
 from harness.runs.lines import appended_lines
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _LedgerLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """name: ours, of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests."""
 
     event: Literal["planned", "sent", "void"]
@@ -58,23 +58,23 @@ class BatchLedger:
 
     def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
         """A batch of these requests is about to be sent. Raises `StoreError`."""
-        self._append(_Line(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
+        self._append(_LedgerLine(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
         self.batches[name] = Handed(name, endpoint, frozenset(asks))
 
     def sent(self, name: str, id: str) -> None:
         """The provider has it, under its own name. Raises `StoreError`."""
-        self._append(_Line(event="sent", name=name, id=id))
+        self._append(_LedgerLine(event="sent", name=name, id=id))
         self.batches[name].id = id
 
     def void(self, name: str, why: str) -> None:
         """It was never begun, or came to nothing. Raises `StoreError`."""
-        self._append(_Line(event="void", name=name, why=why))
+        self._append(_LedgerLine(event="void", name=name, why=why))
         del self.batches[name]
 
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
         """By request, the latest batch that asks it, of those requests that any batch asks."""
-        wanted = set(asks)
-        return {one: batch for batch in self.batches.values() for one in batch.asks if one in wanted}
+        asked_ids = set(asks)
+        return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
 
     def _read(self) -> None:
         try:
@@ -90,20 +90,20 @@ class BatchLedger:
     def _take(self, number: int, data: bytes) -> None:
         try:
             record.checksum(data)
-            one = codec.decode(data, _Line)
+            entry = codec.decode(data, _LedgerLine)
         except (record.Damaged, codec.DecodeError) as damage:
             raise StoreError(
                 f"{self.path}, line {number} is damaged ({damage}), so what was handed to the provider is not known. "
                 "Put an intact copy back; or, to ask all that is owed anew, remove the file."
             ) from damage
-        if one.schema > SCHEMA_VERSION:
-            raise StoreError(f"{self.path} has schema {one.schema}; use a newer harness.")
-        if one.event == "planned":
-            self.batches[one.name] = Handed(one.name, one.endpoint, frozenset(one.asks))
-        elif one.name in self.batches and one.event == "sent":
-            self.batches[one.name].id = one.id
+        if entry.schema > SCHEMA_VERSION:
+            raise StoreError(f"{self.path} has schema {entry.schema}; use a newer harness.")
+        if entry.event == "planned":
+            self.batches[entry.name] = Handed(entry.name, entry.endpoint, frozenset(entry.asks))
+        elif entry.name in self.batches and entry.event == "sent":
+            self.batches[entry.name].id = entry.id
         else:
-            self.batches.pop(one.name, None)
+            self.batches.pop(entry.name, None)
 
-    def _append(self, line: _Line) -> None:
+    def _append(self, line: _LedgerLine) -> None:
         append_line(self.path, record.sealed(codec.inert(codec.encode(line))).line)

@@ -19,7 +19,7 @@ from harness.runs.manifest import Manifest
 from harness.runs.survey import survey
 
 LOG_BYTES = 4 * 1024 * 1024
-"""Of the log's end that is read for the last session's beginning and end."""
+"""The last session's beginning and end are looked for in the last bytes of the log, up to this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,29 +59,29 @@ def on_disk(folder: RunFolder) -> OnDisk:
 
 
 def _stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
-    place, plan = folder.benchmark(name), manifest.benchmarks[name].plan
-    ids = plan.question_ids if plan.question_ids is not None else [q.question_id for q in questions.read(place)]
+    files, plan = folder.benchmark(name), manifest.benchmarks[name].plan
+    ids = plan.question_ids if plan.question_ids is not None else [q.question_id for q in questions.read(files)]
     try:
-        with open_untrusted(place.samples) as file:
-            keys = survey(file.fileno(), place).keys
+        with open_untrusted(files.samples) as file:
+            keys = survey(file.fileno(), files).keys
     except FileNotFoundError:
         keys = KeySet()
     except OSError as error:
-        raise StoreError(f"cannot read {place.samples}: {error.strerror or error}.") from error
+        raise StoreError(f"cannot read {files.samples}: {error.strerror or error}.") from error
     return Stored(name=name, done=keys.count_within(ids, plan.samples), total=len(ids) * plan.samples)
 
 
 def _last_session(folder: RunFolder) -> tuple[dict[str, Any], ...]:
-    found: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     for line in _end_of(folder.log):
         if b'"session_started"' in line or b'"session_ended"' in line:
             with contextlib.suppress(codec.DecodeError):
                 event = codec.decode(line, dict[str, Any])
                 if event.get("event") == "session_started":
-                    found = [event]
+                    events = [event]
                 elif event.get("event") == "session_ended":
-                    found.append(event)
-    return tuple(found[:2])
+                    events.append(event)
+    return tuple(events[:2])
 
 
 def _end_of(path: Path) -> list[bytes]:

@@ -1,9 +1,16 @@
 """The sidecar `samples.index`: where each line of the journal stands, so that a resume need not read it all.
 
-A header, then one entry a line: offset and length in bytes, the line's own checksum and that of its head (CRC-32),
-as little-endian integers of 8, 8, 4 and 4 bytes. It holds no keys and is never believed: every entry is checked against
-the data. Checksum 0 says: read the whole line. It is written after the data is on disk, is not synced itself, and may
-be deleted at any time.
+A header, then one entry a line: offset and length in bytes, the line's own checksum and that of its head (CRC-32), as
+little-endian integers of 8, 8, 4 and 4 bytes. It holds no keys.
+
+    an entry says                 the survey
+    checksums                     reads the line's head and tail; believes the entry if both fit
+    checksum 0                    reads the line whole
+    something that does not fit   stops believing here, and reads everything from here on
+
+Invariant: the index is never believed without a look at the data, so no index, an old one, a torn one or a forged one
+costs time and nothing else. It is written after the data is on disk, is not synced, and may be deleted at any time. A
+crash leaves it short, or with a torn entry at its end.
 """
 
 from __future__ import annotations

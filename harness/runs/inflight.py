@@ -1,12 +1,18 @@
 """The file `inflight.jsonl`: how far samples under way have come, so that a later session can go on with them.
 
-Append-only lines, each with a checksum, written on a thread of its own. The first line of a request says all that is
-known of its sample (number 0), each further one what came since (1, 2, …). A line that is damaged or missing ends what
-is known of its sample, so what is read is always the beginning of what was written. Nothing here counts as a sample,
-and no failure here ends a run: the file is given up, and the log says so.
+Lines with a checksum, appended on a thread of their own. Those of one request have one nonce and count up:
+
+    number 0        all that is known of the sample        begins it anew
+    number 1, 2 …   what came since                        extends it, if none before is missing
+    number -1       the sample is stored, or of no use     ends it
+    damaged, or a number or nonce that does not follow     what is known of the sample ends before it
+
+Invariant: what is read of a sample is the beginning of what was written of one request. So a crash, a cut or a damaged
+line costs tokens, and never makes a text that no server sent. Nothing here counts as a sample, and no failure here ends
+a run: the file is given up, and the log says so.
 
 Bounded: rewritten with what is still wanted when it has grown by `GROWTH_BYTES` and by its own size; removed when
-nothing is wanted. Not synced but on demand: it survives the death of the process, not of the machine.
+nothing is wanted. Synced on demand only: it survives the death of the process, not of the machine.
 """
 
 from __future__ import annotations
@@ -69,7 +75,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seams: tuple[Seam, ...] = ()
 
 
-class _Line(Partial, frozen=True, kw_only=True, omit_defaults=True):
+class _PartialLine(Partial, frozen=True, kw_only=True, omit_defaults=True):
     """number: of this line among those of its request, from 0; -1: its sample is wanted no more.
     nonce: the same in all lines of a request, so that the lines of two are never taken for one.
     """
@@ -87,7 +93,7 @@ class _Line(Partial, frozen=True, kw_only=True, omit_defaults=True):
 
 
 @dataclass(slots=True)
-class Found:
+class Recovered:
     """What stood in the file. damaged: lines that do not count; notes: on what was odd, for the log."""
 
     partials: dict[SampleKey, Partial] = field(default_factory=dict)
@@ -95,9 +101,9 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
 
-def read(folder: RunFolder, wanted: Callable[[SampleKey], bool] = lambda _: True) -> Found:
+def read(folder: RunFolder, is_wanted: Callable[[SampleKey], bool] = lambda _: True) -> Recovered:
     """How far the samples that are `wanted` had come. No file means none. Never raises: what cannot be read is lost."""
-    found = Found()
+    recovered = Recovered()
     gathered: dict[SampleKey, _Gathered] = {}
     try:
         with open_untrusted(folder.inflight) as file:
@@ -106,36 +112,36 @@ def read(folder: RunFolder, wanted: Callable[[SampleKey], bool] = lambda _: True
                     if line.data is None or not line.complete:
                         raise record.Damaged("cut off" if not line.complete else "too long")
                     record.checksum(line.data)
-                    one = codec.decode(line.data, _Line)
-                    if one.schema > SCHEMA_VERSION:
-                        raise record.Damaged(f"schema {one.schema}")
+                    entry = codec.decode(line.data, _PartialLine)
+                    if entry.schema > SCHEMA_VERSION:
+                        raise record.Damaged(f"schema {entry.schema}")
                 except (record.Damaged, codec.DecodeError) as damage:
-                    found.damaged += 1
-                    if found.damaged == 1:
-                        found.notes.append(f"line {line.number}: {visible(str(damage), 200)}")
+                    recovered.damaged += 1
+                    if recovered.damaged == 1:
+                        recovered.notes.append(f"line {line.number}: {visible(str(damage), 200)}")
                     continue
-                if one.number < 0:
-                    gathered.pop(one.key, None)
-                elif one.number == 0 and wanted(one.key):
-                    gathered[one.key] = _Gathered(one)
-                elif one.key in gathered:
-                    gathered[one.key].add(one)
+                if entry.number < 0:
+                    gathered.pop(entry.key, None)
+                elif entry.number == 0 and is_wanted(entry.key):
+                    gathered[entry.key] = _Gathered(entry)
+                elif entry.key in gathered:
+                    gathered[entry.key].add(entry)
     except FileNotFoundError:
         pass
     except OSError as error:
-        found.notes.append(f"cannot read {folder.inflight}: {error.strerror or error}")
-    found.partials = {key: one.partial() for key, one in gathered.items()}
-    return found
+        recovered.notes.append(f"cannot read {folder.inflight}: {error.strerror or error}")
+    recovered.partials = {key: entry.partial() for key, entry in gathered.items()}
+    return recovered
 
 
 class _Gathered:
     """The lines of one request, in order; a gap ends them."""
 
-    def __init__(self, first: _Line) -> None:
+    def __init__(self, first: _PartialLine) -> None:
         self._lines = [first]
         self._whole = True
 
-    def add(self, line: _Line) -> None:
+    def add(self, line: _PartialLine) -> None:
         self._whole = self._whole and (line.number, line.nonce) == (len(self._lines), self._lines[0].nonce)
         if self._whole:
             self._lines.append(line)
@@ -200,9 +206,9 @@ class _Extent(NamedTuple):
     def begins(self, partial: Partial) -> bool:
         """Whether `partial` is what came of it in the same request."""
         now = self.of(partial, self.lines, self.nonce)
-        known = (now.ids is None) == (self.ids is None) and (now.lengths is None) == (self.lengths is None)
+        comparable = (now.ids is None) == (self.ids is None) and (now.lengths is None) == (self.lengths is None)
         longer = now.tokens >= self.tokens and now.text >= self.text and now.reasoning >= self.reasoning
-        return known and longer and (now.request, now.seams) == (self.request, self.seams)
+        return comparable and longer and (now.request, now.seams) == (self.request, self.seams)
 
 
 class Inflight:
@@ -241,13 +247,13 @@ class Inflight:
     def forget(self, key: SampleKey) -> None:
         """The sample is stored, or what was written of it is of no use."""
         if self._extents.pop(key, None) is not None:
-            self._add(_Line(**key._asdict(), number=-1, request=""))
+            self._add(_PartialLine(**key._asdict(), number=-1, request=""))
 
     def rewrite(self, partials: Mapping[SampleKey, Partial]) -> None:
         """Replace the file by these."""
         self._extents.clear()
-        whole = [line for key, one in partials.items() if (line := self._next_line(key, one)) is not None]
-        data = b"".join(_encoded(line) for line in whole)
+        next_lines = (self._next_line(key, partial) for key, partial in partials.items())
+        data = b"".join(_encoded(line) for line in next_lines if line is not None)
         self._size = len(data)
         self._compact_at = 2 * self._size + GROWTH_BYTES
         self._submit(self._replace, data)
@@ -262,7 +268,7 @@ class Inflight:
         self._writer.shutdown()
         self._close()
 
-    def _next_line(self, key: SampleKey, partial: Partial) -> _Line | None:
+    def _next_line(self, key: SampleKey, partial: Partial) -> _PartialLine | None:
         """What is to be written so that the file says `partial`; None where it does."""
         had = self._extents.get(key)
         number = had.lines if had is not None and had.begins(partial) else 0
@@ -276,7 +282,7 @@ class Inflight:
         else:
             first, prompt_ids = {"request": ""}, None
         self._extents[key] = _Extent.of(partial, number + 1, nonce)
-        return _Line(
+        return _PartialLine(
             **key._asdict(),
             **first,  # type: ignore[arg-type]
             number=number,
@@ -291,7 +297,7 @@ class Inflight:
             logprobs=partial.logprobs,
         )
 
-    def _add(self, line: _Line) -> None:
+    def _add(self, line: _PartialLine) -> None:
         data = _encoded(line)
         self._size += len(data)
         self._submit(self._append, data)
@@ -337,10 +343,10 @@ def _after(n: int, text: str | None) -> str | None:
     return None if text is None or (n and len(text) == n) else text[n:]
 
 
-def _encoded(line: _Line) -> bytes:
+def _encoded(line: _PartialLine) -> bytes:
     return record.sealed(codec.inert(codec.encode(line))).line
 
 
 def kept_tokens(partials: Iterable[Partial]) -> int:
     """Completion tokens that these hold."""
-    return sum(one.tokens for one in partials)
+    return sum(partial.tokens for partial in partials)

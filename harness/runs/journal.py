@@ -1,10 +1,18 @@
 """The writer of `samples.jsonl`: append-only, one line a sample, acknowledged once on disk.
 
-Guarantees:
-- a sample whose future succeeded survives kill -9 and power loss, as far as the disk keeps its word on a sync;
-- one sync serves all that arrived within `WINDOW_SECONDS`; the caller of `append` never waits for the disk;
-- a torn tail is moved aside, kept and logged before anything is appended, so that lines are never glued;
-- at the first failing write or sync the journal stops for good: nothing more is written or acknowledged.
+A sample passes these states; its future succeeds with the last:
+
+    handed over     in the queue           a kill loses it; its key is owed
+    written         in the kernel's pages  survives a kill, if its line is whole; a power loss loses it
+    synced          on disk                survives both
+    acknowledged    listed in the index    the caller knows
+
+One thread takes what has arrived, writes it, syncs once, lists it, and acknowledges all of it: one sync serves every
+sample of `WINDOW_SECONDS`. Invariant: the file holds whole lines, then at most one torn line; nothing that is
+acknowledged stands behind something that is not on disk. At the first failing write or sync the journal stops for good:
+what was not acknowledged is taken back, nothing more is written.
+A crash leaves a torn tail at the most. `open` moves it aside, keeps it and logs it before anything is appended.
+
 Not covered: two writers (hold `harness.runs.lock.RunLock`), and disks that acknowledge a sync before it is done.
 """
 

@@ -98,8 +98,8 @@ class Filed(Blocks[T]):
             raise StoreError(f"{self._path} was changed while it was in use. {self._remedy}")
         return data.removesuffix(b"\n").split(b"\n")
 
-    def _record(self, at: int, line: bytes, /) -> T:
-        return _decoded(line, self._type, self._path, at + 1, self._remedy)
+    def _record(self, number: int, line: bytes, /) -> T:
+        return _decoded(line, self._type, self._path, number + 1, self._remedy)
 
 
 def _decoded(plain: bytes, type: type[T], path: Path, number: int, remedy: str) -> T:
@@ -120,11 +120,13 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
     """(number from 1, line without its end) of the lines that are not blank. Raises `StoreError`."""
     try:
         with open_untrusted(path) as file:
-            for one in split(file):
-                if one.data is None:
-                    raise StoreError(f"{path}, line {one.number} is {one.length} bytes long: none of ours is. {remedy}")
-                data = one.data.removeprefix(BOM) if one.number == 1 else one.data
+            for line in split(file):
+                if line.data is None:
+                    raise StoreError(
+                        f"{path}, line {line.number} is {line.length} bytes long: none of ours is. {remedy}"
+                    )
+                data = line.data.removeprefix(BOM) if line.number == 1 else line.data
                 if plain := data.removesuffix(b"\r"):
-                    yield one.number, plain
+                    yield line.number, plain
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error

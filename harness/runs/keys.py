@@ -45,22 +45,22 @@ class KeySet(Set[Key]):
 
     def copy(self) -> KeySet:
         """The same keys, in a set of their own."""
-        other = KeySet()
-        other._bits, other._far, other._n = dict(self._bits), set(self._far), self._n
-        return other
+        twin = KeySet()
+        twin._bits, twin._far, twin._n = dict(self._bits), set(self._far), self._n
+        return twin
 
     def beyond(self, samples: int) -> Iterator[Key]:
         """Those of an index of at least `samples`."""
         some = (question_id for question_id, bits in self._bits.items() if bits >> samples)
-        near = (Key(one, i) for one in some for i in range(samples, _BITS) if self._bits[one] >> i & 1)
+        near = (Key(name, i) for name in some for i in range(samples, _BITS) if self._bits[name] >> i & 1)
         return chain(near, (key for key in self._far if key[1] >= samples))
 
     def count_within(self, question_ids: Iterable[str], samples: int) -> int:
         """How many keys are of these questions, each of which is given once, and of the indices 0 … samples-1."""
         mask = (1 << min(samples, _BITS)) - 1
-        asked = set(question_ids)
-        far = (0 <= key[1] < samples and key[0] in asked for key in self._far)
-        return sum((self._bits.get(name, 0) & mask).bit_count() for name in asked) + sum(far)
+        ids = set(question_ids)
+        far = (0 <= key[1] < samples and key[0] in ids for key in self._far)
+        return sum((self._bits.get(name, 0) & mask).bit_count() for name in ids) + sum(far)
 
     def lacks(self, question_id: str, samples: int) -> tuple[int, ...]:
         """Those of the indices 0 … samples-1 of a question that are not here."""

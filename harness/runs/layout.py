@@ -20,7 +20,7 @@ from harness.core.wording import option
 from harness.runs.safe_open import make_folder
 
 OTHER_FILES = ("control.sock", "report.html", "report.md")
-"""What a run's folder may hold beside its manifest, log and lock: a steered run's socket, and reports."""
+"""A run's folder may hold these beside its manifest, log and lock: a steered run's socket, and reports."""
 
 SHOWN_NAMES = 5
 """Files of a foreign folder that are named."""

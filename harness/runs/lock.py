@@ -1,8 +1,18 @@
 """One writer a run: an operating-system lock on an open descriptor.
 
-The lock dies with its holder, whatever kills it; the file's content only says who holds it. On a file system whose
-locks do not lock (found by a test at each start) the exclusive creation of a second file stands in: there a dead
-process of this host is noticed by its start time, and another host's leftover is taken away by `break_lock` only.
+    run.lock is          and run.lock.held   the next process
+    locked               -                   is refused, with the holder's host and process
+    not locked           -                   takes the run, whatever the file says
+    on a file system whose locks do not lock:
+                         is missing          makes it exclusively, and takes the run with a warning
+                         of a dead process   takes it away, and takes the run
+                         of a living one     is refused
+                         of another host     is refused, unless `break_lock`
+
+Whether locks lock is tested at each start by a second descriptor. Invariant: the lock dies with its holder, whatever
+kills it; the content of run.lock only says who holds it, and is never believed. A crash leaves both files; the first
+is no obstacle, the second is judged by the process's number and start time. A forked child drops its copy of the
+descriptor, which would hold the run beyond its parent's end.
 """
 
 from __future__ import annotations

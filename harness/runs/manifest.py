@@ -125,7 +125,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         if len(data) > MAX_MANIFEST_BYTES:
             raise StoreError(f"{path} is larger than {MAX_MANIFEST_BYTES} bytes: it is no manifest of ours.")
         try:
-            head = codec.decode(data, _Versioned)
+            head = codec.decode(data, _ManifestHead)
             if head.schema <= SCHEMA_VERSION:
                 manifest = codec.decode(data, Manifest)
                 _refuse_forged(manifest, folder)
@@ -174,9 +174,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         model = record.identity.get("model", self.model)
         if model != self.model:
             raise refusal(benchmark, [Difference("model", self.model, model)])
-        known = self.benchmarks.get(benchmark)
-        if known is not None:
-            changed = differences(without_secrets(known.identity), record.identity)
+        before = self.benchmarks.get(benchmark)
+        if before is not None:
+            changed = differences(without_secrets(before.identity), record.identity)
             if changed:
                 raise refusal(benchmark, changed)
         twins = [name for name in self.benchmarks if name != benchmark and safe_name(name) == safe_name(benchmark)]
@@ -201,7 +201,7 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
             raise StoreError(f"cannot read {folder.benchmark(name).path}: {LINK}.")
 
 
-class _Versioned(msgspec.Struct):
+class _ManifestHead(msgspec.Struct):
     """What every past and future manifest states."""
 
     schema: int

@@ -30,13 +30,15 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return Key(self.question_id, self.sample_index)
 
 
-def replace(folder: BenchmarkFolder, grader: str, said: Mapping[Key, bool | None]) -> None:
+def replace(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:
     """Store what `grader` says now in place of what it said before; other graders' words stay. Raises `StoreError`."""
     others = [opinion for opinion in read(folder) if opinion.grader != grader]
     name = folder.name
     new = [
-        Opinion(benchmark=name, question_id=key.question_id, sample_index=key.sample_index, grader=grader, correct=one)
-        for key, one in said.items()
+        Opinion(
+            benchmark=name, question_id=key.question_id, sample_index=key.sample_index, grader=grader, correct=correct
+        )
+        for key, correct in verdicts.items()
     ]
     if others or new or folder.opinions.exists():
         write_lines(folder.opinions, [*others, *new])
@@ -49,7 +51,7 @@ def read(folder: BenchmarkFolder) -> list[Opinion]:
 
 def by_key(opinions: Iterable[Opinion]) -> dict[Key, list[Opinion]]:
     """The opinions on each sample."""
-    found = defaultdict(list)
+    opinions_of = defaultdict(list)
     for opinion in opinions:
-        found[opinion.key].append(opinion)
-    return dict(found)
+        opinions_of[opinion.key].append(opinion)
+    return dict(opinions_of)

@@ -70,9 +70,9 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def in_force(said: Iterable[Override]) -> dict[Key, Override]:
+def in_force(overrides: Iterable[Override]) -> dict[Key, Override]:
     """What holds now: the last word on each key, without those taken back."""
-    last = {override.key: override for override in said}
+    last = {override.key: override for override in overrides}
     return {key: override for key, override in last.items() if override.verdict is not None}
 
 

@@ -22,7 +22,7 @@ from harness.core.records import ServerFacts
 from harness.core.wording import option
 
 DIGEST_CHARS = 12
-"""Of the digest by which a server is named within a run."""
+"""A server is named within a run by this many characters of its digest."""
 
 MAX_SESSIONS = 200
 """Sessions that are kept: the first one and the latest. The servers of all are kept."""
@@ -124,7 +124,7 @@ class Changes(NamedTuple):
     host: list[Change]
 
 
-def changes(known: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
+def changes(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
     """In what the servers of a session differ from those that made the run's samples, and from each other.
 
     Each server is held against all that are known and against the session's before it: a value differs where the field
@@ -132,12 +132,12 @@ def changes(known: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
     """
     model: list[Change] = []
     host: list[Change] = []
-    former = list(known.servers.values())
+    former = list(run.servers.values())
     for url, facts in endpoints.items():
-        moved = any(_same_weights(one.model, facts.model) for one in former)
-        for change in _apart(url, [one.model for one in former], facts.model):
+        moved = any(_same_weights(before.model, facts.model) for before in former)
+        for change in _apart(url, [before.model for before in former], facts.model):
             (host if moved and change.field in PLACES else model).append(change)
-        host += _apart(url, [one.host for one in former], facts.host)
+        host += _apart(url, [before.host for before in former], facts.host)
         former.append(facts)
     return Changes(model, host)
 
@@ -157,14 +157,14 @@ def refusal(changed: Sequence[Change]) -> StoreError:
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Change]:
     for name, value in now.items():
-        known = [one[name] for one in former if name in one]
-        if known and digest(value) not in map(digest, known):
-            yield Change(url, name, known[-1], value)
+        values = [facts[name] for facts in former if name in facts]
+        if values and digest(value) not in map(digest, values):
+            yield Change(url, name, values[-1], value)
 
 
-def _same_weights(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    told = next((name for name in WEIGHTS if name in one and name in other), None)
-    return told is not None and one[told] == other[told]
+def _same_weights(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    fact = next((name for name in WEIGHTS if name in mine and name in theirs), None)
+    return fact is not None and mine[fact] == theirs[fact]
 
 
 def _name(facts: ServerFacts) -> str:

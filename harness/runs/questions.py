@@ -37,14 +37,14 @@ def merged(folder: BenchmarkFolder, questions: Sequence[Question]) -> Sequence[Q
     """
     if folder.questions.exists() and _same(map(_bound, questions), map(_bound, iterate(folder))):
         return questions
-    wanted: dict[str, bytes] = {}
+    asked_of: dict[str, bytes] = {}
     for question in questions:
-        if question.question_id in wanted:
+        if question.question_id in asked_of:
             raise StoreError(f"{_named(folder, question)} occurs twice; an id names one question.")
-        wanted[question.question_id] = _asked(question)
+        asked_of[question.question_id] = _asked(question)
     others: Packed[Question] = Packed(Question)
     for before in iterate(folder) if folder.questions.exists() else ():
-        now = wanted.get(before.question_id)
+        now = asked_of.get(before.question_id)
         if now is None:
             others.append(before)
         elif now != _asked(before):
@@ -103,13 +103,13 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     """
     noted = _as_noted(folder, _note(record.settings))
     stored = read(folder) if noted is None else noted
-    chosen = record.plan.question_ids
-    places = {} if chosen is None else {question.question_id: place for place, question in enumerate(stored)}
-    lost = [question_id for question_id in chosen or () if question_id not in places]
+    ids = record.plan.question_ids
+    places = {} if ids is None else {question.question_id: number for number, question in enumerate(stored)}
+    lost = [question_id for question_id in ids or () if question_id not in places]
     if lost or (noted is None and not as_sealed(record, stored)):
         what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
         raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
-    return stored if chosen is None else Packed(Question, (stored[places[question_id]] for question_id in chosen))
+    return stored if ids is None else Packed(Question, (stored[places[question_id]] for question_id in ids))
 
 
 def kept(folder: BenchmarkFolder, record: BenchmarkRecord, recipe: str) -> StoredQuestions | None:
@@ -131,14 +131,14 @@ def to_note(
     Raises `StoreError` as `merged` does.
     """
     together = merged(folder, questions)
-    said: dict[str, object] = {DIGEST: seal(together)}
+    settings: dict[str, object] = {DIGEST: seal(together)}
     if together is questions:
         hashed = sha256()
         for question in questions:
             hashed.update(line(question))
         if (note := noted(hashed.hexdigest())) is not None:
-            said[MADE] = msgspec.to_builtins(note)
-    return said
+            settings[MADE] = msgspec.to_builtins(note)
+    return settings
 
 
 def still_noted(settings: Mapping[str, object], note: RecipeNote | None) -> dict[str, object]:
@@ -171,23 +171,23 @@ def _as_noted(folder: BenchmarkFolder, note: RecipeNote | None) -> Sequence[Ques
 def seal(questions: Iterable[Question]) -> str:
     """A digest of all in a file that a score hangs on, in any order: what was asked, what counts as right, and by which
     rules."""
-    known = sorted((q.question_id, codec.encode([*_told(q), q.kind, q.rules])) for q in questions)
-    return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in known)
+    each = sorted((q.question_id, codec.encode([*_told(q), q.kind, q.rules])) for q in questions)
+    return _SEAL + digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
 def as_sealed(record: BenchmarkRecord, questions: Iterable[Question]) -> bool:
     """Whether they are those of which the record holds a digest, or it holds none, as in older versions."""
-    known: object = record.settings.get(DIGEST)
-    if known is None:
+    noted: object = record.settings.get(DIGEST)
+    if noted is None:
         return True
-    found = seal(questions) if str(known).startswith(_SEAL) else digest_of(questions)
-    return found == known
+    computed = seal(questions) if str(noted).startswith(_SEAL) else digest_of(questions)
+    return computed == noted
 
 
 def digest_of(questions: Iterable[Question]) -> str:
     """Digest of what was asked and what counts as right, in any order."""
-    known = sorted((q.question_id, codec.encode(_told(q))) for q in questions)
-    return digest_of_each([name, *codec.decode(rest)] for name, rest in known)
+    each = sorted((q.question_id, codec.encode(_told(q))) for q in questions)
+    return digest_of_each([name, *codec.decode(rest)] for name, rest in each)
 
 
 def _told(question: Question) -> list[object]:

@@ -156,13 +156,13 @@ def _name(quoted: bytes) -> str:
     return codec.decode(quoted, str)
 
 
-class _Versioned(msgspec.Struct):
+class _RecordHead(msgspec.Struct):
     schema: int
 
 
 def _refuse_newer(line: bytes) -> None:
     try:
-        schema = codec.decode(line, _Versioned).schema
+        schema = codec.decode(line, _RecordHead).schema
     except codec.DecodeError:
         return
     if schema > SCHEMA_VERSION:

@@ -22,7 +22,7 @@ class SampleReader(Iterator[Sample]):
     def __init__(self, folder: BenchmarkFolder, keys: Collection[Key] | None, span: tuple[int, int] | None) -> None:
         self.report = JournalReport()
         self._folder = folder
-        self._wanted = keys
+        self._keys = keys
         self._span = span
         self._samples = self._read()
 
@@ -49,7 +49,7 @@ class SampleReader(Iterator[Sample]):
                         report.n_duplicates += 1
                         again.setdefault(sample.key, set()).add(_said(sample))
                         continue
-                    if self._wanted is None or sample.key in self._wanted:
+                    if self._keys is None or sample.key in self._keys:
                         yield sample
                 report.conflicts += self._conflicts(file, again)
         except FileNotFoundError:
@@ -59,24 +59,24 @@ class SampleReader(Iterator[Sample]):
 
     def _conflicts(self, file: BinaryIO, again: dict[Key, set[int]]) -> list[Key]:
         """Keys whose later records hold another text than the first: the file is gone through once more, if any."""
-        found: set[Key] = set()
+        differing: set[Key] = set()
         left = dict(again)
         for line in lines(file) if left else ():
             sample = parse(line, self._folder, JournalReport()) if line.complete else None
             later = left.pop(sample.key, None) if sample is not None else None
             if sample is not None and later is not None and later != {_said(sample)}:
-                found.add(sample.key)
+                differing.add(sample.key)
             if not left:
                 break
-        return [key for key in again if key in found]
+        return [key for key in again if key in differing]
 
 
 def _lines_within(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     """The lines that begin in [start, stop), in bytes; numbered from there."""
-    found = lines(file, max(0, start - 1))
+    following = lines(file, max(0, start - 1))
     if start > 0:
-        next(found, None)  # the end of the line before, or only its line feed
-    yield from takewhile(lambda line: line.offset < stop, found)
+        next(following, None)  # the end of the line before, or only its line feed
+    yield from takewhile(lambda line: line.offset < stop, following)
 
 
 def _said(sample: Sample) -> int:

@@ -1,8 +1,16 @@
-"""What stands in a `samples.jsonl`: its lines, its keys, its damage, and where the intact part ends. Read only.
+"""What stands in a `samples.jsonl`: its lines, its keys, its damage, and where the intact part ends. Reads only.
 
-Guarantees: a line counts if it ends in a newline, its checksum holds and it decodes; a damaged line costs its own
-key only; memory stays within one record. Not covered: damage in the middle of a record that the index lists is not
-seen by `survey`, which looks at each record's head and tail; `read_samples` and `survey(trust_index=False)` see it.
+    a line                               counts as
+    intact: newline, checksum, decodes   a sample; of a key that came before, a repeat that is reported
+    damaged, too long, foreign           nothing: its key is owed, its number is reported
+    blank                                nothing
+    of a newer schema                    a refusal of the whole file
+    the last, without a newline          the torn tail, which the journal moves aside
+
+First the index is followed, with one small read a line (`_follow_index`), to the first entry that the data does not
+bear out; from there each line is read and verified whole (`_read_on`). Invariant: both ways find the same keys in an
+undamaged file. Memory stays within one record, the keys, and 24 bytes for each line that is not listed.
+Not covered: `survey` does not see damage in the middle of a listed record; `read_samples` and `trust_index=False` do.
 """
 
 from __future__ import annotations

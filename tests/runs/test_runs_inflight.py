@@ -130,7 +130,7 @@ def test_what_is_forgotten_is_gone_and_an_empty_file_is_removed(tmp_path: Path) 
     file.forget(key(0))
     file.close()
     assert inflight.read(folder).partials.keys() == {key(1)}
-    assert inflight.read(folder, wanted=lambda one: one == key(0)).partials == {}
+    assert inflight.read(folder, is_wanted=lambda sample: sample == key(0)).partials == {}
     file = Inflight(folder, ignore)
     file.rewrite(inflight.read(folder).partials)
     file.forget(key(1))

@@ -1,0 +1,157 @@
+"""Several run folders as parts of one run: what must agree between them, and the manifest of all.
+
+Parts have one model and, benchmark by benchmark, one identity. Shards differ from each other in the number of the shard
+only; a whole run goes with its shards, since it may be what others were joined into. Pure but for `Source`, which says
+where a manifest came from so that a refusal can name two folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from harness.benchmarks.shards import Shard
+from harness.core.errors import StoreError
+from harness.core.inert import quoted
+from harness.runs import provenance
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import SHARD, BenchmarkRecord, Difference, Manifest, Plan, differences
+from harness.runs.provenance import MAX_SESSIONS, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One folder with its manifest. label: a short name that no other one has."""
+
+    folder: RunFolder
+    manifest: Manifest
+    label: str
+
+
+def joined_manifest(sources: Sequence[Source], accept_server_change: bool) -> Manifest:
+    """The manifest of all. Raises `StoreError` naming what differs."""
+    first = sources[0]
+    records: dict[str, BenchmarkRecord] = {}
+    whose: dict[tuple[str, bool], Source] = {}  # the first folder of a benchmark, and the first shard of it
+    combined = Provenance()
+    environment: dict[str, Any] = {}
+    for source in sources:
+        _same("model", first, source, first.manifest.model, source.manifest.model)
+        for key, value in source.manifest.environment.items():
+            environment.setdefault(key, value)
+        if not accept_server_change:
+            _same("server_model", first, source, *(s.manifest.environment.get("server_model") for s in (first, source)))
+        for name, record in source.manifest.benchmarks.items():
+            for sibling in (
+                whose.setdefault((name, False), source),
+                whose.setdefault((name, _is_shard(record)), source),
+            ):
+                if changed := _apart(sibling.manifest.benchmarks[name].identity, record.identity):
+                    raise _refusal(sibling, source, changed, name)
+            whole = _whole(record)
+            records[name] = _extended(records[name], whole) if name in records else whole
+        changes = provenance.changes(combined, _servers(source.manifest.provenance))
+        if changes.model and not accept_server_change:
+            raise provenance.refusal(changes.model)
+        combined = _with_sessions(combined, source.manifest.provenance)
+    return msgspec.structs.replace(
+        first.manifest,
+        created=min(source.manifest.created for source in sources),
+        benchmarks=records,
+        environment=environment,
+        provenance=combined,
+    )
+
+
+def _same(what: str, first: Source, source: Source, mine: Any, theirs: Any) -> None:
+    if mine is not None and theirs is not None and mine != theirs:
+        raise _refusal(first, source, [Difference(what, mine, theirs)])
+
+
+def _apart(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
+    """In what two identities differ, the number of the shard apart. A whole run goes with its shards: it may be what
+    others were joined into."""
+    siblings = SHARD in mine and SHARD in theirs
+    return differences(
+        *({**identity, SHARD: _kind(identity[SHARD]) if siblings else None} for identity in (mine, theirs))
+    )
+
+
+def _kind(shard: Any) -> dict[str, Any]:
+    """What siblings have in common."""
+    return {"of": shard_numbers(shard)[1], "selection": shard.get("selection")} if isinstance(shard, dict) else {}
+
+
+def _is_shard(record: BenchmarkRecord) -> bool:
+    return SHARD in record.identity
+
+
+def shard_numbers(shard: Mapping[str, Any]) -> tuple[int, int]:
+    """(number, how many) of a record's shard; zeros where a manifest of foreign make says nothing of the kind."""
+    try:
+        shard_of_run = Shard.parse(str(shard.get("part", "")))
+    except ValueError:
+        return 0, 0
+    return shard_of_run.number, shard_of_run.of
+
+
+def _whole(record: BenchmarkRecord) -> BenchmarkRecord:
+    """The record of the run of which this is a shard; a record of a whole run as it is."""
+    if not _is_shard(record):
+        return record
+    identity = {name: value for name, value in record.identity.items() if name != SHARD}
+    return msgspec.structs.replace(record, identity=identity, plan=Plan(samples=record.plan.samples))
+
+
+def _extended(mine: BenchmarkRecord, theirs: BenchmarkRecord) -> BenchmarkRecord:
+    """One record for both: all questions, the larger number of samples, all endpoints, all that can never succeed."""
+    mine_ids, their_ids = mine.plan.question_ids, theirs.plan.question_ids
+    ids = None if mine_ids is None or their_ids is None else list(dict.fromkeys([*mine_ids, *their_ids]))
+    settings = dict(mine.settings)
+    for name in ("endpoints", "never_succeeds"):
+        a, b = mine.settings.get(name), theirs.settings.get(name)
+        if isinstance(a, list) and isinstance(b, list):
+            settings[name] = [*a, *(value for value in b if value not in a)]
+        elif isinstance(a, dict) and isinstance(b, dict):
+            settings[name] = {**b, **a}
+    plan = Plan(samples=max(mine.plan.samples, theirs.plan.samples), question_ids=ids)
+    return msgspec.structs.replace(mine, plan=plan, settings=settings)
+
+
+def _servers(made_by: Provenance) -> Mapping[str, Any]:
+    """The servers of a run under the address of which it knows them."""
+    named = {name: url for session in made_by.sessions for url, name in session.endpoints.items()}
+    return {named.get(name, name): facts for name, facts in made_by.servers.items()}
+
+
+def _with_sessions(mine: Provenance, theirs: Provenance) -> Provenance:
+    sessions = sorted(
+        [*mine.sessions, *(session for session in theirs.sessions if session not in mine.sessions)],
+        key=lambda session: session.started,
+    )
+    if len(sessions) > MAX_SESSIONS:
+        sessions = [sessions[0], *sessions[1 - MAX_SESSIONS :]]
+    return msgspec.structs.replace(
+        mine,
+        servers={**mine.servers, **theirs.servers},
+        sessions=sessions,
+        fingerprint=mine.fingerprint or theirs.fingerprint,
+    )
+
+
+def _refusal(first: Source, source: Source, changed: Sequence[Difference], benchmark: str = "") -> StoreError:
+    what = f" in {quoted(benchmark)}" if benchmark else ""
+    lines = "\n".join(f"  {difference}" for difference in changed)
+    return StoreError(
+        f"{first.folder.path} and {source.folder.path} are no parts of one run; they differ{what}:\n{lines}\n"
+        "Join only what was made under the same settings."
+    )
+
+
+def shard_of(source: Source, benchmark: str) -> Mapping[str, Any] | None:
+    record = source.manifest.benchmarks.get(benchmark)
+    shard = record.identity.get(SHARD) if record is not None else None
+    return shard if isinstance(shard, dict) else None
