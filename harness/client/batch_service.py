@@ -82,20 +82,20 @@ class BatchService:
     def upload(self, name: str, file: IO[bytes]) -> str:
         """The id of a file of requests, once the provider has taken it."""
         parts = {"file": (name, file, "application/jsonl")}
-        told = self._json("POST", "/files", data={"purpose": "batch"}, files=parts)
-        file_id = _text(told.get("id"))
+        stated = self._json("POST", "/files", data={"purpose": "batch"}, files=parts)
+        file_id = _text(stated.get("id"))
         if not file_id:
             raise RequestFailed("malformed", "the provider names no id of the file that it was sent")
         due = time.monotonic() + FILE_WAIT_S
-        while told.get("status") == "pending" and time.monotonic() < due:
+        while stated.get("status") == "pending" and time.monotonic() < due:
             self._sleep(_FILE_LOOK_S)
-            told = self._json("GET", f"/files/{quote(file_id, safe='')}")
+            stated = self._json("GET", f"/files/{quote(file_id, safe='')}")
         return file_id
 
     def create(self, name: str, file_id: str, path: str, window: str) -> Batch:
         """Begin a batch of the requests in a file. name: ours, by which `find` finds it."""
-        asked = {"input_file_id": file_id, "endpoint": path, "completion_window": window, "metadata": {MARK: name}}
-        return self._batch(self._json("POST", "/batches", json=asked))
+        fields = {"input_file_id": file_id, "endpoint": path, "completion_window": window, "metadata": {MARK: name}}
+        return self._batch(self._json("POST", "/batches", json=fields))
 
     def look(self, batch_id: str) -> Batch:
         """How a batch stands."""
@@ -106,11 +106,11 @@ class BatchService:
         after: str | None = None
         for _ in range(MAX_PAGES):
             page = self._json("GET", "/batches", params={"limit": 100, **({"after": after} if after else {})})
-            listed = [one for one in _list(page.get("data")) if isinstance(one, dict)]
-            for one in listed:
-                metadata = one.get("metadata")
+            listed = [entry for entry in _list(page.get("data")) if isinstance(entry, dict)]
+            for entry in listed:
+                metadata = entry.get("metadata")
                 if isinstance(metadata, dict) and metadata.get(MARK) == name:
-                    return self._batch(one)
+                    return self._batch(entry)
             last = _text(listed[-1].get("id")) if listed else ""
             if not page.get("has_more") or not last or last == after:
                 return None
@@ -140,22 +140,26 @@ class BatchService:
             if n_held <= MAX_RECORD_BYTES and (line := b"".join(held)).strip():
                 yield line
 
-    def _batch(self, told: dict[str, Any]) -> Batch:
-        if not _text(told.get("id")) or not _text(told.get("status")):
+    def _batch(self, stated: dict[str, Any]) -> Batch:
+        if not _text(stated.get("id")) or not _text(stated.get("status")):
             raise RequestFailed("malformed", "the provider's answer describes no batch")
-        counts = told.get("request_counts")
+        counts = stated.get("request_counts")
         counts = counts if isinstance(counts, dict) else {}
-        ended = [told.get(f"{state}_at") for state in ("completed", "failed", "expired", "cancelled")]
-        errors = told.get("errors")
-        said = [one for one in _list(errors.get("data") if isinstance(errors, dict) else None) if isinstance(one, dict)]
-        words = "; ".join(f"{_text(one.get('message'))} ({_text(one.get('code'))})" for one in said[:3])
+        ended = [stated.get(f"{state}_at") for state in ("completed", "failed", "expired", "cancelled")]
+        errors = stated.get("errors")
+        problems = [
+            problem
+            for problem in _list(errors.get("data") if isinstance(errors, dict) else None)
+            if isinstance(problem, dict)
+        ]
+        words = "; ".join(f"{_text(problem.get('message'))} ({_text(problem.get('code'))})" for problem in problems[:3])
         return Batch(
-            id=_text(told.get("id")),
-            status=_text(told.get("status")),
-            output_file_id=_text(told.get("output_file_id")) or None,
-            error_file_id=_text(told.get("error_file_id")) or None,
-            created_at=_number(told.get("created_at")),
-            ended_at=next((_number(one) for one in ended if _number(one) is not None), None),
+            id=_text(stated.get("id")),
+            status=_text(stated.get("status")),
+            output_file_id=_text(stated.get("output_file_id")) or None,
+            error_file_id=_text(stated.get("error_file_id")) or None,
+            created_at=_number(stated.get("created_at")),
+            ended_at=next((_number(time) for time in ended if _number(time) is not None), None),
             total=_count(counts.get("total")),
             completed=_count(counts.get("completed")),
             failed=_count(counts.get("failed")),
@@ -175,16 +179,16 @@ class BatchService:
         try:
             return codec.decode(bytes(body), dict[str, Any])
         except codec.DecodeError as error:
-            said = shown_safely(bytes(body[:200]).decode("utf-8", "replace"), self._secrets)
-            raise RequestFailed("malformed", f"{path}: the answer is no JSON object: {said}") from error
+            words = shown_safely(bytes(body[:200]).decode("utf-8", "replace"), self._secrets)
+            raise RequestFailed("malformed", f"{path}: the answer is no JSON object: {words}") from error
 
     def _response(self, method: str, path: str, **how: Any) -> _Open:
         return _Open(self, method, path, how)
 
     def _broken(self, error: httpx.HTTPError) -> RequestFailed:
         kind = "timeout" if isinstance(error, httpx.TimeoutException) else "connect"
-        said = shown_safely(str(error), self._secrets) or type(error).__name__
-        return RequestFailed(kind, f"{host_and_port(self.endpoint.base_url)}: {said}")  # type: ignore[arg-type]
+        words = shown_safely(str(error), self._secrets) or type(error).__name__
+        return RequestFailed(kind, f"{host_and_port(self.endpoint.base_url)}: {words}")  # type: ignore[arg-type]
 
 
 class _Open:
@@ -192,14 +196,14 @@ class _Open:
 
     def __init__(self, service: BatchService, method: str, path: str, how: dict[str, Any]) -> None:
         self._service = service
-        self._asked = (method, service.endpoint.over_http(service.endpoint.base_url + path))
+        self._request = (method, service.endpoint.over_http(service.endpoint.base_url + path))
         self._how = how
 
     def __enter__(self) -> httpx.Response:
         service = self._service
         try:
             self._client = client_of(service.endpoint, STEP_S, service._ca_file)
-            self._stream = self._client.stream(*self._asked, **self._how)
+            self._stream = self._client.stream(*self._request, **self._how)
             response = self._stream.__enter__()
             if response.status_code == 200:
                 return response

@@ -116,9 +116,9 @@ def test_a_reply_that_may_be_left_over_is_not_gone_on_with() -> None:
         )
 
     known = Leftovers()
-    before = known.check(reply("a", "one"), None, 1, kept=False)
+    before = known.check(reply("a", "one"), None, 1, used=False)
     assert not known.may_be_one("a", before), "a server whose ids are all alike proves nothing by them"
-    before = known.check(reply("b", "two"), before, 2, kept=True)
+    before = known.check(reply("b", "two"), before, 2, used=True)
     assert known.may_be_one("b", before)
     assert not known.may_be_one("c", before)
     assert not known.may_be_one("b", None)

@@ -10,7 +10,7 @@ from harness.core.errors import ServerError, UsageError
 from harness.core.inert import visible
 
 PREFIX = "dns+"
-MOST_ADDRESSES = 4096
+MAX_ADDRESSES = 4096
 
 Resolve = Callable[[str, int], list[str]]
 
@@ -34,13 +34,16 @@ def spread(url: str, resolve: Resolve | None = None) -> list[str]:
             value=visible(url, 200),
         )
     try:
-        found = sorted(set((resolve or _resolve)(host, port)))
+        addresses = sorted(set((resolve or _resolve)(host, port)))
     except OSError as error:
         raise ServerError(f"the name {visible(host, 200)} is not known ({error.strerror or error})") from error
-    if not 1 <= len(found) <= MOST_ADDRESSES:
-        raise ServerError(f"{visible(host, 200)} stands for {len(found)} machines; expected 1 to {MOST_ADDRESSES}")
-    return [urlunsplit(parts._replace(netloc=f"{f'[{one}]' if ':' in one else one}:{port}")) for one in found]
+    if not 1 <= len(addresses) <= MAX_ADDRESSES:
+        raise ServerError(f"{visible(host, 200)} stands for {len(addresses)} machines; expected 1 to {MAX_ADDRESSES}")
+    return [
+        urlunsplit(parts._replace(netloc=f"{f'[{address}]' if ':' in address else address}:{port}"))
+        for address in addresses
+    ]
 
 
 def _resolve(host: str, port: int) -> list[str]:
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]

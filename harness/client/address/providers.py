@@ -112,10 +112,10 @@ class ThinkingBudget(ForModels):
 
     def spelt(self, tokens: int) -> dict[str, Any]:
         """What is merged into the body."""
-        made: Any = tokens
+        fields: Any = tokens
         for key in reversed(self.path):
-            made = {key: made}
-        return merged(self.besides, made)
+            fields = {key: fields}
+        return merged(self.besides, fields)
 
 
 class Reasoning(Fact):
@@ -209,12 +209,12 @@ class Provider(Part):
     def facts(self) -> list[Fact]:
         """Every fact of the file."""
         single = [self.address, self.seed, self.stream_usage, self.reasoning, self.models_list]
-        several = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.prefill, *self.notes]
-        return [*single, *several, *([] if self.batches is None else [self.batches])]
+        lists = [*self.max_tokens, *self.thinking, *self.thinking_tokens, *self.refused, *self.prefill, *self.notes]
+        return [*single, *lists, *([] if self.batches is None else [self.batches])]
 
     def prefill_on(self, engine: str | None) -> Prefill | None:
         """How a begun message is gone on with by servers of that engine; None where that is not known."""
-        return next((one for one in self.prefill if one.engine in (None, engine)), None)
+        return next((prefill for prefill in self.prefill if prefill.engine in (None, engine)), None)
 
     def endpoint(
         self,
@@ -260,7 +260,7 @@ class Provider(Part):
         thinking_tokens: the most tokens of thinking. prefill: how every reply begins. engine: that of the servers,
         where it is known.
         """
-        length = next((one.field for one in self.max_tokens if one.covers(model)), "max_tokens")
+        length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switched = merged(self._switched(model, api, thinking), self._bounded(model, api, thinking_tokens, engine))
         begun: dict[str, Any] | None = None
         if prefill is not None:
@@ -280,17 +280,21 @@ class Provider(Part):
         )
 
     def _begun(self, prefill: str, engine: str | None) -> Prefill:
-        found = self.prefill_on(engine)
-        if found is None:
-            known = sorted({one.engine for one in self.prefill if one.engine})
-            which = f" (it is known of {', '.join(known)}; the server does not tell that it is one)" if known else ""
+        begun = self.prefill_on(engine)
+        if begun is None:
+            engine_names = sorted({begun_by.engine for begun_by in self.prefill if begun_by.engine})
+            which = (
+                f" (it is known of {', '.join(engine_names)}; the server does not tell that it is one)"
+                if engine_names
+                else ""
+            )
             raise UsageError(
                 f"no way to begin a chat reply is known of {self.name}{which}; {option('api', 'completions')} appends "
                 "it to the prompt",
                 field="prefill",
                 value=prefill,
             )
-        return found
+        return begun
 
     def _switched(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         if thinking is None:
@@ -309,9 +313,9 @@ class Provider(Part):
             levels = {"none": levels["off"], **levels} if "off" in levels else levels
         if thinking in levels:
             return levels[thinking]
-        known = f"it knows {', '.join(sorted(levels))}" if levels else "no value of it is known there"
+        choices = f"it knows {', '.join(sorted(levels))}" if levels else "no value of it is known there"
         raise UsageError(
-            f"{self.name} cannot express it for {visible(model, 80)}: {known}; "
+            f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
             f"what it takes otherwise goes into {option('extra_body')}",
             field="thinking",
             value=thinking,
@@ -322,10 +326,14 @@ class Provider(Part):
             return {}
         if api != "chat":
             raise UsageError(f"it goes with {option('api', 'chat')}", field="thinking_tokens", value=tokens)
-        fitting = [one for one in self.thinking_tokens if one.covers(model) and one.engine in (None, engine)]
+        fitting = [rule for rule in self.thinking_tokens if rule.covers(model) and rule.engine in (None, engine)]
         if not fitting:
-            known = sorted({one.engine for one in self.thinking_tokens if one.engine})
-            which = f" (it is known of {', '.join(known)}; the server does not tell that it is one)" if known else ""
+            engine_names = sorted({rule.engine for rule in self.thinking_tokens if rule.engine})
+            which = (
+                f" (it is known of {', '.join(engine_names)}; the server does not tell that it is one)"
+                if engine_names
+                else ""
+            )
             raise UsageError(
                 f"no field of {self.name} is known that bounds the thinking of {visible(model, 80)}{which}; what it "
                 f"takes otherwise goes into {option('extra_body')}",
@@ -371,12 +379,12 @@ class Provider(Part):
         )
 
 
-def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, objects within objects joined; `other` wins."""
-    both = {**one, **other}
-    for name in one.keys() & other.keys():
-        if isinstance(one[name], Mapping) and isinstance(other[name], Mapping):
-            both[name] = merged(one[name], other[name])
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, objects within objects joined; `over` wins."""
+    both = {**base, **over}
+    for name in base.keys() & over.keys():
+        if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
+            both[name] = merged(base[name], over[name])
     return both
 
 
@@ -388,12 +396,12 @@ def names() -> list[str]:
 @cache
 def load(name: str) -> Provider:
     """The provider of that name. Raises `UsageError` with the near names."""
-    known = names()
-    if name not in known and (found := plugins.load("provider", name)) is not None:
-        return _of_plugin(name, found)
-    if name not in known:
+    provider_names = names()
+    if name not in provider_names and (provider := plugins.load("provider", name)) is not None:
+        return _of_plugin(name, provider)
+    if name not in provider_names:
         raise UsageError(
-            f"there are {', '.join(known)}.{near_names(name, known)}"
+            f"there are {', '.join(provider_names)}.{near_names(name, provider_names)}"
             f" Any other OpenAI-compatible address works with {option('base_url')} alone.",
             field="provider",
             value=visible(name, 60),
@@ -412,21 +420,21 @@ def _of_engines() -> dict[str, Any]:
     """What the servers of each engine take beside the protocol, as facts of `GENERIC`."""
     pages: dict[str, str] = {}
     facts: dict[str, list[dict[str, Any]]] = {"thinking_tokens": [], "prefill": []}
-    for one in engines.dialects():
-        for kind, what in (("thinking_tokens", one.thinking_budget), ("prefill", one.prefill)):
+    for dialect in engines.dialects():
+        for kind, what in (("thinking_tokens", dialect.thinking_budget), ("prefill", dialect.prefill)):
             if what is not None:
-                page = f"{one.name}_{kind}"
+                page = f"{dialect.name}_{kind}"
                 pages[page] = what.page
                 how = {"path": what.path} if kind == "thinking_tokens" else {"body": dict(what.body)}
-                facts[kind].append({"engine": one.name, "page": page, "checked": what.checked, **how})
+                facts[kind].append({"engine": dialect.name, "page": page, "checked": what.checked, **how})
     return {"pages": pages, **facts}
 
 
-def _of_plugin(name: str, found: object) -> Provider:
-    if not isinstance(found, Provider | Mapping):
-        raise plugins.refuse("provider", name, found)
+def _of_plugin(name: str, provider: object) -> Provider:
+    if not isinstance(provider, Provider | Mapping):
+        raise plugins.refuse("provider", name, provider)
     try:
-        return found if isinstance(found, Provider) else Provider.model_validate({"name": name, **found})
+        return provider if isinstance(provider, Provider) else Provider.model_validate({"name": name, **provider})
     except ValidationError as error:
         raise UsageError(f"the provider {visible(name, 60)!r} of a plug-in: {first_problem(error).sentence}") from error
 
@@ -479,8 +487,8 @@ def suggestion(message: str) -> str | None:
         return None
     if re.search(r"\bmax_tokens\b", message) and re.search(r"\bmax_completion_tokens\b", message):
         first = min(("max_tokens", "max_completion_tokens"), key=message.index)
-        other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
-        return f"the server rejects {first}: try {option('max_tokens_field', other)}"
+        second = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
+        return f"the server rejects {first}: try {option('max_tokens_field', second)}"
     named = [name for name in dict.fromkeys((*DROPPABLE, *_CURES)) if _names(message, name)]
     if not named:
         return None

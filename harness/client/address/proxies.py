@@ -1,4 +1,8 @@
-"""Which proxy the environment names for an endpoint."""
+"""Which proxy the environment names for an endpoint.
+
+The first that applies: loopback and private hosts have none; then `https_proxy` or `http_proxy` by the address's
+scheme; then `all_proxy`; and a host that `no_proxy` names has none. Names of variables count in any case.
+"""
 
 from __future__ import annotations
 

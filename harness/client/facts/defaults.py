@@ -13,7 +13,7 @@ from typing import Any
 from harness.presets.sampling import sampling_fields
 from server_launchers.engines import table as engines
 
-FILLED = tuple(name for name, one in sampling_fields().items() if one.filled)
+FILLED = tuple(name for name, field in sampling_fields().items() if field.filled)
 """Fields of a request that servers are known to fill where they are left out."""
 
 
@@ -38,6 +38,6 @@ def neutral(engine: str | None, sent: Mapping[str, Any], given: Collection[str] 
 
 def left_open(sent: Collection[str]) -> list[str]:
     """The fields that the server fills as it likes, in a request that holds these."""
-    our_names = {theirs: ours for one in engines.dialects() for ours, theirs in one.names.items()}
+    our_names = {theirs: ours for dialect in engines.dialects() for ours, theirs in dialect.names.items()}
     set_by_us = {our_names.get(name, name) for name in sent}
     return [name for name in FILLED if name not in set_by_us]

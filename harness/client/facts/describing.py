@@ -88,16 +88,16 @@ def _read_all(jobs: Sequence[_Job], seconds: float, ca_file: Path | None) -> Non
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
-    found = fields.facts_of(_entry(pages, model), dict(pages.own), pages.server)
+    facts = fields.facts_of(_entry(pages, model), dict(pages.own), pages.server)
     secrets = secrets_of(endpoint)
-    return ServerFacts(model=_safe(found.model, secrets), host=_safe(found.host, secrets))
+    return ServerFacts(model=_safe(facts.model, secrets), host=_safe(facts.host, secrets))
 
 
 def _safe(value: Any, secrets: tuple[Secret, ...]) -> Any:
     """`value` without secrets, also those that the server repeats."""
     if isinstance(value, dict):
         hidden = without_secrets(value)
-        return {redacted(name, secrets): _safe(one, secrets) for name, one in hidden.items()}
+        return {redacted(name, secrets): _safe(item, secrets) for name, item in hidden.items()}
     if isinstance(value, list):
-        return [_safe(one, secrets) for one in value]
+        return [_safe(item, secrets) for item in value]
     return redacted(value, secrets) if isinstance(value, str) else value

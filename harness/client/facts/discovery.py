@@ -31,7 +31,7 @@ _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_con
 _SHOWN_MODELS = 8
 _COMPARED_MODELS = 10_000
 """Listed names that a misspelt one is compared with: 0.1 s."""
-_MOST_VALUES = 1_000_000
+_MAX_VALUES = 1_000_000
 """In the JSON of one page, before it is decoded: 0.1 GB."""
 
 
@@ -112,19 +112,19 @@ def find_model(
         if model is None:
             raise
         return None
-    known = {info.id: info for info in models}
-    if model is not None and model in known:
-        return known[model]
-    if not models or engines.anonymous().hides_behind in known:
+    by_id = {info.id: info for info in models}
+    if model is not None and model in by_id:
+        return by_id[model]
+    if not models or engines.anonymous().hides_behind in by_id:
         return None
-    shown = ", ".join(quoted(name) for name in list(known)[:_SHOWN_MODELS])
-    if len(known) > _SHOWN_MODELS:
-        shown += f" and {len(known) - _SHOWN_MODELS} more"
+    shown = ", ".join(quoted(name) for name in list(by_id)[:_SHOWN_MODELS])
+    if len(by_id) > _SHOWN_MODELS:
+        shown += f" and {len(by_id) - _SHOWN_MODELS} more"
     if model is None:
         if len(models) == 1:
             return models[0]
         raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with {option('model')}")
-    near = near_names(model, list(known)[:_COMPARED_MODELS])
+    near = near_names(model, list(by_id)[:_COMPARED_MODELS])
     raise ServerError(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
 
 
@@ -133,7 +133,7 @@ def stated_concurrency(
 ) -> int | None:
     """Requests that the server says it runs at once, on the first page of any engine that says so."""
     pages = Pages() if pages is None else pages
-    for reading in (reading for one in engines.dialects() for reading in one.at_once):
+    for reading in (reading for dialect in engines.dialects() for reading in dialect.at_once):
         stated = reading.value(own_page(endpoint, reading.page, timeout, ca_file, pages))
         if type(stated) is int and stated > 0:
             return stated
@@ -184,7 +184,7 @@ def _page(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None) ->
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    if codec.holds_more_than(_MOST_VALUES, body):
+    if codec.holds_more_than(_MAX_VALUES, body):
         return {}
     try:
         value: Any = codec.decode(body)

@@ -31,13 +31,13 @@ def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
     if anonymous:
         router = engines.anonymous()
         return (router.workers, *router.pages)
-    return tuple(dict.fromkeys(page for one in _fitting(entry) for page in one.pages))
+    return tuple(dict.fromkeys(page for dialect in _fitting(entry) for page in dialect.pages))
 
 
 def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:
     """What a server is: by its entry of the model, its own pages as far as it has them, and its `Server` header."""
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    for field in (*(field for one in _fitting(entry) for field in one.facts), *LISTED):
+    for field in (*(field for dialect in _fitting(entry) for field in dialect.facts), *LISTED):
         page = entry if field.page == MODELS else pages.get(field.page, {})
         value = _value(page, field.path)
         if value is not _ABSENT and field.name not in facts[field.kind]:
@@ -54,7 +54,7 @@ def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], s
 def _fitting(entry: Mapping[str, Any]) -> tuple[Dialect, ...]:
     """The dialect that the entry names; where it names none, all of them, those last whose mark it lacks."""
     named = engines.dialect_of_entry(entry)
-    return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda one: bool(one.marks)))
+    return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda dialect: bool(dialect.marks)))
 
 
 _ABSENT: Final = object()
@@ -80,6 +80,6 @@ def _stored(value: Any, *, digest: bool = False) -> Any:
 
 def _workers(page: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     listed = page.get("workers")
-    for one in listed[:MAX_WORKERS] if isinstance(listed, list) else ():
-        if isinstance(one, dict):
-            yield {name: _stored(one[name]) for name in _WORKER_FIELDS if one.get(name) is not None}
+    for worker in listed[:MAX_WORKERS] if isinstance(listed, list) else ():
+        if isinstance(worker, dict):
+            yield {name: _stored(worker[name]) for name in _WORKER_FIELDS if worker.get(name) is not None}

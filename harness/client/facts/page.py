@@ -55,9 +55,9 @@ def get(
         raise NoAnswer(f"{url} does not come to an end of its answer within {WHOLE_PAGE * timeout:g} s") from None
 
 
-def _into(answer: Future[Page], *asked: Any) -> None:
+def _into(answer: Future[Page], *arguments: Any) -> None:
     try:
-        answer.set_result(_get(*asked))
+        answer.set_result(_get(*arguments))
     except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
         answer.set_exception(error)
 
@@ -80,9 +80,9 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
     except httpx.ConnectTimeout as error:
         # A server of plain http may wait for the rest of what it takes for a request.
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        other = f", or if it speaks http, give {option('base_url', plain)}" if plain != endpoint.base_url else ""
+        over_http = f", or if it speaks http, give {option('base_url', plain)}" if plain != endpoint.base_url else ""
         raise NoAnswer(
-            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}{other}"
+            f"no answer from {address} within {timeout:g} s; check the host of {option('base_url')}{over_http}"
         ) from error
     except httpx.TimeoutException as error:
         raise NoAnswer(f"{url} does not answer within {timeout:g} s") from error
@@ -99,8 +99,8 @@ def _get(endpoint: Endpoint, url: str, timeout: float, ca_file: Path | None, con
             ) from error
         raise NoAnswer(f"no server answers at {address} ({cause}); is it started, and is the port right?") from error
     except httpx.RemoteProtocolError as error:
-        said = shown_safely(str(error), secrets) or type(error).__name__
-        raise ServerError(f"{address} does not answer in HTTP ({said}); check the port and http/https") from error
+        words = shown_safely(str(error), secrets) or type(error).__name__
+        raise ServerError(f"{address} does not answer in HTTP ({words}); check the port and http/https") from error
     except httpx.HTTPError as error:
         raise ServerError(f"{url}: {shown_safely(str(error), secrets)}") from error
     if page.location:

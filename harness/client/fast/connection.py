@@ -1,7 +1,19 @@
 """One socket of the fast transport, and the request that it carries.
 
-A read is put aside with its receive stamp; a batch of them is parsed at 32 KiB, after a second where 8 KiB have come,
-after four seconds in any case, and at the reply's end (see `batches`).
+    idle ──ask──▶ waiting ──read──▶ reading ──whole, and nothing followed──▶ idle (the transport lends it again)
+     │                │                │
+     │ bytes, end     │ end            │ end, failure, deadline, cancelled task, leftover
+     ▼                ▼                ▼
+    closed ◀──────────┴────────────────┘
+
+Reading: the selector calls `_drain` when bytes come. A read is put aside with its receive stamp; a batch is parsed at
+32 KiB, after a second where 8 KiB have come, after four seconds in any case, and at the reply's end (see `batches`).
+So a token costs a system call, two appends and a share of a batch; no task is switched and no timer is set.
+
+Invariants: each read is parsed once and in order, with its own stamp. The future is set once; then the parser is
+forgotten. `_drain` and what it calls never raise: an exception there would end the loop with all its requests. What
+comes when no request waits was asked by nobody: it closes the connection, and is a doubt about the server. Deadlines
+count tokens, and only parsed events are tokens; so `look` parses before it decides that a reply is late.
 """
 
 from __future__ import annotations
@@ -11,7 +23,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -80,7 +92,7 @@ class Connection:
         "_detach",
         "_error_due",
         "_future",
-        "_kept",
+        "_kernel_stamps",
         "_lazy",
         "_leftovers",
         "_owner",
@@ -94,6 +106,7 @@ class Connection:
         "_stamps",
         "_step",
         "_templates",
+        "_used",
         "look_at",
         "peer",
     )  # fmt: skip
@@ -115,7 +128,8 @@ class Connection:
         self._templates = templates
         self._leftovers = leftovers
         self._before: Mark | None = None  # of the reply before the one under way
-        self._kept = False  # it has carried a request before the one under way
+        self._kernel_stamps = kernel_stamps
+        self._used = False  # it has carried a request before the one under way
         self._future: asyncio.Future[Reply] | None = None
         self._pieces: list[bytes] = []
         self._stamps: list[bytes] = []  # each a struct timespec, also where the kernel gives none
@@ -142,7 +156,7 @@ class Connection:
         self._step = min(BATCH_S, deadlines.first_token, deadlines.idle)
         self.look_at = parser.started + self._step
         try:
-            if self._kept and self._unasked():
+            if self._used and not self._kernel_stamps and self._unasked():
                 raise RequestFailed("connect", "something came before the request was sent", unanswered=True)
             self._prompt = prompt_of(request)
             try:
@@ -160,7 +174,8 @@ class Connection:
                 self.close()
 
     def _unasked(self) -> bool:
-        """Bytes of no request, or the connection's end, have come since the reply before."""
+        """Bytes of no request, or the connection's end, have come since the reply before: asked of the kernel where its
+        receive stamps do not tell it later for nothing (`_came_before`)."""
         try:
             data = self._sock.recv(len(REQUEST_TIMEOUT_HEAD), socket.MSG_PEEK)
         except BlockingIOError:
@@ -310,6 +325,9 @@ class Connection:
         stamps = self._owner.clock_offset.monotonic(raw_stamps, self._batch_at)
         self._pieces, self._stamps, self._size = [], [], 0
         self._batch_at = time.monotonic()
+        if pieces and self._used and not self._read.http.started and self._came_before(stamps):
+            message = "something came before the request was sent"
+            return self._over(RequestFailed("connect", message, unanswered=True), keep=False)
         try:
             rest = self._read.take(pieces, stamps, all_of_it=all_of_it) if pieces else b""
             if rest:
@@ -324,6 +342,10 @@ class Connection:
             return self._over(self._parser.failed("malformed", f"no reply in HTTP: {error}"))
         except Exception as error:  # noqa: BLE001 - a bug must end its request, never the loop whose selector runs this
             return self._over(error)
+
+    def _came_before(self, stamps: Sequence[float]) -> bool:
+        """The reply begins with bytes that the kernel had before the request was sent."""
+        return self._kernel_stamps and self._parser.clock == "kernel" and stamps[0] < self._parser.started
 
     # -- the end of the request --------------------------------------------------------------------------------------
 
@@ -373,7 +395,7 @@ class Connection:
             reply = outcome()
             if self._read.http.surplus:
                 self._leftovers.doubt()
-            self._before = self._leftovers.check(reply, self._before, self._prompt, kept=self._kept)
+            self._before = self._leftovers.check(reply, self._before, self._prompt, used=self._used)
         except RequestFailed as failure:
             return self._over(failure, keep=False)
         if (note := self._leftovers.note()) is not None:
@@ -396,7 +418,7 @@ class Connection:
         """Hand the outcome to the waiting request; keep the connection if it can carry another, and `keep`."""
         future, self._future = self._future, None
         self._lazy = False
-        self._kept = True
+        self._used = True
         self._owner.ended(self)
         if keep and self._read.http.reusable and not self._pieces:
             self._owner.freed(self)

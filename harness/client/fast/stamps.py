@@ -49,12 +49,12 @@ class ClockOffset:
             self._measure()
         if len(stamps) == 1:
             second, nanosecond = _TIMESPEC.unpack(stamps[0])
-            at = second - self._seconds + (nanosecond - self._nanoseconds) * 1e-9
-            if since - 1.0 <= at <= now + 0.001:
-                return (at,)
-        parts = array("q", b"".join(stamps))
+            arrived = second - self._seconds + (nanosecond - self._nanoseconds) * 1e-9
+            if since - 1.0 <= arrived <= now + 0.001:
+                return (arrived,)
         seconds, offset = self._seconds, self._nanoseconds
-        times = [s - seconds + (ns - offset) * 1e-9 for s, ns in zip(parts[::2], parts[1::2], strict=True)]
+        shift = seconds + offset * 1e-9  # rounded to a quarter of a microsecond, the same for all
+        times = [second - shift + nanosecond * 1e-9 for second, nanosecond in _TIMESPEC.iter_unpack(b"".join(stamps))]
         if max(times) > now + 0.001 or min(times) < since - 1.0:
             self._measure()
             return [now] * len(times)

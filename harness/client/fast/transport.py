@@ -78,8 +78,8 @@ class FastTransport:
         request = b"%b%d\r\n\r\n%b" % (route.head, len(body), body)
         while True:
             idle = self._idle.get(route.peer)
-            kept = idle.pop() if idle else None
-            connection = kept or await self._connected(route.peer, deadlines.connect)
+            used = idle.pop() if idle else None
+            connection = used or await self._connected(route.peer, deadlines.connect)
             parser = ReplyParser(
                 started=time.monotonic(),
                 started_utc=time.time(),
@@ -96,12 +96,12 @@ class FastTransport:
             try:
                 return await connection.ask(request, parser, deadlines)
             except RequestFailed as failure:
-                if not (kept and failure.unanswered):
+                if not (used and failure.unanswered):
                     raise
 
     async def close(self) -> None:
         """Close all connections."""
-        for connection in [*self._active, *(one for idle in self._idle.values() for one in idle)]:
+        for connection in [*self._active, *(connection for idle in self._idle.values() for connection in idle)]:
             connection.close()
         self._idle.clear()
         self._connector.close()
@@ -133,7 +133,7 @@ class FastTransport:
     def _look(self) -> None:
         now = time.monotonic()
         self._memory.unparsed_bytes = sum(connection.unparsed_bytes for connection in self._active)
-        for connection in [one for one in self._active if one.look_at <= now]:
+        for connection in [connection for connection in self._active if connection.look_at <= now]:
             connection.look(now)
         loop = asyncio.get_running_loop()
         self._looking = loop.call_later(LOOK_S, self._look) if self._active else None

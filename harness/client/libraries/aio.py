@@ -187,7 +187,7 @@ class _Carrier:
             return reply
         self.protocol.idle = True
         try:
-            self.protocol.before = self.leftovers.check(reply, self.protocol.before, prompt, kept=self.reused)
+            self.protocol.before = self.leftovers.check(reply, self.protocol.before, prompt, used=self.reused)
         except RequestFailed:
             self.protocol.close()
             raise

@@ -156,10 +156,12 @@ class Completion:
         self._came[reasoning] = True
         if self.finish_reason is not None:
             self.note(LATE_TEXT)
-        self.stamps.extend(stamps if all(texts) else [at for text, at in zip(texts, stamps, strict=True) if text])
+        self.stamps.extend(
+            stamps if all(texts) else [arrived for text, arrived in zip(texts, stamps, strict=True) if text]
+        )
 
-    def add_plain(self, event: PlainEvent, at: float) -> None:
-        """An event as nearly all are, received at `at`."""
+    def add_plain(self, event: PlainEvent, arrived: float) -> None:
+        """An event as nearly all are, which came at `arrived`."""
         if event.usage is not None:
             self._usage = event.usage
         if event.id != self._id or event.model != self._server_model:
@@ -189,13 +191,13 @@ class Completion:
                 if event.id != self._text_id or event.model != self._text_model:
                     self._attribute(event.id, event.model)
                 if came:
-                    self.stamps.append(at)
+                    self.stamps.append(arrived)
                     if self.finish_reason is not None:
                         self.note(LATE_TEXT)
                 if reason:
                     self._finish(reason)
 
-    def add(self, event: dict[str, Any], at: float) -> None:
+    def add(self, event: dict[str, Any], arrived: float) -> None:
         """Any event that is no error, or a whole body."""
         usage = event.get("usage")
         if type(usage) is dict:
@@ -215,7 +217,7 @@ class Completion:
         if len(ours) > 1:
             raise BadEvent(f"{len(ours)} choices of index 0 in one event")
         for choice in ours:
-            self._add_choice(choice, reply_id, model, at)
+            self._add_choice(choice, reply_id, model, arrived)
 
     def reply(
         self,
@@ -288,7 +290,7 @@ class Completion:
         self.note(MORE_CHOICES)
         return False
 
-    def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, at: float) -> None:
+    def _add_choice(self, choice: dict[str, Any], reply_id: str | None, model: str | None, arrived: float) -> None:
         before = self._n_taken
         delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
         if message is not None and (delta is not None or self.stamps):
@@ -318,7 +320,7 @@ class Completion:
         if came or reason:
             self._attribute(reply_id, model)
         if came:
-            self.stamps.append(at)
+            self.stamps.append(arrived)
             if self.finish_reason is not None:
                 self.note(LATE_TEXT)
         if reason:
@@ -363,11 +365,11 @@ class Completion:
             thinking, text = part.get("thinking"), part.get("text")
             if type(thinking) is list:
                 thinking = "".join(thoughts_of(thinking))
-            for is_reasoning, said in ((True, thinking), (False, text)):
-                if said is not None and type(said) is not str:
-                    raise BadEvent(f"a part of its content is no string but {json_kind(said)}")
-                if said is not None:
-                    yield is_reasoning, said
+            for is_reasoning, part_text in ((True, thinking), (False, text)):
+                if part_text is not None and type(part_text) is not str:
+                    raise BadEvent(f"a part of its content is no string but {json_kind(part_text)}")
+                if part_text is not None:
+                    yield is_reasoning, part_text
             if thinking is None and text is None:
                 self._unread(str(part.get("type")))
 
@@ -448,8 +450,8 @@ class Completion:
             self._refuse_id(reply_id, self._text_ids_seen[-1])
         self._text_ids_seen = (self._text_ids_seen[0], name_of(reply_id, "id"))
 
-    def _refuse_id(self, one: str, another: str) -> NoReturn:
-        raise BadEvent(f"the stream holds a second reply, under another id: {quoted(one)} and {quoted(another)}")
+    def _refuse_id(self, first: str, second: str) -> NoReturn:
+        raise BadEvent(f"the stream holds a second reply, under another id: {quoted(first)} and {quoted(second)}")
 
     def note(self, note: str) -> None:
         """Keep an oddity, once."""

@@ -47,7 +47,7 @@ def _too_long() -> re.Pattern[str]:
     """What a refusal says of a prompt that is longer than the context."""
     from server_launchers.engines import table as engines  # not paid before the first refusal
 
-    own = (pattern for one in engines.dialects() for pattern in one.too_long)
+    own = (pattern for dialect in engines.dialects() for pattern in dialect.too_long)
     return re.compile("|".join((_TOO_LONG, *own)), re.IGNORECASE)
 
 
@@ -70,12 +70,12 @@ def failed_status(
         )
     words = error_words(_decoded(body, content_encoding))
     kind = classify(status, words)
-    asked = _stated_seconds(retry_after, retry_after_ms, now)
+    wait = _stated_seconds(retry_after, retry_after_ms, now)
     message = f"HTTP {status}: {shown_safely(words, secrets) or 'no explanation'}"
-    if asked is not None and asked > MAX_RETRY_AFTER_S:
-        message += f" (asks to wait {asked:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
-        asked = MAX_RETRY_AFTER_S
-    return RequestFailed(kind, message, status=status, retry_after=asked)
+    if wait is not None and wait > MAX_RETRY_AFTER_S:
+        message += f" (asks to wait {wait:.0f} s; waiting {MAX_RETRY_AFTER_S:.0f} s)"
+        wait = MAX_RETRY_AFTER_S
+    return RequestFailed(kind, message, status=status, retry_after=wait)
 
 
 def failed_event(error: Any, secrets: Iterable[Secret] = (), partial_text: str = "") -> RequestFailed:
@@ -168,8 +168,8 @@ def _words(error: Any) -> str:
             kind = value.get("type") if isinstance(value.get("type"), str) else value.get("code")
             message = value.get("message")
             if isinstance(message, str) and message:
-                known = isinstance(kind, str) and kind and not kind.isdigit() and kind not in message
-                return f"{message} ({kind})" if known else message
+                named = isinstance(kind, str) and kind and not kind.isdigit() and kind not in message
+                return f"{message} ({kind})" if named else message
             value = value.get("error") or value.get("detail") or value.get("errors") or message
         else:
             return ""

@@ -135,19 +135,19 @@ class ResponseReader:
 
     def _read_head(self, data: bytes) -> bytes:
         data = self._buffer + data
-        at = 0
-        while (end := data.find(b"\r\n\r\n", at)) >= 0:
-            head = _head(data[at:end])
-            at = end + 4
+        position = 0
+        while (end := data.find(b"\r\n\r\n", position)) >= 0:
+            head = _head(data[position:end])
+            position = end + 4
             if head.status >= 200 or head.status == 101:
                 self.status, self.headers, self._keep_alive, self._framing, self._left = head
                 self.ended = self._framing == "length" and not self._left
                 self._buffer = b""
-                return data[at:]
+                return data[position:]
             self._interim += 1  # 100 Continue, 103 Early Hints: the true head follows
             if self._interim > MAX_INTERIM_HEADS:
                 raise BadResponse("interim replies without end")
-        self._buffer = data[at:]
+        self._buffer = data[position:]
         if len(self._buffer) > MAX_HEAD_BYTES or not b"HTTP/1.".startswith(self._buffer[:7]):
             raise BadResponse("the reply does not begin as HTTP/1.1 does")
         return b""
@@ -158,40 +158,40 @@ class ResponseReader:
             data = self._buffer + data
             self._buffer = b""
         body = []
-        at, end = 0, len(data)
-        while at < end:
+        position, end = 0, len(data)
+        while position < end:
             if left > 2:
-                piece = data[at : at + left - 2]
+                piece = data[position : position + left - 2]
                 body.append(piece)
-                at += len(piece)
+                position += len(piece)
                 left -= len(piece)
                 if left > 2:
                     break
             if left:
-                piece = data[at : at + left]
+                piece = data[position : position + left]
                 if not b"\r\n"[2 - left :].startswith(piece):
                     raise BadResponse("a chunk is not as long as it says")
-                at += len(piece)
+                position += len(piece)
                 left -= len(piece)
                 continue
-            line = data.find(b"\r\n", at)
-            size = chunk_size(data[at:line]) if line >= 0 else 1
+            line = data.find(b"\r\n", position)
+            size = chunk_size(data[position:line]) if line >= 0 else 1
             stop = line + 2 + size
             if size and line >= 0 and data[stop : stop + 2] == b"\r\n":  # the whole chunk is here
                 body.append(data[line + 2 : stop])
-                at = stop + 2
+                position = stop + 2
                 continue
             last = data.find(b"\r\n\r\n", line) if line >= 0 and not size else 0
             if line < 0 or last < 0:  # the size or the trailers are not whole yet
-                if end - at > MAX_SIZE_LINE_BYTES:
+                if end - position > MAX_SIZE_LINE_BYTES:
                     raise BadResponse("a chunk without a size")
-                self._buffer = data[at:]
+                self._buffer = data[position:]
                 break
             if not size:
                 self.ended = True
                 self.surplus = last + 4 < end
                 break
-            at = line + 2
+            position = line + 2
             left = size + 2
         self._left = left
         return body[0] if len(body) == 1 else b"".join(body)

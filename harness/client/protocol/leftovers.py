@@ -74,14 +74,14 @@ class Leftovers:
         if data and not data.startswith(REQUEST_TIMEOUT_HEAD):
             self.doubt()
 
-    def check(self, reply: Reply, before: Mark | None, prompt: int, *, kept: bool) -> Mark | None:
-        """The reply's mark. before: that of the reply before it on the same connection; prompt: see `prompt_of`; kept:
+    def check(self, reply: Reply, before: Mark | None, prompt: int, *, used: bool) -> Mark | None:
+        """The reply's mark. before: that of the reply before it on the same connection; prompt: see `prompt_of`; used:
         the connection had carried another request.
 
         Raises `RequestFailed` where it is a leftover; the connection must then be closed.
         """
-        self._count(reply.usage.prompt_tokens, prompt, kept)
-        self._n_exposed += kept
+        self._count(reply.usage.prompt_tokens, prompt, used)
+        self._n_exposed += used
         reply_id = reply.request_id
         if reply_id is None:
             return None
@@ -112,7 +112,7 @@ class Leftovers:
         """Whether a reply under way may be a leftover, which only its end would show for certain."""
         return self._ids_vary and before is not None and reply_id == before.reply_id
 
-    def _count(self, tokens: int | None, prompt: int, kept: bool) -> None:
+    def _count(self, tokens: int | None, prompt: int, used: bool) -> None:
         """Raises `RequestFailed` where the prompt is known to have another number of tokens."""
         if tokens is None or not self._steady:
             return
@@ -125,7 +125,7 @@ class Leftovers:
                 self._counts.popitem(last=False)
             return
         if (
-            not (kept or self.doubted)
+            not (used or self.doubted)
             or self._n_repeated < STEADY_COUNTS
             or self._doubted_counts.pop(prompt, None) == tokens
         ):
@@ -140,12 +140,12 @@ class Leftovers:
 
 def prompt_of(body: bytes) -> int:
     """A hash of the prompt in the body of a request, by which equal prompts are known."""
-    at = body.find(b',"messages":')  # either is the last field of a body
-    if at < 0:
-        at = body.find(b',"prompt":')
-    return hash(body[max(at, 0) :])
+    start = body.find(b',"messages":')  # either is the last field of a body
+    if start < 0:
+        start = body.find(b',"prompt":')
+    return hash(body[max(start, 0) :])
 
 
 def ended_exactly(reply: Reply) -> bool:
     """Nothing followed the reply's end; else its connection carries no other request."""
-    return not any(note in AFTER_THE_END for note in reply.notes)
+    return not reply.notes or AFTER_THE_END.isdisjoint(reply.notes)

@@ -16,7 +16,7 @@ from harness.client.protocol.usage import StatedUsage
 _NoneOfThem = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
 
 
-class _Delta(msgspec.Struct, forbid_unknown_fields=True):
+class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -28,15 +28,15 @@ class _Delta(msgspec.Struct, forbid_unknown_fields=True):
     audio: None = None
 
 
-class _Token(msgspec.Struct):
+class _Token(msgspec.Struct, gc=False):
     logprob: float | None = None
 
 
-class _Logprobs(msgspec.Struct):
+class _Logprobs(msgspec.Struct, gc=False):
     content: list[_Token] | None = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     delta: _Delta
     index: Literal[0] | None = None
     finish_reason: str | None = None
@@ -47,7 +47,7 @@ class _Choice(msgspec.Struct):
     logprobs: _Logprobs | None = None
 
 
-class PlainEvent(msgspec.Struct):
+class PlainEvent(msgspec.Struct, gc=False):
     """A chunk of a chat completion."""
 
     choices: Annotated[list[_Choice], msgspec.Meta(max_length=1)]

@@ -84,7 +84,7 @@ class ReplyParser:
 
     __slots__ = (
         "__weakref__",
-        "_at",
+        "_arrived",
         "_bytes",
         "_completion",
         "_data",
@@ -126,7 +126,7 @@ class ReplyParser:
         self._failure: RequestFailed | None = None
         self._completion = Completion(written)
         self._bytes = 0
-        self._at = started
+        self._arrived = started
         self._partial = bytearray()  # the unfinished line (events) or the body so far (json)
         self._data = bytearray()  # of the event under way; its lines are ended by line ends
         self._has_data = False  # a data line came, even an empty one
@@ -148,7 +148,7 @@ class ReplyParser:
     @property
     def done_at(self) -> float | None:
         """When `[DONE]` came, on the clock of `feed`; None before it."""
-        return self._at if self._state == "done" else None
+        return self._arrived if self._state == "done" else None
 
     @property
     def finished(self) -> bool:
@@ -176,15 +176,15 @@ class ReplyParser:
         """The next byte begins an event."""
         return self._state != "json" and not self._partial and not self._has_data and not self._event_name
 
-    def feed(self, data: bytes, at: float) -> None:
-        """The next bytes of the body, received at `at`. Raises `RequestFailed` as soon as the reply cannot be had.
+    def feed(self, data: bytes, arrived: float) -> None:
+        """The next bytes of the body, which `arrived` then. Raises `RequestFailed` as soon as the reply cannot be had.
 
         Receive stamps follow the wall clock, which may go back by microseconds: no time is before the one before.
         """
         if self._over():
             self._after_done(data)
             return
-        self._at = max(at, self._at)
+        self._arrived = max(arrived, self._arrived)
         self._bytes += len(data)
         over = self._bytes - self._max_bytes
         if over > 0:
@@ -208,14 +208,14 @@ class ReplyParser:
             return
         self._state = "events"
         add = self._completion.add_plain
-        for data, at in zip(events, stamps, strict=True):
+        for data, arrived in zip(events, stamps, strict=True):
             n_bytes = self._bytes + len(data) + 8
             if n_bytes > self._max_bytes:
-                self.feed(b"data: %b\n\n" % data, at)
+                self.feed(b"data: %b\n\n" % data, arrived)
                 return
             self._bytes = n_bytes
-            if at > self._at:
-                self._at = at
+            if arrived > self._arrived:
+                self._arrived = arrived
             if data == b"[DONE]":
                 self._state = "done"
                 return
@@ -226,7 +226,7 @@ class ReplyParser:
             else:
                 self._events += 1
                 try:
-                    add(plain, self._at)
+                    add(plain, self._arrived)
                 except BadEvent as bad:
                     raise self._refused(bad) from None
         self._count()
@@ -260,22 +260,22 @@ class ReplyParser:
         if self._over():
             return
         self._state = "events"
-        if stamps[0] < self._at:
-            stamps = [max(at, self._at) for at in stamps]
+        if stamps[0] < self._arrived:
+            stamps = [max(arrived, self._arrived) for arrived in stamps]
         try:
             self._completion.add_tokens(texts, stamps, reasoning=reasoning, ids=ids, reply_id=reply_id, model=model)
         except BadEvent as bad:
             raise self._refused(bad) from None
-        self._at = stamps[-1]
+        self._arrived = stamps[-1]
         self._bytes += n_bytes
         if self._bytes > self._max_bytes:
             raise self._runaway()
         self._count()
 
-    def finish(self, at: float | None = None, cut: str = "") -> Reply:
+    def finish(self, arrived: float | None = None, cut: str = "") -> Reply:
         """The reply, at the end of the body. `cut`: why the body ended, if not cleanly. Raises `RequestFailed`."""
         if not self._over():
-            self._at = self._at if at is None else max(at, self._at)
+            self._arrived = self._arrived if arrived is None else max(arrived, self._arrived)
             if self._state == "json":
                 self._read_json(cut)
             else:
@@ -293,7 +293,7 @@ class ReplyParser:
         reply = completion.reply(
             started=self.started,
             started_utc=self._started_utc,
-            ended=self._at,
+            ended=self._arrived,
             clock=self.clock,
             request_id=self.request_id,
         )
@@ -426,7 +426,7 @@ class ReplyParser:
             else:
                 self._events += 1
                 try:
-                    self._completion.add_plain(plain, self._at)
+                    self._completion.add_plain(plain, self._arrived)
                 except BadEvent as bad:
                     raise self._refused(bad) from None
                 return
@@ -451,7 +451,7 @@ class ReplyParser:
         if (error := _error_of_a_choice(value.get("choices"))) is not None:
             raise self._failed(failed_event(error, self.secrets, self._diagnosis()))
         try:
-            self._completion.add(value, self._at)
+            self._completion.add(value, self._arrived)
         except BadEvent as bad:
             raise self._refused(bad) from None
 

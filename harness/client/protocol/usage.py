@@ -15,15 +15,15 @@ MAX_STATED_TOKENS = 100_000_000
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_STATED_TOKENS)] | None
 
 
-class _PromptDetails(msgspec.Struct):
+class _PromptDetails(msgspec.Struct, gc=False):
     cached_tokens: _Count | UnsetType = UNSET
 
 
-class _CompletionDetails(msgspec.Struct):
+class _CompletionDetails(msgspec.Struct, gc=False):
     reasoning_tokens: _Count | UnsetType = UNSET
 
 
-class StatedUsage(msgspec.Struct):
+class StatedUsage(msgspec.Struct, gc=False):
     """A `usage` object, down to the counts that matter: a fixed number of bytes, whatever else the object holds."""
 
     prompt_tokens: _Count = None

@@ -48,13 +48,13 @@ class SoFar:
 class Written:
     """Told of each event of one reply; see the module. What a server sends in place of ids makes them unknown."""
 
-    __slots__ = ("_ids", "_known", "_logprobs", "_sure", "lengths", "prompt_ids")
+    __slots__ = ("_complete", "_ids", "_logprobs", "_sure", "lengths", "prompt_ids")
 
     def __init__(self) -> None:
         self.prompt_ids: array[int] | None = None
         self.lengths = array("H")
         self._ids = array("i")
-        self._known = True
+        self._complete = True
         self._sure = 0
         self._logprobs: list[float] = []  # of the last of `_ids`, without a gap
 
@@ -68,12 +68,12 @@ class Written:
     def ids(self) -> array[int] | None:
         """Of the tokens whose text has come. A token without a text (a swallowed tag, half a character) belongs to the
         text after it."""
-        return self._ids[: self._sure] if self._known and self._sure else None
+        return self._ids[: self._sure] if self._complete and self._sure else None
 
     @property
     def logprobs(self) -> tuple[float, ...]:
         """See `SoFar`."""
-        end = len(self._logprobs) - (len(self._ids) - self._sure) if self._known else 0
+        end = len(self._logprobs) - (len(self._ids) - self._sure) if self._complete else 0
         return tuple(round(value, 6) for value in self._logprobs[max(0, end - KEPT_LOGPROBS) : max(0, end)])
 
     def prompt(self, value: Any) -> None:
@@ -90,26 +90,26 @@ class Written:
             return
         self.lengths.extend(lengths)
         self._logprobs.clear()
-        if ids is None or not self._known:
-            self._known = False
+        if ids is None or not self._complete:
+            self._complete = False
             return
         try:
             self._ids.extend([number for event_ids in ids for number in event_ids])
         except OverflowError:
-            self._known = False
-        self._known = self._known and len(self._ids) <= MAX_IDS
+            self._complete = False
+        self._complete = self._complete and len(self._ids) <= MAX_IDS
         self._sure = len(self._ids)
 
     def event(self, n_chars: int, ids: Any, logprobs: Sequence[object] = ()) -> None:
         """An event brought so many characters, and (or None) these ids, and log-probabilities."""
-        if ids is not None and self._known:
-            self._known = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
-            if self._known:
+        if ids is not None and self._complete:
+            self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
+            if self._complete:
                 self._ids.extend(ids)
                 if logprobs or self._logprobs:
                     self._likely(len(ids), logprobs)
         if n_chars:
-            self._known = self._known and ids is not None
+            self._complete = self._complete and ids is not None
             self._sure = len(self._ids)
             self.lengths.append(min(n_chars, _MAX_EVENT_CHARS))
 
