@@ -62,30 +62,30 @@ def redacted(text: str, secrets: Iterable[Secret] = ()) -> str:
     return _redacted(text, _revealed(secrets))
 
 
-def _redacted(text: str, known: tuple[str, ...]) -> str:
-    for secret in sorted(known, key=len, reverse=True):
+def _redacted(text: str, hidden: tuple[str, ...]) -> str:
+    for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    text = _without_parts(text, _parts(known))
+    text = _without_parts(text, _parts(hidden))
     text = _BEARER.sub(lambda match: f"{match[1]} {HIDDEN}", text)
     return without_user_info(text)
 
 
 def shown_safely(text: str, secrets: Iterable[Secret] = ()) -> str:
     """A bounded, harmless quotation of foreign words without secrets: see `redacted` and `inert.quoted`."""
-    known = _revealed(secrets)
-    margin = _margin(known)
+    hidden = _revealed(secrets)
+    margin = _margin(hidden)
     text = text.strip()
     clipped = text[: MAX_MESSAGE_CHARS + 2 * margin]
-    safe = _redacted(clipped, known)
+    safe = _redacted(clipped, hidden)
     return quoted(safe if len(clipped) == len(text) else f"{safe[:-margin]}…")
 
 
 def tail_redacted(text: str, limit: int, secrets: Iterable[Secret] = ()) -> str:
     """The last `limit` characters of `text`, redacted."""
-    known = _revealed(secrets)
-    margin = _margin(known)
+    hidden = _revealed(secrets)
+    margin = _margin(hidden)
     clipped = text[-(limit + 2 * margin) :]
-    safe = _redacted(clipped, known)
+    safe = _redacted(clipped, hidden)
     return (safe if len(clipped) == len(text) else safe[margin:])[-limit:]
 
 
@@ -133,7 +133,7 @@ def _runs(values: tuple[str, ...]) -> tuple[_Runs, ...]:
 
 def _runs_of(n_chars: int, spellings: Iterable[str]) -> _Runs:
     half = n_chars // 2
-    blocks = {text[at : at + half] for text in spellings for at in range(0, len(text) - half + 1, half)}
+    blocks = {text[start : start + half] for text in spellings for start in range(0, len(text) - half + 1, half)}
     return _Runs(n_chars, tuple(sorted(blocks)), _parts_of(spellings, n_chars))
 
 
@@ -169,21 +169,21 @@ def _spellings(secret: str) -> list[str]:
 
 def _parts_of(spellings: Iterable[str], n_chars: int) -> frozenset[str]:
     """Every run of `n_chars` characters in the spellings."""
-    return frozenset(text[at : at + n_chars] for text in spellings for at in range(len(text) - n_chars + 1))
+    return frozenset(text[start : start + n_chars] for text in spellings for start in range(len(text) - n_chars + 1))
 
 
 def _without_parts(text: str, parts: frozenset[str], n_chars: int = PART_CHARS) -> str:
     if not parts:
         return text
-    kept: list[str] = []
-    at = begin = 0
-    while at <= len(text) - n_chars:
-        if text[at : at + n_chars] not in parts:
-            at += 1
+    parts_shown: list[str] = []
+    start = begin = 0
+    while start <= len(text) - n_chars:
+        if text[start : start + n_chars] not in parts:
+            start += 1
             continue
-        end = at + n_chars
+        end = start + n_chars
         while text[end - n_chars + 1 : end + 1] in parts and end < len(text):
             end += 1
-        kept += [text[begin:at], HIDDEN]
-        begin = at = end
-    return "".join([*kept, text[begin:]])
+        parts_shown += [text[begin:start], HIDDEN]
+        begin = start = end
+    return "".join([*parts_shown, text[begin:]])

@@ -325,10 +325,10 @@ class Connection:
         stamps = self._owner.clock_offset.monotonic(raw_stamps, self._batch_at)
         self._pieces, self._stamps, self._size = [], [], 0
         self._batch_at = time.monotonic()
-        if pieces and self._used and not self._read.http.started and self._came_before(stamps):
-            message = "something came before the request was sent"
-            return self._over(RequestFailed("connect", message, unanswered=True), keep=False)
         try:
+            if pieces and self._used and not self._read.http.started and self._came_before(stamps):
+                message = "something came before the request was sent"
+                return self._over(RequestFailed("connect", message, unanswered=True), keep=False)
             rest = self._read.take(pieces, stamps, all_of_it=all_of_it) if pieces else b""
             if rest:
                 self._pieces, self._stamps, self._size = [rest], raw_stamps[-1:], len(rest)
