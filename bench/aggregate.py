@@ -91,38 +91,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--samples", type=int, default=1000, help="of each question")
-    chosen = parser.parse_args()
-    asked = Packed(Question, map(question, range(chosen.questions)))
+    arguments = parser.parse_args()
+    packed = Packed(Question, map(question, range(arguments.questions)))
     with tempfile.TemporaryDirectory(prefix="aggregate-bench-") as name:
-        place = BenchmarkFolder("b", Path(name))
-        by_id = in_order.ById(asked)
+        target = BenchmarkFolder("b", Path(name))
+        by_id = in_order.ById(packed)
         show("questions")
         with (
-            patch.object(in_order, "read_samples", lambda _folder, **_: Journal(chosen.questions, chosen.samples)),
+            patch.object(
+                in_order, "read_samples", lambda _folder, **_: Journal(arguments.questions, arguments.samples)
+            ),
             patch.object(pool, "grade_all", grade_all),
         ):
-            found = in_order.grade_journal(
-                place, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
+            graded = in_order.grade_journal(
+                target, by_id, workers=1, deadline_s=2, fresh=True, on_graded=lambda _n: None
             )  # fmt: skip
         show("in order")
-        asked_of_servers = workload(found.observed, found.rows)
+        asked_of_servers = workload(graded.observed, graded.rows)
         show("workload")
         pipeline.publish(
             pipeline.GradedBenchmark(
-                folder=place,
-                questions=asked,
-                samples=chosen.samples,
-                grades=found.grades,
+                folder=target,
+                questions=packed,
+                samples=arguments.samples,
+                grades=graded.grades,
                 warnings=(),
-                observed=found.observed,
-                rows=found.rows,
-                speed=speed(found.observed, found.rows),
+                observed=graded.observed,
+                rows=graded.rows,
+                speed=speed(graded.observed, graded.rows),
                 workload=asked_of_servers,
-                anomalies=anomalies(found.observed.shown(found.rows)),
+                anomalies=anomalies(graded.observed.shown(graded.rows)),
             )
         )
         show("score")
-        for path in (place.grades, place.scores):
+        for path in (target.grades, target.scores):
             print(path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:16])
 
 

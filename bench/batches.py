@@ -46,17 +46,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--samples", type=int, default=100_000, help="in all, a multiple of 1,000")
     parser.add_argument("--prompt-bytes", type=int, default=500)
-    chosen = parser.parse_args()
+    arguments = parser.parse_args()
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
     server.start()
     base_url = ours.recv()
     with tempfile.TemporaryDirectory(prefix="batch-bench-") as name:
         folder = Path(name)
-        text = "x" * chosen.prompt_bytes
+        text = "x" * arguments.prompt_bytes
         lines = (json.dumps({"id": f"q{n}", "question": f"{n} {text}", "answer": str(n)}) for n in range(QUESTIONS))
         (folder / "bench.jsonl").write_text("".join(f"{line}\n" for line in lines))
-        words = ["run", "--data", str(folder / "bench.jsonl"), "--samples", str(chosen.samples // QUESTIONS), "--batch"]
+        words = [
+            "run",
+            "--data",
+            str(folder / "bench.jsonl"),
+            "--samples",
+            str(arguments.samples // QUESTIONS),
+            "--batch",
+        ]
         words += ["--base-url", base_url, "--model", "m", "--no-canary", "--quiet", "--out", str(folder / "run")]
         begun = time.monotonic()
         client = subprocess.Popen([sys.executable, "-m", "harness", *words], stdout=subprocess.DEVNULL)
@@ -65,9 +72,9 @@ def main() -> int:
         seconds = time.monotonic() - begun
         ours.send(None)
         handed, distinct, files, most, most_bytes = ours.recv()
-        place = RunFolder(folder / "run").benchmark("bench")
-        stored = Counter(sample.key for sample in read_samples(place))
-        n_lines = sum(1 for _ in place.samples.open("rb"))
+        benchmark = RunFolder(folder / "run").benchmark("bench")
+        stored = Counter(sample.key for sample in read_samples(benchmark))
+        n_lines = sum(1 for _ in benchmark.samples.open("rb"))
     limits = Batches(page="", checked=False)
     print(
         f"client: {seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor, peak {used.ru_maxrss >> 10} MB"
@@ -77,7 +84,7 @@ def main() -> int:
         f"{most_bytes:,} bytes at most"
     )
     print(f"stored: {n_lines} lines, {len(stored)} samples; exit code {client.returncode}")
-    sound = handed == distinct == n_lines == len(stored) == chosen.samples and client.returncode == 0
+    sound = handed == distinct == n_lines == len(stored) == arguments.samples and client.returncode == 0
     return int(not (sound and most <= limits.most_requests and most_bytes <= limits.most_bytes))
 
 

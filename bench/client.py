@@ -175,7 +175,7 @@ async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]
     n = int(dict(part.split("=") for part in model.split(",")[1:])["n"])
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
-        wanted = theirs.RequestFuncInput(
+        function_input = theirs.RequestFuncInput(
             prompt="hi",
             api_url=f"http://127.0.0.1:{port}/v1/chat/completions",
             prompt_len=1,
@@ -183,7 +183,7 @@ async def vllm(port: int, model: str) -> tuple[Ask, Callable[[], Awaitable[None]
             model=model,
             extra_body={"seed": seed},
         )
-        output = await theirs.async_request_openai_chat_completions(wanted, session)
+        output = await theirs.async_request_openai_chat_completions(function_input, session)
         sent = fake_server.reply(n, 0, seed % fake_server.VARIANTS)[-1]
         fingerprint = sent[sent.index(b"crc-") :][:12].decode()
         return output.generated_text, fingerprint if output.success else None, output.output_tokens
@@ -367,10 +367,8 @@ def show(results: dict[tuple[str, str], list[dict[str, Any]]], cases: list[str],
             bad = sum(run["broken"] + n_requests(name, case) - run["done"] for run in runs)
             broken += bad
             ratios = [
-                f"{median(a / b for a, b in zip(costs[name], costs[other], strict=True)):.2f}"
-                if other in costs
-                else "-"
-                for other in references
+                f"{median(a / b for a, b in zip(costs[name], costs[peer], strict=True)):.2f}" if peer in costs else "-"
+                for peer in references
             ]
             wall = f"{median(run['wall'] for run in runs):.1f}"
             label = f"{case} ({MEANING[case]})" if name == present[0] else ""

@@ -50,25 +50,25 @@ def questions(n: int) -> Iterator[Question]:
 
 
 def questions_in_a_list(n: int) -> None:
-    kept = list(questions(n))
-    assert sum(len(one.references) for one in kept) == n
+    held = list(questions(n))
+    assert sum(len(row.references) for row in held) == n
 
 
 def questions_packed(n: int) -> None:
-    kept = Packed(Question, questions(n))
-    assert sum(len(one.references) for one in kept) == n
+    held = Packed(Question, questions(n))
+    assert sum(len(row.references) for row in held) == n
 
 
 def packed_at_random(n: int) -> None:
-    kept = Packed(Question, questions(n))
-    assert all(kept[place].references for place in random.Random(0).sample(range(n), n // 20))
+    held = Packed(Question, questions(n))
+    assert all(held[number].references for number in random.Random(0).sample(range(n), n // 20))
 
 
 def questions_in_sqlite(n: int) -> None:
     base = sqlite3.connect("")  # in memory as far as the cache goes, then in a temporary file
     base.execute("create table kept (place integer primary key, record blob)")
     base.executemany(
-        "insert into kept values (?, ?)", ((place, codec.encode(q)) for place, q in enumerate(questions(n)))
+        "insert into kept values (?, ?)", ((number, codec.encode(q)) for number, q in enumerate(questions(n)))
     )
     rows = base.execute("select record from kept order by place")
     assert sum(len(codec.decode(row[0], Question).references) for row in rows) == n
@@ -78,10 +78,10 @@ def sqlite_at_random(n: int) -> None:
     base = sqlite3.connect("")
     base.execute("create table kept (place integer primary key, record blob)")
     base.executemany(
-        "insert into kept values (?, ?)", ((place, codec.encode(q)) for place, q in enumerate(questions(n)))
+        "insert into kept values (?, ?)", ((number, codec.encode(q)) for number, q in enumerate(questions(n)))
     )
-    for place in random.Random(0).sample(range(n), n // 20):
-        (record,) = base.execute("select record from kept where place = ?", (place,)).fetchone()
+    for number in random.Random(0).sample(range(n), n // 20):
+        (record,) = base.execute("select record from kept where place = ?", (number,)).fetchone()
         assert codec.decode(record, Question).references
 
 
@@ -90,13 +90,13 @@ def keys(n: int) -> Iterator[Key]:
 
 
 def keys_in_a_set(n: int) -> None:
-    kept = set(keys(n))
-    assert all(key in kept for key in keys(n))
+    held = set(keys(n))
+    assert all(key in held for key in keys(n))
 
 
 def keys_by_question(n: int) -> None:
-    kept = KeySet(keys(n))
-    assert all(key in kept for key in keys(n))
+    held = KeySet(keys(n))
+    assert all(key in held for key in keys(n))
 
 
 def keys_in_sqlite(n: int) -> None:
@@ -108,13 +108,13 @@ def keys_in_sqlite(n: int) -> None:
 
 
 def places_in_a_dict(n: int) -> None:
-    kept = {f"{number:032x}": number for number in range(n)}
-    assert all(kept[f"{number:032x}"] == number for number in range(n))
+    held = {f"{number:032x}": number for number in range(n)}
+    assert all(held[f"{number:032x}"] == number for number in range(n))
 
 
 def places_sorted(n: int) -> None:
-    kept = Places(f"{number:032x}" for number in range(n))
-    assert all(number in kept.candidates(f"{number:032x}") for number in range(n))
+    held = Places(f"{number:032x}" for number in range(n))
+    assert all(number in held.candidates(f"{number:032x}") for number in range(n))
 
 
 def numbers_in_lists(n: int) -> None:

@@ -36,19 +36,19 @@ def main(model: Path, out: Path) -> None:
     for name in ("8bit", "4bit", "rope", "template", "sibling"):
         if (out / name).exists():
             continue
-        made = out / f"{name}.partial"
-        shutil.copytree(model, made, dirs_exist_ok=True)
+        partial = out / f"{name}.partial"
+        shutil.copytree(model, partial, dirs_exist_ok=True)
         if name == "template":
-            (made / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+            (partial / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
         elif name == "rope":
-            config = json.loads((made / "config.json").read_text("utf-8"))
+            config = json.loads((partial / "config.json").read_text("utf-8"))
             config["rope_parameters"]["rope_theta"] /= 10
-            (made / "config.json").write_text(json.dumps(config), "utf-8")
+            (partial / "config.json").write_text(json.dumps(config), "utf-8")
         else:
             read = AutoModelForCausalLM.from_pretrained(model, dtype="auto", use_safetensors=True)
             train(read, AutoTokenizer.from_pretrained(model)) if name == "sibling" else coarsen(read, int(name[0]))
-            read.save_pretrained(made)
-        made.rename(out / name)
+            read.save_pretrained(partial)
+        partial.rename(out / name)
         print(name, flush=True)
 
 

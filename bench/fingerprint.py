@@ -44,7 +44,7 @@ def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
     """`n` sampled requests in flight while the block runs."""
     over, begun = threading.Event(), threading.Event()
 
-    async def one(transport, number: int) -> None:
+    async def one_request(transport, number: int) -> None:
         for turn in itertools.count():
             words = f"Write story {number}.{turn} about {PLACES[(number + turn) % len(PLACES)]}."
             body = {
@@ -62,7 +62,7 @@ def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
 
     async def all_of_them() -> None:
         transport = open_transport()
-        flying = [asyncio.ensure_future(one(transport, number)) for number in range(n)]
+        flying = [asyncio.ensure_future(one_request(transport, number)) for number in range(n)]
         begun.set()
         while not over.is_set():
             await asyncio.sleep(0.1)
@@ -82,15 +82,15 @@ def busy(endpoint: Endpoint, model: str, n: int) -> Iterator[None]:
         thread.join()
 
 
-def agreeing(first: list[int], other: list[int]) -> int:
+def agreeing(first: list[int], second: list[int]) -> int:
     """Tokens with which both begin."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def sampled(endpoint: Endpoint, model: str, at_once: int) -> list[str]:
     """A longer answer to each prompt, at temperature 1 with a seed."""
 
-    def one(text: str) -> str:
+    def reply_to(text: str) -> str:
         body = {
             "model": model,
             "messages": [{"role": "user", "content": text}],
@@ -103,14 +103,16 @@ def sampled(endpoint: Endpoint, model: str, at_once: int) -> list[str]:
         return str(answer.raise_for_status().json()["choices"][0]["message"]["content"])
 
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(one, fingerprint.PROMPTS))
+        return list(pool.map(reply_to, fingerprint.PROMPTS))
 
 
 def main() -> None:
     """Print a line for each repeat, and what they come to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base-url", required=True)
-    parser.add_argument("--engine", required=True, choices=[one.name for one in engines.dialects() if one.tokens])
+    parser.add_argument(
+        "--engine", required=True, choices=[dialect.name for dialect in engines.dialects() if dialect.tokens]
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--load", type=int, default=32, help="other requests in flight")
@@ -121,19 +123,20 @@ def main() -> None:
     neutral = fingerprint.neutral_values(asker)
     tokenizer = Tokenizer(endpoint, given.engine, given.model)
 
-    def asked() -> list[str] | None:
+    def fingerprinted() -> list[str] | None:
         return fingerprint.ask(settings, neutral, [endpoint], open_transport).get(endpoint.base_url)
 
-    first = asked()
+    first = fingerprinted()
     assert first is not None, "no fingerprint within its time"
     tokens = [tokenizer.text(text) for text in first]
     for label, load in (("alone", 0), (f"beside {given.load} requests", given.load)):
         with busy(endpoint, given.model, load) if load else contextlib.nullcontext():
-            found = [asked() for _ in range(given.repeats)]
-        came = [one for one in found if one is not None]
-        same = [fingerprint.same(first, one) for one in came]
+            answers = [fingerprinted() for _ in range(given.repeats)]
+        came = [answer for answer in answers if answer is not None]
+        same = [fingerprint.same(first, answer) for answer in came]
         agreed = [
-            sum(agreeing(ours, tokenizer.text(text)) for ours, text in zip(tokens, one, strict=True)) for one in came
+            sum(agreeing(ours, tokenizer.text(text)) for ours, text in zip(tokens, answer, strict=True))
+            for answer in came
         ]
         warned = sum(n < fingerprint.LEAST_SAME for n in same)
         print(f"{label}: {len(came)} of {given.repeats} came in time; equal beginnings of 8: {same}")

@@ -18,10 +18,10 @@ MODEL = "m"
 
 def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
     """`harness` with `words`, as an installation has it: with compiled modules. checkout: of another version."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
         [sys.executable, "-m", "harness", *words],
-        cwd=checkout, env=kept | {"PYTHONPATH": str(checkout)}, stdout=subprocess.DEVNULL,
+        cwd=checkout, env=variables | {"PYTHONPATH": str(checkout)}, stdout=subprocess.DEVNULL,
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ class Server(ThreadingHTTPServer):
 
     def started(self, words: list[str], checkout: Path = HERE, *, n_until: int = 0) -> subprocess.Popen[bytes]:
         """The client, which `words` send here; requests are counted anew."""
-        self.asked, self.n_until = 0, n_until
+        self.n_requests, self.n_until = 0, n_until
         self.first_at: float | None = None
         self.first_cpu: float | None = None
         self.enough.clear()
@@ -63,8 +63,8 @@ class Handler(BaseHTTPRequestHandler):
         if server.first_at is None:
             server.first_at, server.first_cpu = time.monotonic(), cpu_of(server.client.pid)
         self.rfile.read(int(self.headers["content-length"]))
-        server.asked += 1
-        number = server.asked
+        server.n_requests += 1
+        number = server.n_requests
         if number >= server.n_until > 0:  # two threads may count at once
             server.enough.set()
         message = {"role": "assistant", "content": rf"It goes {number} km: \boxed{{{number % 100}}}"}

@@ -63,9 +63,9 @@ def append(folder: Path, n_records: int, interval: float) -> None:
     durable: list[float] = []
     with Journal.open(RunFolder(folder).benchmark("bench")) as journal:
         before, begin = cpu(), time.perf_counter()
-        for one in samples:
+        for sample_record in samples:
             called = time.perf_counter()
-            done = journal.append(one)
+            done = journal.append(sample_record)
             blocked.append(time.perf_counter() - called)
             done.add_done_callback(functools.partial(_note, durable, called))
             if interval:
@@ -120,19 +120,19 @@ def main() -> None:
     arguments.add_argument("--records", type=int, default=500, help="records to append")
     arguments.add_argument("--folder", type=Path, default=None, help="where to write; a temporary folder by default")
     arguments.add_argument("--resume", type=Path, help=argparse.SUPPRESS)
-    chosen = arguments.parse_args()
-    if chosen.resume is not None:
-        resume(chosen.resume)
+    options = arguments.parse_args()
+    if options.resume is not None:
+        resume(options.resume)
         return
-    place = Path(tempfile.mkdtemp(prefix="journal-bench-", dir=chosen.folder))
+    scratch = Path(tempfile.mkdtemp(prefix="journal-bench-", dir=options.folder))
     try:
-        append(place / "burst", chosen.records, 0.0)
-        append(place / "paced", chosen.records, 0.01)
-        generate(place / "large", chosen.megabytes)
+        append(scratch / "burst", options.records, 0.0)
+        append(scratch / "paced", options.records, 0.01)
+        generate(scratch / "large", options.megabytes)
         for _ in range(2):
-            subprocess.run([sys.executable, __file__, "--resume", str(place / "large")], check=True)
+            subprocess.run([sys.executable, __file__, "--resume", str(scratch / "large")], check=True)
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

@@ -41,45 +41,46 @@ def sample(question: int, index: int, text: str) -> Sample:
     )
 
 
-def write_shards(place: Path, of: int, n_records: int, n_characters: int) -> list[Path]:
+def write_shards(scratch: Path, of: int, n_records: int, n_characters: int) -> list[Path]:
     """Shards of `n_records` each, as a run writes them."""
     chance = random.Random(0)
     texts = [" ".join(chance.choices(_WORDS, k=n_characters // 4))[:n_characters] for _ in range(32)]
     n_questions = of * n_records // SAMPLES
-    asked = [
+    question_list = [
         Question(
             benchmark="bench", question_id=f"question-{n}", prompt="?", references=("1",), kind="integer",
             row_digest=str(n), prompt_digest=str(n),
         )
         for n in range(n_questions)
     ]  # fmt: skip
-    settings = {questions.DIGEST: questions.digest_of(asked)}
+    settings = {questions.DIGEST: questions.digest_of(question_list)}
     for k in range(of):
-        folder = RunFolder(place / f"shard{k}")
+        folder = RunFolder(scratch / f"shard{k}")
         files = folder.benchmark("bench")
         files.path.mkdir(parents=True)
         identity = {"model": "m", "shard": {"part": f"{k + 1}/{of}", "selection": "s"}}
-        one = BenchmarkRecord(identity=identity, plan=Plan(samples=SAMPLES), settings=settings)
-        Manifest(harness_version="1", created="2026", model="m", benchmarks={"bench": one}).save(folder)
-        questions.write(files, asked)
+        benchmark_record = BenchmarkRecord(identity=identity, plan=Plan(samples=SAMPLES), settings=settings)
+        Manifest(harness_version="1", created="2026", model="m", benchmarks={"bench": benchmark_record}).save(folder)
+        questions.write(files, question_list)
         with files.samples.open("wb") as file:
             for n in range(k, n_questions, of):
                 for i in range(SAMPLES):
                     file.write(record.encode(sample(n, i, texts[(n + i) % len(texts)])).line)
-    return sorted(place.glob("shard*"))
+    return sorted(scratch.glob("shard*"))
 
 
-def measured(place: Path, out: Path) -> None:
+def measured(scratch: Path, out: Path) -> None:
     """Merge in this process, and print what it took."""
     started = time.perf_counter()
-    merged = merge([RunFolder(path) for path in sorted(place.glob("shard*"))], RunFolder(out))
+    merged = merge([RunFolder(path) for path in sorted(scratch.glob("shard*"))], RunFolder(out))
     seconds = time.perf_counter() - started
     used = resource.getrusage(resource.RUSAGE_SELF)
-    (one,) = merged.benchmarks
+    (joined,) = merged.benchmarks
     peak = used.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
     print(
-        f"{one.n_samples} samples, {one.n_added} new: {seconds:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of CPU, "
-        f"{one.n_samples / seconds:,.0f} samples/s, peak {peak:.0f} MB"
+        f"{joined.n_samples} samples, {joined.n_added} new: {seconds:.1f} s, "
+        f"{used.ru_utime + used.ru_stime:.1f} s of CPU, "
+        f"{joined.n_samples / seconds:,.0f} samples/s, peak {peak:.0f} MB"
     )
 
 
@@ -93,20 +94,20 @@ def main() -> None:
     if given.measure:
         measured(*given.measure)
         return
-    place = Path(tempfile.mkdtemp(prefix="harness-merge-"))
+    scratch = Path(tempfile.mkdtemp(prefix="harness-merge-"))
     try:
-        shards = write_shards(place, given.shards, given.records, given.characters)
-        size = sum((one / "bench" / "samples.jsonl").stat().st_size for one in shards)
+        shards = write_shards(scratch, given.shards, given.records, given.characters)
+        size = sum((shard / "bench" / "samples.jsonl").stat().st_size for shard in shards)
         print(f"{given.shards} shards, {size / 1e9:.2f} GB of samples")
         started = time.perf_counter()
-        for one in shards:
-            shutil.copyfile(one / "bench" / "samples.jsonl", place / "copy")
-        subprocess.run(["sync", str(place / "copy")], check=True)
+        for shard in shards:
+            shutil.copyfile(shard / "bench" / "samples.jsonl", scratch / "copy")
+        subprocess.run(["sync", str(scratch / "copy")], check=True)
         print(f"cp of the same bytes: {time.perf_counter() - started:.1f} s")
         for _ in range(2):
-            subprocess.run([sys.executable, __file__, "--measure", str(place), str(place / "out")], check=True)
+            subprocess.run([sys.executable, __file__, "--measure", str(scratch), str(scratch / "out")], check=True)
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

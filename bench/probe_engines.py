@@ -56,12 +56,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="probes of each server, with other seeds")
     parser.add_argument("--passages", type=Path, help="JSON lines: weights alone, on other passages in each repeat")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="copies-") as made:
-        copies = given.copies or Path(made)
+    with tempfile.TemporaryDirectory(prefix="copies-") as temporary:
+        copies = given.copies or Path(temporary)
         script = Path(__file__).with_name("copies.py")
         subprocess.run([given.transformers, script, given.model, copies], check=True)
         true = OfFolder(given.model, python=str(given.transformers))
-        kept: SavedReference | None = None
+        saved: SavedReference | None = None
         if given.passages is not None:
             held = [[" ".join(words[:n]) for n in WORDS] for words in passages(given.passages, given.repeats)]
             true.texts = [text for texts in held for text in texts]
@@ -69,20 +69,20 @@ def main() -> None:
             folder = given.model if name == COPIES[0] else copies / name
             with supervisor.launch(spec(given.vllm, folder)) as server:
                 if given.passages is not None:
-                    repeated(name, asked(server), true, held)
+                    repeated(name, endpoint_of(server), true, held)
                     continue
                 for seed in range(given.repeats):
-                    if name == COPIES[0] and kept is None:
-                        kept = SavedReference.of(reference.ServerReference(asked(server), server.base_urls[0]))
+                    if name == COPIES[0] and saved is None:
+                        saved = SavedReference.of(reference.ServerReference(endpoint_of(server), server.base_urls[0]))
                     # Checks against a reference keep what they saw: each probe has its own.
                     own = (template.against(template.Template.of(given.model)), *reference.against(true))
-                    said(name, examine(asked(server), own, seed=1000 * (seed + 1)))
-                    if kept is not None:
-                        beside = reference.against(kept)
-                        said(f"{name}, beside vLLM", examine(asked(server), beside, seed=1000 * (seed + 1)))
+                    show(name, examine(endpoint_of(server), own, seed=1000 * (seed + 1)))
+                    if saved is not None:
+                        beside = reference.against(saved)
+                        show(f"{name}, beside vLLM", examine(endpoint_of(server), beside, seed=1000 * (seed + 1)))
 
 
-def asked(server: supervisor.RunningServer) -> ProbedEndpoint:
+def endpoint_of(server: supervisor.RunningServer) -> ProbedEndpoint:
     """The server, as a probe asks it."""
     (endpoint,) = probed(WhichServer.of(base_url=server.base_urls[0]), Watcher())
     return endpoint
@@ -92,10 +92,10 @@ def passages(path: Path, repeats: int) -> list[list[str]]:
     """Words of each question that has enough, as many questions as the repeats need."""
     read = (json.loads(line)["question"].split() for line in path.read_text("utf-8").splitlines())
     needed = EACH * math.ceil(repeats / reference.STEP)
-    found = [one[: WORDS.stop] for one in read if len(one) >= WORDS.stop][:needed]
-    if len(found) < needed:
-        raise SystemExit(f"{path} has {len(found)} questions of {WORDS.stop} words; {needed} are needed")
-    return found
+    beginnings = [words[: WORDS.stop] for words in read if len(words) >= WORDS.stop][:needed]
+    if len(beginnings) < needed:
+        raise SystemExit(f"{path} has {len(beginnings)} questions of {WORDS.stop} words; {needed} are needed")
+    return beginnings
 
 
 def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[str]]) -> None:
@@ -103,7 +103,7 @@ def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[
     each passage, the texts whose next token is looked at."""
     common = {"max_tokens": 1, "temperature": 1.0, "seed": 1, "echo": True, **logprob_fields(COMPLETIONS)}
     inquiries = [Inquiry(texts[-1], common, COMPLETIONS) for texts in held]
-    answers = server.many([one.body(server.asker) for one in inquiries], COMPLETIONS)
+    answers = server.many([inquiry.body(server.asker) for inquiry in inquiries], COMPLETIONS)
     likely, rounding = iter(true.likely()), iter(true.rounding())
     own: dict[int, list[reference.Place]] = {}
     for i, (texts, answer) in enumerate(zip(held, answers, strict=True)):
@@ -113,29 +113,29 @@ def repeated(name: str, server: ProbedEndpoint, true: OfFolder, held: list[list[
             zip(accumulate(token.token for token in answer.first.tokens), answer.first.tokens[1:], strict=False)
         )
         for j, text in enumerate(texts):
-            told, alone = next(likely), next(rounding)
+            likeliest, alone = next(likely), next(rounding)
             if text in after:  # else a word ends within a token
                 repeat = i // EACH * reference.STEP + j % reference.STEP
-                place = reference.compared(i, after[text].token, after[text].top, told, alone)
-                own.setdefault(repeat, []).append(place)
-    outcomes = [reference.weighed(one, true.named)[0] for one in own.values()]
-    blind = [reference.weighed([replace(place, rounding=None) for place in one], "")[0] for one in own.values()]
-    times = sorted(one[0] for one in map(reference.times_rounding, own.values()) if one is not None)
+                spot = reference.compared(i, after[text].token, after[text].top, likeliest, alone)
+                own.setdefault(repeat, []).append(spot)
+    outcomes = [reference.weighed(spots, true.named)[0] for spots in own.values()]
+    blind = [reference.weighed([replace(spot, rounding=None) for spot in spots], "")[0] for spots in own.values()]
+    times = sorted(estimate[0] for estimate in map(reference.times_rounding, own.values()) if estimate is not None)
     for label, judged in (("", outcomes), (" without the yardstick", blind)):
         counts = {kind: judged.count(kind) for kind in ("sound", "warns", "spoils")}
         print(f"{name}{label}: {counts}", flush=True)
     print(
         f"{name}: {statistics.fmean(map(len, own.values())):.1f} places a repeat, divergence "
-        f"{statistics.fmean(place.divergence for one in own.values() for place in one):.4f}; times rounding "
+        f"{statistics.fmean(spot.divergence for spots in own.values() for spot in spots):.4f}; times rounding "
         f"{statistics.median(times):.2f}, {times[0]:.2f} to {times[-1]:.2f}",
         flush=True,
     )
 
 
-def said(name: str, report: Report) -> None:
+def show(name: str, report: Report) -> None:
     """Print a probe's findings."""
-    for one in report.findings:
-        print(f"{name}: {one.check}: {one.outcome}: {one.came}")
+    for finding in report.findings:
+        print(f"{name}: {finding.check}: {finding.outcome}: {finding.came}")
     print(f"{name}: {report.requests} requests, {report.tokens:,} tokens, {report.seconds:.0f} s", flush=True)
 
 

@@ -79,10 +79,10 @@ class File:
         for _ in range(n_values):
             key = self._string()
             (kind,) = self._take("<I")
-            at = self._at
+            begin = self._at
             value = self._value(kind)
             self.alignment = value if key == b"general.alignment" else self.alignment
-            self.rope = at if key == ROPE_BASE else self.rope
+            self.rope = begin if key == ROPE_BASE else self.rope
         self.head = content[: self._at]
         self.tensors = []
         for _ in range(n_tensors):
@@ -102,8 +102,8 @@ class File:
             struct.pack_into("<f", head, self.rope, rope)
         data = bytearray()
         for tensor in self.tensors:
-            made, size = self._tensor(tensor, kind)
-            head += tensor.entry + struct.pack("<IQ", made, len(data))
+            written_kind, size = self._tensor(tensor, kind)
+            head += tensor.entry + struct.pack("<IQ", written_kind, len(data))
             data += size + bytes(self._aligned(len(size)) - len(size))
         return bytes(head) + bytes(self._aligned(len(head)) - len(head)) + bytes(data)
 
@@ -111,7 +111,7 @@ class File:
         n = int(np.prod(tensor.shape))
         begun = self.data + tensor.offset
         if tensor.kind != Q4_1:
-            after = min((one.offset for one in self.tensors if one.offset > tensor.offset), default=None)
+            after = min((later.offset for later in self.tensors if later.offset > tensor.offset), default=None)
             return tensor.kind, self.content[begun : None if after is None else self.data + after]
         stored = np.frombuffer(self.content, np.uint8, n // BLOCK * BLOCK_BYTES[Q4_1], begun)
         values = np.empty(n, np.float32)
@@ -121,19 +121,19 @@ class File:
         if kind == BF16:  # the upper half, rounded to even
             bits = values.view(np.uint32)
             return kind, ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16).tobytes()
-        made = np.empty(n // BLOCK * BLOCK_BYTES[kind], np.uint8)
+        quantised = np.empty(n // BLOCK * BLOCK_BYTES[kind], np.uint8)
         row = tensor.shape[0]
-        written = ggml().ggml_quantize_chunk(kind, values.ctypes.data, made.ctypes.data, 0, n // row, row, None)
-        assert written == made.nbytes
-        return kind, made.tobytes()
+        written = ggml().ggml_quantize_chunk(kind, values.ctypes.data, quantised.ctypes.data, 0, n // row, row, None)
+        assert written == quantised.nbytes
+        return kind, quantised.tobytes()
 
     def _aligned(self, n: int) -> int:
         return -(-n // self.alignment) * self.alignment
 
     def _take(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(form, self.content, self._at)
+        numbers = struct.unpack_from(form, self.content, self._at)
         self._at += struct.calcsize(form)
-        return found
+        return numbers
 
     def _string(self) -> bytes:
         (n,) = self._take("<Q")
@@ -156,34 +156,34 @@ def main() -> None:
     """Print the findings for each copy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reference", type=Path, help="a kept reference of these weights")
-    kept = parser.parse_args().reference
+    reference_file = parser.parse_args().reference
     file = File(Path(weights.fetch("smollm2-135m")).read_bytes())
     with tempfile.TemporaryDirectory() as folder:
         copies = {"q8": file.quantised(Q8_0), "q5": file.quantised(Q5_0), "q4": file.quantised(Q4_0)}
         copies["rope"] = file.quantised(Q8_0, rope=10_000.0)
-        if kept is not None:
+        if reference_file is not None:
             copies |= {"bf16": file.quantised(BF16), "f16": file.quantised(F16)}
         places = {name: Path(folder) / f"{name}.gguf" for name in copies}
         for name, content in copies.items():
             places[name].write_bytes(content)
-        if kept is not None:
+        if reference_file is not None:
             for copy in ("bf16", "f16", "q8", "q5"):
                 with supervisor.launch(spec(copy, places[copy], 4)) as server:
-                    said(f"{copy} beside {kept.stem}", server, str(kept))
+                    show_findings(f"{copy} beside {reference_file.stem}", server, str(reference_file))
             return
         # The same copy again has other slots, so other batches.
         specs = [("q8", "q8 again", 2), ("q5", "q5", 4), ("q4", "q4", 4), ("rope", "q8, wrong rotary base", 4)]
         with supervisor.launch(spec("q8", places["q8"], 4)) as reference:
             for copy, label, slots in specs:
                 with supervisor.launch(spec(f"{copy}-{slots}", places[copy], slots)) as server:
-                    said(label, server, reference.base_urls[0])
+                    show_findings(label, server, reference.base_urls[0])
 
 
-def said(label: str, server: supervisor.RunningServer, reference: str) -> None:
+def show_findings(label: str, server: supervisor.RunningServer, reference: str) -> None:
     """Print what is found beside that reference."""
     report = probe(WhichServer.of(base_url=server.base_urls[0]), reference=reference, checks=["reference"])
-    for one in report.findings:
-        print(f"{label}: {one.check}: {one.outcome}: {one.came}", flush=True)
+    for finding in report.findings:
+        print(f"{label}: {finding.check}: {finding.outcome}: {finding.came}", flush=True)
 
 
 def spec(name: str, path: Path, slots: int) -> ServerSpec:

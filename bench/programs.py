@@ -235,7 +235,7 @@ def measure(argv: list[str]) -> None:
 
 def cpu_of(program: TimedProgram, job: Job) -> float:
     """CPU seconds of one run; a run that fails, or asks less than it should, ends the benchmark."""
-    asked = served(job.port)
+    n_served = served(job.port)
     done = subprocess.run(
         [sys.executable, __file__, "--measure", *program.command(job)],
         capture_output=True,
@@ -246,10 +246,10 @@ def cpu_of(program: TimedProgram, job: Job) -> float:
         env=os.environ | program.environment,
     )
     result = json.loads(done.stdout.splitlines()[-1]) if done.stdout else {"code": done.returncode, "cpu": 0.0}
-    asked = served(job.port) - asked
-    if result["code"] != 0 or asked < job.requests:
+    n_served = served(job.port) - n_served
+    if result["code"] != 0 or n_served < job.requests:
         tail = (done.stderr + done.stdout)[-2000:]
-        raise RuntimeError(f"exit status {result['code']}, {asked} of {job.requests} requests made: {tail}")
+        raise RuntimeError(f"exit status {result['code']}, {n_served} of {job.requests} requests made: {tail}")
     return float(result["cpu"])
 
 

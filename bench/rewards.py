@@ -21,18 +21,18 @@ from harness import rewards
 
 def batch(n: int) -> tuple[list[str], list[str]]:
     """n completions, eight a question, half of them right, and their references."""
-    chosen = random.Random(1)
+    draws = random.Random(1)
     texts, references = [], []
     while len(texts) < n:
-        reference = chosen.choice(
+        reference = draws.choice(
             (
-                str(chosen.randrange(1000)),
-                rf"\frac{{{chosen.randrange(1, 99)}}}{{{chosen.randrange(2, 99)}}}",
-                rf"{chosen.randrange(2, 9)}\sqrt{{{chosen.choice((2, 3, 5))}}}",
+                str(draws.randrange(1000)),
+                rf"\frac{{{draws.randrange(1, 99)}}}{{{draws.randrange(2, 99)}}}",
+                rf"{draws.randrange(2, 9)}\sqrt{{{draws.choice((2, 3, 5))}}}",
             )
         )
         for _ in range(8):
-            given = reference if chosen.random() < 0.5 else str(chosen.randrange(1000))
+            given = reference if draws.random() < 0.5 else str(draws.randrange(1000))
             reasoning = "so we compute the next value and find that it holds. " * 20
             texts.append(f"<think>\n{reasoning}\n</think>\n\nThe answer is $\\boxed{{{given}}}$.")
             references.append(reference)
@@ -43,14 +43,14 @@ def processor() -> float:
     """Seconds of this process and of its children that run."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = [child.cpu_times() for child in psutil.Process().children()]
-    return own.ru_utime + own.ru_stime + sum(one.user + one.system for one in children)
+    return own.ru_utime + own.ru_stime + sum(child.user + child.system for child in children)
 
 
 def timed(work: Callable[[], list[float | None]]) -> tuple[list[float | None], float, float]:
     """What `work` gives, its processor seconds, its wall seconds."""
     processor_before, before = processor(), time.perf_counter()
-    found = work()
-    return found, processor() - processor_before, time.perf_counter() - before
+    result = work()
+    return result, processor() - processor_before, time.perf_counter() - before
 
 
 def main() -> int:

@@ -34,16 +34,16 @@ RATE = 40.0
 CLIENT_US = 8.4
 """Microseconds of the client's CPU a token, 512 streams (docs/performance.md)."""
 
-LOST_S = 5.0
+LOST_SECONDS = 5.0
 """Seconds of a stream that a kill loses: those between two looks."""
 
-DOWN_S = 300.0
+DOWN_SECONDS = 300.0
 """Seconds from an interruption until the run goes on."""
 
 
 def simulate(seeds: int) -> None:
     """A run of 20 answers a slot, 256 in flight, interrupted once an hour on average."""
-    print(f"256 in flight, {RATE:g} tokens/s each, an interruption an hour, {DOWN_S:g} s down, {seeds} seeds\n")
+    print(f"256 in flight, {RATE:g} tokens/s each, an interruption an hour, {DOWN_SECONDS:g} s down, {seeds} seeds\n")
     print("| answers | after an interruption | tokens written / kept | hours | mean length |")
     print("| --- | --- | --- | --- | --- |")
     for mean, cap in ((8_000, 32_000), (32_000, 128_000)):
@@ -61,32 +61,32 @@ def _one_run(chance: random.Random, mean: float, cap: int, how: str) -> tuple[fl
         return min(cap, chance.lognormvariate(math.log(mean) - sigma**2 / 2, sigma))
 
     todo = [[drawn(), 0.0] for _ in range(slots * per_slot)]  # length, written
-    now, written, kept = 0.0, 0.0, []
+    now, written, done = 0.0, 0.0, []
     flying: list[tuple[float, float, list[float]]] = []
     next_stop = chance.expovariate(1 / 3600) if how != "none comes" else math.inf
     while todo or flying:
         while todo and len(flying) < slots:
-            one = todo.pop()
-            heapq.heappush(flying, (now + (one[0] - one[1]) / RATE, now, one))
-        ends, began, one = flying[0]
+            flight = todo.pop()
+            heapq.heappush(flying, (now + (flight[0] - flight[1]) / RATE, now, flight))
+        ends, began, flight = flying[0]
         if ends <= next_stop:
             heapq.heappop(flying)
             now = ends
             written += (ends - began) * RATE
-            kept.append(one[0])
+            done.append(flight[0])
             continue
         now = next_stop
-        for _, began, one in flying:
+        for _, began, flight in flying:
             written += (now - began) * RATE
             if how == "gone on with":
-                one[1] += max(0.0, now - began - chance.uniform(0, LOST_S)) * RATE
+                flight[1] += max(0.0, now - began - chance.uniform(0, LOST_SECONDS)) * RATE
             elif how == "asked anew, new seed":
-                one[0] = drawn()
-            todo.append(one)
+                flight[0] = drawn()
+            todo.append(flight)
         flying = []
-        now += DOWN_S
+        now += DOWN_SECONDS
         next_stop = now + chance.expovariate(1 / 3600)
-    return written / sum(kept), now / 3600, statistics.fmean(kept)
+    return written / sum(done), now / 3600, statistics.fmean(done)
 
 
 # ---- the embedded server
@@ -113,22 +113,23 @@ def kill(seconds: float) -> None:
     from harness.runs import inflight, read_samples
     from harness.runs.layout import RunFolder
 
-    with tempfile.TemporaryDirectory(prefix="salvage-") as made, _server(Path(made)) as server:
-        place = Path(made)
+    with tempfile.TemporaryDirectory(prefix="salvage-") as temporary, _server(Path(temporary)) as server:
+        scratch = Path(temporary)
         rows = [
             {"id": f"q{n}", "q": f"Write a very long story about {w}.", "a": "1"}
             for n, w in enumerate(("rain", "iron"))
         ]
-        (place / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-        asked = [
-            sys.executable, "-m", "harness", "run", "--data", str(place / "q.jsonl"), "--question-key", "q",
+        (scratch / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        command = [
+            sys.executable, "-m", "harness", "run", "--data", str(scratch / "q.jsonl"), "--question-key", "q",
             "--answer-key", "a", "--id-key", "id", "--samples", "2", "--base-url", server.base_urls[0],
-            "--max-tokens", "2000", "--temperature", "1.0", "--top-p", "1", "--out", str(place / "run"), "--no-canary",
+            "--max-tokens", "2000", "--temperature", "1.0", "--top-p", "1", "--no-canary",
+            "--out", str(scratch / "run"),
             "--extra-body", '{"ignore_eos": true}', "--no-fingerprint", "--no-progress",
         ]  # fmt: skip
-        folder = RunFolder(place / "run")
+        folder = RunFolder(scratch / "run")
         print("$ harness run …   (killed with -9)")
-        with subprocess.Popen(asked, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             time.sleep(seconds)
             facts = send(folder, Command(verb="status")).facts
             arrived = facts.arrived if facts is not None else 0
@@ -136,16 +137,16 @@ def kill(seconds: float) -> None:
         stored = (
             {name: s for name in ("q",) for s in read_samples(folder.benchmark(name))} if folder.has_samples() else {}
         )
-        kept = inflight.read(folder).partials
-        n_kept = inflight.kept_tokens(kept.values())
+        partials = inflight.read(folder).partials
+        n_kept = inflight.kept_tokens(partials.values())
         n_stored = sum(s.usage.completion_tokens or 0 for s in stored.values())
         print(f"after {seconds:.0f} s: {arrived} tokens had arrived, {n_stored} are in stored samples, {n_kept} of "
-              f"{len(kept)} half-written answers are kept")  # fmt: skip
+              f"{len(partials)} half-written answers are kept")  # fmt: skip
         print(f"asked again: {max(0, arrived - n_stored - n_kept)} tokens, "
               f"{max(0, arrived - n_stored - n_kept) / max(1, arrived):.1%} of what had arrived")  # fmt: skip
         print("$ harness run …   (the same command)")
-        done = subprocess.run(asked, capture_output=True, text=True, check=True)
-        print((done.stdout + done.stderr).strip().replace(str(place), "…"))
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        print((done.stdout + done.stderr).strip().replace(str(scratch), "…"))
         for sample in read_samples(folder.benchmark("q")):
             seams = ", ".join(f"{s.tokens} tokens {'exact' if s.exact else 'near'}" for s in sample.salvaged_at)
             key = f"{sample.question_id}:{sample.sample_index}"
@@ -193,58 +194,58 @@ def equal(samples: int, url: str, engine: str, concurrency: int, out: str) -> No
             raise RequestFailed("cut", "cut by the benchmark")
 
     with contextlib.ExitStack() as stack:
-        place = Path(out or stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-"))).absolute()
-        place.mkdir(parents=True, exist_ok=True)
-        url = url or stack.enter_context(_server(place)).base_urls[0]
+        scratch = Path(out or stack.enter_context(tempfile.TemporaryDirectory(prefix="salvage-"))).absolute()
+        scratch.mkdir(parents=True, exist_ok=True)
+        url = url or stack.enter_context(_server(scratch)).base_urls[0]
         rows = [{"id": f"q{a}", "q": f"What is {a} + {b}? Explain in two sentences.", "a": str(a + b)} for a, b in SUMS]
-        (place / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-        chosen = questions.build(
-            card.from_file(str(place / "sums.jsonl"), question_key="q", answer_key="a", id_key="id"),
+        (scratch / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+        benchmark = questions.build(
+            card.from_file(str(scratch / "sums.jsonl"), question_key="q", answer_key="a", id_key="id"),
         )
         chance, each = random.Random(0), -(-samples // len(rows))
-        found: dict[str, list[Any]] = {}
+        samples_of: dict[str, list[Any]] = {}
         for arm, seed in (("whole", 1), ("continued", 2)):
             salvage = Salvage(mode="off" if arm == "whole" else "near", engine=engine)
             settings = RunSettings(
                 asker=Asker(model="smollm2-135m", spelling=Spelling(token_ids=salvage.states_ids("chat"))),
                 endpoints=(Endpoint.parse(url),),
-                benchmarks={chosen.name: BenchmarkSettings(
+                benchmarks={benchmark.name: BenchmarkSettings(
                     samples=each, sampling=Sampling(temperature=0.8, top_p=0.95, max_tokens=40)
                 )},
-                out=place / arm, concurrency=concurrency, seed=seed, canary=False,
+                out=scratch / arm, concurrency=concurrency, seed=seed, canary=False,
                 salvage=salvage,
             )  # fmt: skip
             settings = replace(settings, patience=replace(settings.patience, first_wait=0.01))
             begun = time.monotonic()
             make = Cutting if arm == "continued" else FastTransport
             while not generate(
-                settings, [chosen], transport_factory=make, servers=ServerSide(context_of=lambda *_: None)
+                settings, [benchmark], transport_factory=make, servers=ServerSide(context_of=lambda *_: None)
             ).complete:
                 pass  # more streams break than one session asks again for
-            stored = read_samples(RunFolder(settings.out).benchmark(chosen.name))
-            found[arm] = [one for one in stored if one.sample_index < each]  # a folder may hold more
-            print(f"{arm}: {len(found[arm])} samples in {time.monotonic() - begun:.0f} s")
-    _compare(found, {f"q{a}": a + b for a, b in SUMS})
+            stored = read_samples(RunFolder(settings.out).benchmark(benchmark.name))
+            samples_of[arm] = [sample for sample in stored if sample.sample_index < each]  # a folder may hold more
+            print(f"{arm}: {len(samples_of[arm])} samples in {time.monotonic() - begun:.0f} s")
+    _compare(samples_of, {f"q{a}": a + b for a, b in SUMS})
 
 
-def _compare(found: dict[str, list[Any]], answers: dict[str, int]) -> None:
+def _compare(samples_of: dict[str, list[Any]], answers: dict[str, int]) -> None:
     def right(sample: Any) -> float:
         numbers = re.findall(r"\d+", sample.text or "")
         return float(str(answers[sample.question_id]) in numbers)
 
-    continued = [one for one in found["continued"] if one.salvaged_at]
-    n_exact = sum(all(seam.exact for seam in one.salvaged_at) for one in continued)
+    continued = [sample for sample in samples_of["continued"] if sample.salvaged_at]
+    n_exact = sum(all(seam.exact for seam in sample.salvaged_at) for sample in continued)
     print(
-        f"{len(continued)} of {len(found['continued'])} were continued, {n_exact} exact; "
+        f"{len(continued)} of {len(samples_of['continued'])} were continued, {n_exact} exact; "
         "the others ended before the cut"
     )
     measures = {
-        "right answers, %": (lambda one: 100 * right(one), 8.0),
-        "length, tokens": (lambda one: float(one.usage.completion_tokens), 2.0),
-        "ended by itself, %": (lambda one: 100.0 * (one.finish_reason == "stop"), 8.0),
+        "right answers, %": (lambda sample: 100 * right(sample), 8.0),
+        "length, tokens": (lambda sample: float(sample.usage.completion_tokens), 2.0),
+        "ended by itself, %": (lambda sample: 100.0 * (sample.finish_reason == "stop"), 8.0),
     }
     for name, (measure, margin) in measures.items():
-        (mean_a, error_a), (mean_b, error_b) = (_mean(found[arm], measure) for arm in ("whole", "continued"))
+        (mean_a, error_a), (mean_b, error_b) = (_mean(samples_of[arm], measure) for arm in ("whole", "continued"))
         gap, error = mean_b - mean_a, math.hypot(error_a, error_b)
         low, high = gap - 1.645 * error, gap + 1.645 * error
         verdict = "equivalent" if -margin < low and high < margin else "not shown"
@@ -255,8 +256,8 @@ def _compare(found: dict[str, list[Any]], answers: dict[str, int]) -> None:
 def _mean(samples: list[Any], measure: Any) -> tuple[float, float]:
     """(mean over questions, its standard error): the questions are the same in both arms."""
     by: dict[str, list[float]] = {}
-    for one in samples:
-        by.setdefault(one.question_id, []).append(measure(one))
+    for sample in samples:
+        by.setdefault(sample.question_id, []).append(measure(sample))
     errors = [statistics.variance(values) / len(values) for values in by.values()]
     return statistics.fmean(map(statistics.fmean, by.values())), math.sqrt(sum(errors)) / len(by)
 
@@ -277,19 +278,20 @@ def seam(url: str, answers: int, at_once: int) -> None:
 
     topics = ("rain", "iron", "a lighthouse", "bread", "the sea", "an old clock", "a long road", "winter")
     forms = ("Write a short story about {}.", "Describe {} to a child.", "Write a poem about {}.", "Tell me of {}.")
-    asked = [form.format(topic) for form in forms for topic in topics]
+    topic_prompts = [form.format(topic) for form in forms for topic in topics]
     common = {"model": "smollm2-135m", "return_token_ids": True, "return_tokens_as_token_ids": True}
     with httpx.Client(base_url=url, timeout=600, trust_env=False) as client:
 
         def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
             answer = client.post(path, json={**common, **body})
             answer.raise_for_status()
-            found: dict[str, Any] = answer.json()
-            return found
+            reply: dict[str, Any] = answer.json()
+            return reply
 
         def whole(n: int) -> dict[str, Any]:
             return post("/v1/chat/completions", {
-                "messages": [{"role": "user", "content": asked[n % len(asked)]}], "temperature": 0.8, "top_p": 0.95,
+                "messages": [{"role": "user", "content": topic_prompts[n % len(topic_prompts)]}],
+                "temperature": 0.8, "top_p": 0.95,
                 "seed": 1000 + n, "max_tokens": 40, "logprobs": True, "top_logprobs": 20,
             })  # fmt: skip
 
@@ -301,59 +303,63 @@ def seam(url: str, answers: int, at_once: int) -> None:
         def ids_of(reply: dict[str, Any]) -> list[int]:
             return list(reply["choices"][0]["token_ids"])
 
-        def told(reply: dict[str, Any], at: int) -> dict[str, float]:
-            listed = reply["choices"][0]["logprobs"]["content"][at]["top_logprobs"]
-            return {one["token"]: one["logprob"] for one in listed}
+        def likeliest(reply: dict[str, Any], cut: int) -> dict[str, float]:
+            listed = reply["choices"][0]["logprobs"]["content"][cut]["top_logprobs"]
+            return {entry["token"]: entry["logprob"] for entry in listed}
 
         def as_text(ids: list[int]) -> list[int]:
             """The ids that the tokenizer makes of what these say."""
             named = {"model": common["model"]}
             text = client.post("/detokenize", json={**named, "tokens": ids}).json()["prompt"]
-            made = client.post("/tokenize", json={**named, "prompt": text, "add_special_tokens": False}).json()
-            return list(made["tokens"])
+            reply = client.post("/tokenize", json={**named, "prompt": text, "add_special_tokens": False}).json()
+            return list(reply["tokens"])
 
         def each(work: Any, of: Any, workers: int) -> list[Any]:
             with ThreadPoolExecutor(workers) as pool:
                 return list(pool.map(work, of))
 
         first = each(whole, range(answers), at_once)
-        places = [(n, at) for n, reply in enumerate(first) for at in (16, 20, 24, 32) if at < len(ids_of(reply))]
-        begun = {(n, at): ids_of(first[n])[:at] for n, at in places}
+        places = [(n, cut) for n, reply in enumerate(first) for cut in (16, 20, 24, 32) if cut < len(ids_of(reply))]
+        begun = {(n, cut): ids_of(first[n])[:cut] for n, cut in places}
         prompts = {n: list(reply["prompt_token_ids"]) for n, reply in enumerate(first)}
         again = dict(zip(range(0, answers, 4), each(whole, range(0, answers, 4), 1), strict=True))
         onward = each(lambda p: next_token([*prompts[p[0]], *begun[p]]), places, at_once)
         texts = dict(zip(places, each(lambda p: as_text(begun[p]), places, 4), strict=True))
-        other = [p for p in places if texts[p] != begun[p]]
-        near = each(lambda p: next_token([*prompts[p[0]], *texts[p]]), other, at_once)
+        recut = [p for p in places if texts[p] != begun[p]]
+        near = each(lambda p: next_token([*prompts[p[0]], *texts[p]]), recut, at_once)
 
     def shown(label: str, pairs: list[tuple[dict[str, float], dict[str, float], str]]) -> None:
         from harness.verbs.probe.reference import compared
 
-        found = [compared(0, token, there, here) for here, there, token in pairs]
+        comparisons = [compared(0, token, there, here) for here, there, token in pairs]
         gaps = sorted(
             abs(there[token] - here[token]) for here, there, token in pairs if token in here and token in there
         )
-        divergences = sorted(one.divergence for one in found)
+        divergences = sorted(comparison.divergence for comparison in comparisons)
         print(
-            f"{label}: {len(found)} places, divergence {statistics.fmean(divergences):.5f} nats a token on average, "
+            f"{label}: {len(comparisons)} places, "
+            f"divergence {statistics.fmean(divergences):.5f} nats a token on average, "
             f"{divergences[len(divergences) * 99 // 100]:.5f} in the 99th of 100, likeliest token the same in "
-            f"{sum(one.same for one in found)}; log-probability of the answer's own token off by "
+            f"{sum(comparison.same for comparison in comparisons)}; log-probability of the answer's own token off by "
             f"{statistics.fmean(gaps):.4f} on average, {gaps[-1]:.4f} at most"
         )
 
-    def own(n: int, at: int) -> str:
-        return f"token_id:{ids_of(first[n])[at]}"
+    def own(n: int, cut: int) -> str:
+        return f"token_id:{ids_of(first[n])[cut]}"
 
-    alike = [(n, at) for n, at in places if n in again and ids_of(again[n])[: at + 1] == ids_of(first[n])[: at + 1]]
+    alike = [(n, cut) for n, cut in places if n in again and ids_of(again[n])[: cut + 1] == ids_of(first[n])[: cut + 1]]
     print(f"{answers} answers; {len(alike)} of {sum(n in again for n, _ in places)} places that were asked again, one "
           "by one, had the same tokens before them")  # fmt: skip
-    shown("whole, asked again one by one", [(told(first[n], at), told(again[n], at), own(n, at)) for n, at in alike])
-    shown("continued, given the ids", [(told(first[n], at), one, own(n, at))
-                                       for (n, at), one in zip(places, onward, strict=True)])  # fmt: skip
-    print(f"{len(other)} of {len(places)} beginnings are cut otherwise by the tokenizer")
-    if other:
-        shown("continued, given their text", [(told(first[n], at), one, own(n, at))
-                                              for (n, at), one in zip(other, near, strict=True)])  # fmt: skip
+    shown(
+        "whole, asked again one by one",
+        [(likeliest(first[n], cut), likeliest(again[n], cut), own(n, cut)) for n, cut in alike],
+    )
+    shown("continued, given the ids", [(likeliest(first[n], cut), likely, own(n, cut))
+                                       for (n, cut), likely in zip(places, onward, strict=True)])  # fmt: skip
+    print(f"{len(recut)} of {len(places)} beginnings are cut otherwise by the tokenizer")
+    if recut:
+        shown("continued, given their text", [(likeliest(first[n], cut), likely, own(n, cut))
+                                              for (n, cut), likely in zip(recut, near, strict=True)])  # fmt: skip
 
 
 # ---- cost
@@ -362,10 +368,10 @@ def seam(url: str, answers: int, at_once: int) -> None:
 class _Clock:
     """Moved by hand."""
 
-    at = 0.0
+    now_seconds = 0.0
 
     def now(self) -> float:
-        return self.at
+        return self.now_seconds
 
 
 def cost(streams: int, tokens: int) -> None:
@@ -381,9 +387,9 @@ def cost(streams: int, tokens: int) -> None:
     between = int(RATE * KEEP_S)
     words = [f" word{n % 97}" for n in range(between)]
     for ids in (False, True):
-        with tempfile.TemporaryDirectory() as made:
+        with tempfile.TemporaryDirectory() as folder:
             clock, parsers = _Clock(), []
-            keeper = Keeper(RunFolder(made), lambda _: True, lambda *_, **__: None, clock=clock.now)
+            keeper = Keeper(RunFolder(folder), lambda _: True, lambda *_, **__: None, clock=clock.now)
             for n in range(streams):
                 arriving = Arriving()
                 keeper.begin(Task("b", f"q{n}", 0), arriving, lambda seen: onward(None, "r", "vllm", seen))
@@ -399,7 +405,7 @@ def cost(streams: int, tokens: int) -> None:
                     parser.feed_tokens(words, stamps, reasoning=False, n_bytes=240 * between, ids=numbers)
                 before = time.process_time()
                 for _ in range(10):
-                    clock.at += KEEP_S / 10
+                    clock.now_seconds += KEEP_S / 10
                     keeper.look()
                 spent.append(time.process_time() - before)
             keeper.close()

@@ -80,7 +80,7 @@ def makespan(
     lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock, n_owed: int | None = None
 ) -> float:
     """Seconds until the last sample has finished. Checks that every sample, or these n_owed, was asked exactly once."""
-    asked: set[Task] = set()
+    requested: set[Task] = set()
 
     def fill() -> None:
         refused: set[int] = set()
@@ -93,8 +93,8 @@ def makespan(
             if task is None:
                 refused.add(index)
                 continue
-            assert task not in asked
-            asked.add(task)
+            assert task not in requested
+            requested.add(task)
             server = servers[index]
             heapq.heappush(server.running, (server.tokens + length(lengths, task), task))
 
@@ -109,7 +109,7 @@ def makespan(
         clock.now += wait
         policy.done(task, length(lengths, task))
         fill()
-    assert len(asked) == (sum(map(len, lengths)) if n_owed is None else n_owed), "samples were left out"
+    assert len(requested) == (sum(map(len, lengths)) if n_owed is None else n_owed), "samples were left out"
     return clock.now
 
 
@@ -138,7 +138,7 @@ def lower_bound(lengths: Lengths, servers: Sequence[Server]) -> float:
     return max(sum(map(sum, lengths)) / rate, max(map(max, lengths)) * min(s.step(1) for s in servers))
 
 
-def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, float]:
+def simulate(shape: tuple[int, int, int], seed: int, two_servers: bool) -> dict[str, float]:
     """Makespan over the lower bound by policy."""
     questions, samples, slots = shape
     rng = random.Random(seed)
@@ -148,13 +148,13 @@ def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, flo
     prior = {("sim", str(q)): statistics.mean(x) * math.exp(rng.gauss(0, 0.35)) for q, x in enumerate(lengths)}
 
     def servers() -> list[Server]:
-        if two:
+        if two_servers:
             return [Server(0.012, 0.00004, slots // 2), Server(0.030, 0.0001, slots // 2)]
         return [Server(0.012, 0.00004, slots)]
 
-    n = 1 + two
+    n = 1 + two_servers
     policies = {
-        "least outstanding" if two else "fifo": in_order(by_round),
+        "least outstanding" if two_servers else "fifo": in_order(by_round),
         "rounds": ours(lengths, n, "rounds"),
         "ours": ours(lengths, n),
         "ours + prior": ours(lengths, n, prior=prior),
@@ -168,12 +168,14 @@ def simulate(shape: tuple[int, int, int], seed: int, two: bool) -> dict[str, flo
     return spans
 
 
-def table(title: str, shapes: list[tuple[int, int, int]], repeats: int, two: bool, peer: str, limit: float) -> bool:
+def table(
+    title: str, shapes: list[tuple[int, int, int]], repeats: int, two_servers: bool, peer: str, limit: float
+) -> bool:
     """Print one table; whether every row keeps ours/`peer` at or under `limit`."""
     print(f"\n{title}: makespan / lower bound, mean of {repeats}")
-    kept = True
+    holds = True
     for number, shape in enumerate(shapes):
-        runs = [simulate(shape, seed, two) for seed in range(repeats)]
+        runs = [simulate(shape, seed, two_servers) for seed in range(repeats)]
         means = {name: statistics.mean(r[name] for r in runs) for name in runs[0]}
         if number == 0:
             print(
@@ -183,11 +185,11 @@ def table(title: str, shapes: list[tuple[int, int, int]], repeats: int, two: boo
                 + f"{'ours/' + peer:>24}"
             )
         ratio = means["ours"] / means[peer]
-        kept &= ratio <= limit
+        holds &= ratio <= limit
         row = f"{shape[0]} x {shape[1]}, {shape[2]}"
         print("  " + f"{row:32}" + "".join(f"{v:19.3f}" for v in means.values()) + f"{ratio:24.3f}")
-    print(f"  ours/{peer} <= {limit} in every row: {'yes' if kept else 'NO'}")
-    return kept
+    print(f"  ours/{peer} <= {limit} in every row: {'yes' if holds else 'NO'}")
+    return holds
 
 
 def main() -> int:
@@ -195,9 +197,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
-    one = table("One server", ONE_SERVER, repeats, False, "clairvoyant", 1.18)
-    two = table("Two servers, 71/29", TWO_SERVERS, repeats, True, "least outstanding", 0.88)
-    return 0 if one and two else 1
+    one_server = table("One server", ONE_SERVER, repeats, False, "clairvoyant", 1.18)
+    two_servers = table("Two servers, 71/29", TWO_SERVERS, repeats, True, "least outstanding", 0.88)
+    return 0 if one_server and two_servers else 1
 
 
 if __name__ == "__main__":

@@ -204,7 +204,7 @@ def clusters(rng: np.random.Generator, repeats: int) -> Table:
                 values = draw(rng, own, n) / n
                 rates.append(covered(intervals.cluster_limits(values, labels), cell.accuracy))
                 plain.append(covered(intervals.question_limits(values), cell.accuracy).rate)
-            rates = [rate._replace(note=100 * other) for rate, other in zip(rates, plain, strict=True)]
+            rates = [rate._replace(note=100 * share) for rate, share in zip(rates, plain, strict=True)]
             rows.append(Row(f"{n_clusters} clusters of 4 × {n}", rates))
     return Table("Question interval by clusters", rows, MIN_COVERAGE, 1.0, "% covered without clusters")
 
@@ -306,10 +306,10 @@ def over_k(rng: np.random.Generator, repeats: int) -> Table:
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
                 right = draw(rng, chances, n).astype(int)
                 for table, truth in zip(tables, (1 - (1 - chances) ** k, chances**k), strict=True):
-                    found = table[right]
-                    variance = found[..., 1].sum(axis=-1) / n_questions**2
+                    drawn = table[right]
+                    variance = drawn[..., 1].sum(axis=-1) / n_questions**2
                     limits = intervals.estimate_limits(
-                        found[..., 0].mean(axis=-1), variance, n_questions, n_questions * n / k
+                        drawn[..., 0].mean(axis=-1), variance, n_questions, n_questions * n / k
                     )
                     rates.append(covered(limits, truth.mean(axis=-1)))
             rows.append(Row(f"{n_questions} × {n}, k = {k}", rates))
@@ -347,8 +347,8 @@ def majority(rng: np.random.Generator, repeats: int) -> Table:
         for cell in cells(n_questions):
             places = np.rint(cell.chances(rng, repeats) * GRID).astype(int)
             values, variances = np.empty(places.shape), np.empty(places.shape)
-            for index, place in np.ndenumerate(places):
-                votes = rng.multinomial(n, _answer_chances(place / GRID))
+            for index, step in np.ndenumerate(places):
+                votes = rng.multinomial(n, _answer_chances(step / GRID))
                 values[index], variances[index] = _majority(tuple(votes.tolist()), k)
             limits = intervals.estimate_limits(
                 values.mean(axis=-1), variances.sum(axis=-1) / n_questions**2, n_questions, n_questions * n / k
@@ -364,15 +364,15 @@ def _answer_chances(p: float) -> Array:
 
 @functools.lru_cache(maxsize=200_000)
 def _majority(votes: tuple[int, ...], k: int) -> tuple[float, float]:
-    groups = [VoteGroup(size, size if place == 0 else 0) for place, size in enumerate(votes) if size]
+    groups = [VoteGroup(size, size if rank == 0 else 0) for rank, size in enumerate(votes) if size]
     return maj_at_k(groups, 0, k), maj_jackknife(groups, 0, k)
 
 
 def _majority_truths(rng: np.random.Generator, k: int) -> Array:
     """maj@k of k fresh samples, for each chance on the grid."""
     truths = []
-    for place in range(GRID + 1):
-        votes = rng.multinomial(k, _answer_chances(place / GRID), size=20_000)
+    for step in range(GRID + 1):
+        votes = rng.multinomial(k, _answer_chances(step / GRID), size=20_000)
         winners = votes == votes.max(axis=1, keepdims=True)
         truths.append((winners[:, 0] / winners.sum(axis=1)).mean())
     return np.array(truths)
@@ -428,17 +428,17 @@ def published_pass(rng: np.random.Generator, repeats: int) -> Table:
                 chances = cell.chances(rng, _repeats(repeats, n_questions))
                 right = draw(rng, chances, n).astype(int)
                 printed = np.round(theirs[draw(rng, chances, m).astype(int)].mean(axis=-1), 3)
-                known = 2 * k <= n
+                measurable = 2 * k <= n
                 values, spreads = table[right], spread[right]
                 single = (values * (1 - values) + spreads).mean(axis=-1)
                 variance = differences.published_variance(
                     values.mean(axis=-1),
-                    spreads.sum(axis=-1) / n_questions**2 if known else np.full(len(right), math.nan),
-                    np.asarray(n_questions * (n / k if known else 1.0)),
+                    spreads.sum(axis=-1) / n_questions**2 if measurable else np.full(len(right), math.nan),
+                    np.asarray(n_questions * (n / k if measurable else 1.0)),
                     printed,
                     np.asarray(n_questions * m / k),
                     0.001,
-                    single if known else np.full(len(right), math.nan),
+                    single if measurable else np.full(len(right), math.nan),
                 )
                 alarms = np.abs(values.mean(axis=-1) - printed) > Z_95 * np.sqrt(variance)
                 rates.append(Rate(float(alarms.mean()), alarms.size))
@@ -568,15 +568,19 @@ def _of_suites(
 ) -> list[Row]:
     rows = []
     for shape in SUITES:
-        found = []
+        suite_rates = []
         for concentration in CONCENTRATIONS:
             for first in range(len(ACCURACIES)):
                 for stride in STRIDES:
-                    chosen = [ACCURACIES[(first + stride * place) % len(ACCURACIES)] for place in range(len(shape))]
-                    parts = [Cell(q, accuracy, concentration) for (q, _), accuracy in zip(shape, chosen, strict=True)]
-                    found += rates(rng, repeats // 2, parts, [n for _, n in shape])
+                    accuracies = [ACCURACIES[(first + stride * index) % len(ACCURACIES)] for index in range(len(shape))]
+                    parts = [
+                        Cell(q, accuracy, concentration) for (q, _), accuracy in zip(shape, accuracies, strict=True)
+                    ]
+                    suite_rates += rates(rng, repeats // 2, parts, [n for _, n in shape])
         name = ", ".join(f"{q} × {n}" for q, n in shape)
-        rows.append(Row(name if len(set(shape)) > 1 else f"{shape[0][0]} × {shape[0][1]}, {len(shape)} times", found))
+        rows.append(
+            Row(name if len(set(shape)) > 1 else f"{shape[0][0]} × {shape[0][1]}, {len(shape)} times", suite_rates)
+        )
     return rows
 
 
@@ -593,11 +597,11 @@ def _suite_rates(rng: np.random.Generator, repeats: int, parts: list[Cell], samp
     return [
         covered(
             intervals.mean_limits(
-                means, intervals.IntervalEnds(*(np.stack(ends, axis=-1) for ends in zip(*found, strict=True)))
+                means, intervals.IntervalEnds(*(np.stack(ends, axis=-1) for ends in zip(*ends_of, strict=True)))
             ),
             truth,
         )
-        for found, truth in ((of_samples, np.mean(truths, axis=0)), (of_questions, kind))
+        for ends_of, truth in ((of_samples, np.mean(truths, axis=0)), (of_questions, kind))
     ]
 
 
@@ -666,15 +670,15 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
 def lines(table: Table) -> list[str]:
     """A table of Markdown."""
     heads = ["questions × samples", "lowest %", "highest %", *([table.note] if table.note else [])]
-    found = [f"**{table.title}**", "", f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    lines = [f"**{table.title}**", "", f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for row in table.rows:
         rates = [100 * rate.rate for rate in row.rates]
         notes = [rate.note for rate in row.rates if not math.isnan(rate.note)]
         cells_ = [row.name, f"{min(rates):.1f}", f"{max(rates):.1f}"]
         if table.note:
             cells_.append(f"{min(notes):.3g} to {max(notes):.3g}" if notes else "–")
-        found.append(f"| {' | '.join(cells_)} |")
-    return found
+        lines.append(f"| {' | '.join(cells_)} |")
+    return lines
 
 
 def main() -> int:
@@ -684,7 +688,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--table", choices=sorted(TABLES), action="append")
     given = parser.parse_args()
-    kept = True
+    all_hold = True
     for name in given.table or TABLES:
         table = TABLES[name](np.random.default_rng(given.seed), given.repeats)
         print("\n".join(lines(table)))
@@ -699,8 +703,8 @@ def main() -> int:
         )
         answer = "NO: " + ", ".join(broken) if broken else "yes"
         print(f"\n{bounds} in every cell, up to the simulation's own error: {answer}\n")
-        kept &= not broken
-    return 0 if kept else 1
+        all_hold &= not broken
+    return 0 if all_hold else 1
 
 
 if __name__ == "__main__":

@@ -43,15 +43,15 @@ def toy(n: int, *, noise: bool) -> Toy:
 def sound(n: int) -> list[str]:
     """Checks that accuse sound server n."""
     report = probe.examine(ToyAsker(toy(n, noise=n % 2 == 1)), probe.select(), seed=10_000 * n)
-    return [one.check for one in report.findings if one.outcome == "spoils"]
+    return [finding.check for finding in report.findings if finding.outcome == "spoils"]
 
 
-def found(name: str, n: int) -> bool:
+def catches(name: str, n: int) -> bool:
     """Whether the fault before server n is found by all the checks for it."""
     fault = FAULTS[name]()
-    made = (*fault.finds, *(TESTED if set(fault.finds) & set(TESTED) else ()))
-    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(made), seed=10_000 * n)
-    odd = {one.check for one in report.findings if one.outcome in ("spoils", "warns")}
+    checks = (*fault.finds, *(TESTED if set(fault.finds) & set(TESTED) else ()))
+    report = probe.examine(ToyAsker(toy(n, noise=False), fault), probe.select(checks), seed=10_000 * n)
+    odd = {finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")}
     return set(fault.finds) <= odd
 
 
@@ -69,9 +69,9 @@ def weighed(spread: float, n: int) -> tuple[str, float]:
     server = ToyAsker(Toy(weights=str(n), spread=spread, noise=NOISE, chance=random.Random(n)))
     subject = Subject(server, 10_000 * n)
     beside = reference.ServerReference(ToyAsker(base), "the reference")
-    mean, *_ = reference.interval([(one.passage, one.divergence) for one in reference.places(subject, beside)])
+    mean, *_ = reference.interval([(spot.passage, spot.divergence) for spot in reference.places(subject, beside)])
     report = probe.examine(server, reference.against(beside), seed=10_000 * n)
-    return next(one.outcome for one in report.findings if one.check == "weights"), mean
+    return next(finding.outcome for finding in report.findings if finding.check == "weights"), mean
 
 
 def measured(excess: float, n: int) -> tuple[str, float]:
@@ -84,10 +84,10 @@ def measured(excess: float, n: int) -> tuple[str, float]:
 
     true = Rounded(ToyAsker(Toy()), "the reference", rounding("a", 0.0, "yardstick"))
     server = rounding(str(n), ROUNDING * math.sqrt(excess), "server")
-    found = reference.places(Subject(server, 1), true)
-    times = reference.times_rounding(found)
+    spots = reference.places(Subject(server, 1), true)
+    times = reference.times_rounding(spots)
     assert times is not None
-    return reference.weighed(found, true.named)[0], times[0]
+    return reference.weighed(spots, true.named)[0], times[0]
 
 
 def share(k: int, n: int) -> str:
@@ -105,26 +105,26 @@ def main() -> None:
     n = options.parse_args().repeats
     with ProcessPoolExecutor(2) as pool:
 
-        def times(one: Callable[[int], bool]) -> int:
-            return sum(pool.map(one, range(n), chunksize=10))
+        def times(check: Callable[[int], bool]) -> int:
+            return sum(pool.map(check, range(n), chunksize=10))
 
         accused = list(pool.map(sound, range(n), chunksize=10))
         print(f"sound servers accused of anything   {share(sum(map(bool, accused)), n)}", flush=True)
-        for name in sorted({name for one in accused for name in one}):
-            print(f"    by {name}: {sum(name in one for one in accused)}")
+        for name in sorted({name for names in accused for name in names}):
+            print(f"    by {name}: {sum(name in names for names in accused)}")
         for name in FAULTS:
-            print(f"{name:<34}  {share(times(partial(found, name)), n)}", flush=True)
+            print(f"{name:<34}  {share(times(partial(catches, name)), n)}", flush=True)
         for factor in FACTORS:
             print(f"temperature × {factor:<20g}  {share(times(partial(heated, factor)), n)}", flush=True)
         for spread in SPREADS:
-            said = list(pool.map(partial(weighed, spread), range(n), chunksize=10))
-            counts = {kind: sum(outcome == kind for outcome, _ in said) for kind in ("sound", "warns", "spoils")}
-            mean = sum(value for _, value in said) / n
+            results = list(pool.map(partial(weighed, spread), range(n), chunksize=10))
+            counts = {kind: sum(outcome == kind for outcome, _ in results) for kind in ("sound", "warns", "spoils")}
+            mean = sum(value for _, value in results) / n
             print(f"weights off by {mean:.4f} nats a token  {counts}", flush=True)
         for excess in EXCESS:
-            said = list(pool.map(partial(measured, excess), range(n), chunksize=10))
-            counts = {kind: sum(outcome == kind for outcome, _ in said) for kind in ("sound", "warns", "spoils")}
-            centre = math.exp(sum(math.log(value) for _, value in said) / n)
+            results = list(pool.map(partial(measured, excess), range(n), chunksize=10))
+            counts = {kind: sum(outcome == kind for outcome, _ in results) for kind in ("sound", "warns", "spoils")}
+            centre = math.exp(sum(math.log(value) for _, value in results) / n)
             print(f"weights off by {centre:.2f} times rounding  {counts}", flush=True)
 
 

@@ -60,7 +60,7 @@ class Result(NamedTuple):
     verdict: RaceVerdict
     false: bool
     rounds: int
-    found: bool
+    fixed_finds: bool
     fixed: float
 
 
@@ -116,8 +116,8 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
     }
     variance = float((spread + moved * (1 - moved)).mean() / 2)
     fixed = samples_to_detect(variance, cell.n_questions, abs(truth)) if truth else None
-    found = _found(runs["candidate"].right, runs["baseline"].right)
-    return Result(standing.verdict, wrong[standing.verdict], standing.rounds, found, fixed or math.inf)
+    fixed_finds = _found(runs["candidate"].right, runs["baseline"].right)
+    return Result(standing.verdict, wrong[standing.verdict], standing.rounds, fixed_finds, fixed or math.inf)
 
 
 def _found(candidate: Outcomes, baseline: Outcomes) -> bool:
@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=100)
     repeats = parser.parse_args().repeats
     most = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
-    kept = True
+    all_hold = True
     races = false_verdicts = 0
     columns = ("questions, rounds at most", "concentration, accuracy", "difference", "false %", "decided %", "rounds")
     print(f"| {' | '.join(columns)} | fixed n | power of all % |")
@@ -143,14 +143,14 @@ def main() -> int:
             for shift in SHIFTS:
                 rng = np.random.default_rng(7)
                 cell = Cell(n_questions, rounds, concentration, accuracy, shift)
-                found = [play(rng, cell) for _ in range(repeats)]
-                n_false = sum(one.false for one in found)
-                decided = sum(one.verdict != "undecided" for one in found) / repeats
-                mean = sum(one.rounds for one in found) / repeats
-                power = sum(one.found for one in found) / repeats
-                fixed = float(np.median([one.fixed for one in found]))
+                results = [play(rng, cell) for _ in range(repeats)]
+                n_false = sum(result.false for result in results)
+                decided = sum(result.verdict != "undecided" for result in results) / repeats
+                mean = sum(result.rounds for result in results) / repeats
+                power = sum(result.fixed_finds for result in results) / repeats
+                fixed = float(np.median([result.fixed for result in results]))
                 races, false_verdicts = races + repeats, false_verdicts + n_false
-                kept &= n_false <= most * repeats
+                all_hold &= n_false <= most * repeats
                 print(
                     f"| {n_questions}, {rounds} | {concentration:g}, {100 * accuracy:g} % | {100 * shift:g} | "
                     f"{100 * n_false / repeats:.1f} | {100 * decided:.0f} | {mean:.1f} | "
@@ -158,8 +158,8 @@ def main() -> int:
                     flush=True,
                 )
     print(f"\n{false_verdicts} of {races:,} verdicts are false")
-    print(f"at most 5 % false in every cell, up to its simulation error: {'yes' if kept else 'NO'}")
-    return 0 if kept else 1
+    print(f"at most 5 % false in every cell, up to its simulation error: {'yes' if all_hold else 'NO'}")
+    return 0 if all_hold else 1
 
 
 if __name__ == "__main__":

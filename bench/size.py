@@ -49,13 +49,13 @@ def make_data(path: Path, n_questions: int) -> None:
 
 def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> None:
     """Store what is owed but for `n_left` samples, each reply with about as many bytes before its answer."""
-    place = folder.benchmark(benchmark)
+    scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
-    with Journal.open(place) as journal:
-        on_disk = {(one.question_id, one.sample_index) for one in read_samples(place)}
-        asked = [*stored.read(place)]
-        owed = ((q, i) for i in range(plan.samples) for q in asked if (q.question_id, i) not in on_disk)
-        n_stored = plan.samples * len(asked) - len(on_disk) - n_left
+    with Journal.open(scratch) as journal:
+        on_disk = {(sample.question_id, sample.sample_index) for sample in read_samples(scratch)}
+        question_list = [*stored.read(scratch)]
+        owed = ((q, i) for i in range(plan.samples) for q in question_list if (q.question_id, i) not in on_disk)
+        n_stored = plan.samples * len(question_list) - len(on_disk) - n_left
         for number, (question, index) in enumerate(islice(owed, n_stored)):
             journal.append(made_up(benchmark, question, index, number, reply_bytes))
             if number % 5000 == 0:
@@ -64,16 +64,21 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
 
 def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes: int) -> None:
     """Append this part of what is owed to the journal, whole lines at a time, as other parts do meanwhile."""
-    place = folder.benchmark(benchmark)
+    scratch = folder.benchmark(benchmark)
     plan = Manifest.load(folder).benchmarks[benchmark].plan
-    on_disk = {(one.question_id, one.sample_index) for one in read_samples(place)}
-    asked = [*stored.read(place)]
-    file = os.open(place.samples, os.O_WRONLY | os.O_APPEND)
+    on_disk = {(sample.question_id, sample.sample_index) for sample in read_samples(scratch)}
+    question_list = [*stored.read(scratch)]
+    file = os.open(scratch.samples, os.O_WRONLY | os.O_APPEND)
     for index in range(part, plan.samples, n_parts):
-        for at in range(0, len(asked), 1000):
-            owed = ((n, q) for n, q in enumerate(asked[at : at + 1000], at) if (q.question_id, index) not in on_disk)
+        for first in range(0, len(question_list), 1000):
+            owed = (
+                (n, q)
+                for n, q in enumerate(question_list[first : first + 1000], first)
+                if (q.question_id, index) not in on_disk
+            )
             lines = b"".join(
-                record.encode(made_up(benchmark, q, index, index * len(asked) + n, reply_bytes)).line for n, q in owed
+                record.encode(made_up(benchmark, q, index, index * len(question_list) + n, reply_bytes)).line
+                for n, q in owed
             )
             if os.write(file, lines) != len(lines):
                 sys.exit("the disk is full")
@@ -107,11 +112,11 @@ def in_processes(work: Callable[..., None], each: Sequence[tuple[Any, ...]]) -> 
     """In processes of their own: what this one has held would count in the peaks of those that it starts."""
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=given) for given in each]
-    for one in processes:
-        one.start()
-    for one in processes:
-        one.join()
-    if any(one.exitcode for one in processes):
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
         sys.exit("the journal could not be filled")
 
 
@@ -124,12 +129,12 @@ def ended(process: subprocess.Popen[bytes], expected: int) -> str:
     return f"peak {round(used.ru_maxrss / 1024)} MB, {used.ru_utime + used.ru_stime:.1f} s of processor in all"
 
 
-def show(name: str, begun: float, cost: str, asked: Server | None = None) -> None:
-    """asked: the server that a client asked; the seconds are those to its first request."""
+def show(name: str, begun: float, cost: str, server: Server | None = None) -> None:
+    """server: the one that a client asked; the seconds are those to its first request."""
     seconds, until = time.monotonic() - begun, ""
-    if asked is not None:
-        assert asked.first_at is not None
-        seconds, until = asked.first_at - begun, f"to its first request, {asked.first_cpu:.1f} s of processor; "
+    if server is not None:
+        assert server.first_at is not None
+        seconds, until = server.first_at - begun, f"to its first request, {server.first_cpu:.1f} s of processor; "
     print(f"{name:8} {seconds:6.1f} s {until}{cost}", flush=True)
 
 
@@ -143,28 +148,28 @@ def main() -> None:
     parser.add_argument("--only-score", action="store_true", help="fill the journal and score it, and nothing else")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
-    chosen = parser.parse_args()
-    place = Path(tempfile.mkdtemp(prefix="size-bench-", dir=chosen.folder))
+    arguments = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="size-bench-", dir=arguments.folder))
     server = Server()
     try:
-        make_data(place / "bench.jsonl", chosen.questions)
-        run = ["run", "--data", str(place / "bench.jsonl"), "--samples", str(chosen.samples), "--model", MODEL]
-        run += ["--base-url", server.base_url, "--out", str(place / "run"), "--no-stream", "--no-canary", "--quiet"]
+        make_data(scratch / "bench.jsonl", arguments.questions)
+        run = ["run", "--data", str(scratch / "bench.jsonl"), "--samples", str(arguments.samples), "--model", MODEL]
+        run += ["--base-url", server.base_url, "--out", str(scratch / "run"), "--no-stream", "--no-canary", "--quiet"]
 
         begun = time.monotonic()
-        process = server.started(run, n_until=chosen.asked)
+        process = server.started(run, n_until=arguments.asked)
         server.enough.wait()
         process.send_signal(signal.SIGINT)
         show("begin", begun, ended(process, 130), server)
 
-        folder = RunFolder(place / "run")
-        if chosen.only_score:
+        folder = RunFolder(scratch / "run")
+        if arguments.only_score:
             n = os.cpu_count() or 1
-            in_processes(pour, [(folder, "bench", part, n, chosen.reply_bytes) for part in range(n)])
+            in_processes(pour, [(folder, "bench", part, n, arguments.reply_bytes) for part in range(n)])
             begun = time.monotonic()
-            show("score", begun, ended(start(["score", str(place / "run")]), 0))
+            show("score", begun, ended(start(["score", str(scratch / "run")]), 0))
             return
-        in_processes(fill, [(folder, "bench", chosen.asked, chosen.reply_bytes)])
+        in_processes(fill, [(folder, "bench", arguments.asked, arguments.reply_bytes)])
 
         begun = time.monotonic()
         show("resume", begun, ended(server.started(run), 0), server)
@@ -177,13 +182,13 @@ def main() -> None:
             return
         for name in ("score", "report"):
             begun = time.monotonic()
-            show(name, begun, ended(start([name, str(place / "run")]), 0))
+            show(name, begun, ended(start([name, str(scratch / "run")]), 0))
     finally:
         server.shutdown()
-        if chosen.keep:
-            print(place)
+        if arguments.keep:
+            print(scratch)
         else:
-            shutil.rmtree(place)
+            shutil.rmtree(scratch)
 
 
 if __name__ == "__main__":

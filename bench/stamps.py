@@ -61,14 +61,14 @@ async def errors(port: int, requests: int, busy_ms: float, kernel: bool) -> list
     """Seconds by which each first token's stamp is off."""
     transport = FastTransport(kernel_stamps=kernel)
     endpoint = Endpoint.parse(f"http://127.0.0.1:{port}")
-    found: list[float] = []
+    delays: list[float] = []
     todo: Iterator[int] = iter(range(requests))
 
     async def worker() -> None:
         for _ in todo:
             reply = await transport.complete(endpoint, "/chat/completions", b"{}", Deadlines(), 1 << 20)
             assert reply.timing.first_token is not None
-            found.append(reply.timing.started + reply.timing.first_token - int(reply.text or "") / 1e9)
+            delays.append(reply.timing.started + reply.timing.first_token - int(reply.text or "") / 1e9)
 
     async def burn() -> None:
         while True:
@@ -82,7 +82,7 @@ async def errors(port: int, requests: int, busy_ms: float, kernel: bool) -> list
     if burning is not None:
         burning.cancel()
     await transport.close()
-    return sorted(found)
+    return sorted(delays)
 
 
 def main() -> None:
@@ -105,8 +105,10 @@ def main() -> None:
             for kernel in (False, True):
                 loop = StreamLoop()
                 with asyncio.Runner(loop_factory=lambda loop=loop: loop) as runner:  # type: ignore[misc]
-                    found = runner.run(errors(port, arguments.requests, busy_ms, kernel))
-                    p50, p99, worst = (found[min(int(len(found) * q), len(found) - 1)] * 1e3 for q in (0.5, 0.99, 1.0))
+                    delays = runner.run(errors(port, arguments.requests, busy_ms, kernel))
+                    p50, p99, worst = (
+                        delays[min(int(len(delays) * q), len(delays) - 1)] * 1e3 for q in (0.5, 0.99, 1.0)
+                    )
                     lag = loop.lag.p99 * 1e3
                 row = f"{busy_ms:g} ms of CPU a turn" if busy_ms else "idle"
                 stamps = "kernel" if kernel else "user"

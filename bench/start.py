@@ -27,7 +27,7 @@ def helped(checkout: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def asked(checkout: Path) -> float:
+def to_first_request(checkout: Path) -> float:
     """Seconds of CPU of `harness run` up to its first request."""
     with tempfile.TemporaryDirectory() as folder, Server() as server:
         words = ["run", "demo:1", "--limit", "1", "--no-stream", "--base-url", server.base_url, "--model", MODEL]
@@ -42,17 +42,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--beside", type=Path, help="checkout of another version")
-    chosen = parser.parse_args()
-    checkouts = [HERE] + ([chosen.beside.resolve()] if chosen.beside else [])
-    for name, measure in (("harness --help", helped), ("harness run, to its first request", asked)):
+    arguments = parser.parse_args()
+    checkouts = [HERE] + ([arguments.beside.resolve()] if arguments.beside else [])
+    for name, measure in (("harness --help", helped), ("harness run, to its first request", to_first_request)):
         times: dict[Path, list[float]] = {checkout: [] for checkout in checkouts}
-        for _ in range(chosen.runs + 1):  # the first fills the disk's cache
+        for _ in range(arguments.runs + 1):  # the first fills the disk's cache
             for checkout in checkouts:
                 times[checkout].append(measure(checkout))
-        here, *other = (sorted(found[1:]) for found in times.values())
+        here, *beside = (sorted(seconds[1:]) for seconds in times.values())
         line = f"{name}: {median(here):.3f} s ({here[0]:.3f} to {here[-1]:.3f})"
-        if other:
-            line += f", beside it {median(other[0]):.3f} s: {median(here) / median(other[0]):.2f} times"
+        if beside:
+            line += f", beside it {median(beside[0]):.3f} s: {median(here) / median(beside[0]):.2f} times"
         print(line)
 
 

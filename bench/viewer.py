@@ -37,24 +37,24 @@ def make(path: Path, n_questions: int, n_samples: int) -> RunFolder:
     pool = [" ".join(chance.choices(_WORDS, k=30_000)) for _ in range(64)]
     folder = RunFolder(path)
     folder.create()
-    place = folder.benchmark(BENCHMARK)
-    place.create()
-    asked = [question(number) for number in range(n_questions)]
-    questions.write(place, asked)
+    benchmark = folder.benchmark(BENCHMARK)
+    benchmark.create()
+    question_list = [question(number) for number in range(n_questions)]
+    questions.write(benchmark, question_list)
     entries, verdicts, offset = [], [], 0
-    with place.samples.open("wb", buffering=1 << 22) as file:
+    with benchmark.samples.open("wb", buffering=1 << 22) as file:
         for number in range(n_questions * n_samples):
             key = Key(f"q{number % n_questions}", number // n_questions)  # in rounds, as a run asks them
             text = chance.choice(pool)
             begin = chance.randrange(1000)
-            made = sample(key, text[begin : begin + chance.randint(*RECORD_CHARS)], chance.random() < 0.4)
-            line = record.encode(made)
+            drawn = sample(key, text[begin : begin + chance.randint(*RECORD_CHARS)], chance.random() < 0.4)
+            line = record.encode(drawn)
             file.write(line.line)
             entries.append(index.Entry.of(offset, line.line, line.crc, BENCHMARK))
             offset += len(line.line)
-            verdicts.append(grade(made))
-    grades.write(place, verdicts)
-    descriptor = os.open(place.index, os.O_RDWR | os.O_CREAT, 0o644)
+            verdicts.append(grade(drawn))
+    grades.write(benchmark, verdicts)
+    descriptor = os.open(benchmark.index, os.O_RDWR | os.O_CREAT, 0o644)
     index.restart(descriptor, 0, entries)
     os.close(descriptor)
     record_of = BenchmarkRecord(identity={"model": "m", "api": "chat"}, plan=Plan(samples=n_samples))
@@ -94,22 +94,22 @@ def sample(key: Key, reasoning: str, right: bool) -> Sample:
     )
 
 
-def grade(made: Sample) -> Grade:
+def grade(drawn: Sample) -> Grade:
     """The grade that the rules give."""
-    text = made.text or ""
+    text = drawn.text or ""
     answer = text[text.index("{") + 1 : text.index("}")]
-    right = int(answer) == 2 * int(made.question_id[1:])
+    right = int(answer) == 2 * int(drawn.question_id[1:])
     return Grade(
         benchmark=BENCHMARK,
-        question_id=made.question_id,
-        sample_index=made.sample_index,
+        question_id=drawn.question_id,
+        sample_index=drawn.sample_index,
         verdict="correct" if right else "wrong",
         extracted=answer,
         rule="integer",
         grader="rules/1",
         vote=answer,
         span=(text.index("{") + 1, text.index("}")),
-        completion_tokens=made.usage.completion_tokens,
+        completion_tokens=drawn.usage.completion_tokens,
     )
 
 
@@ -127,14 +127,14 @@ def open_and_read(path: Path, *, cold: bool) -> None:
     from harness.viewer.search import search
 
     folder = RunFolder(path)
-    place = folder.benchmark(BENCHMARK)
+    benchmark = folder.benchmark(BENCHMARK)
     if cold:
-        for file in (place.samples, place.index, place.grades, place.questions):
+        for file in (benchmark.samples, benchmark.index, benchmark.grades, benchmark.questions):
             if file.exists():
                 evict(file)
     label = "cold" if cold else "warm"
     begun, used = time.perf_counter(), time.process_time()
-    opened = OpenBenchmark(place, Manifest.load(folder).benchmarks[BENCHMARK])
+    opened = OpenBenchmark(benchmark, Manifest.load(folder).benchmarks[BENCHMARK])
     opened.refresh()
     spent = time.perf_counter() - begun
     print(
@@ -155,20 +155,20 @@ def open_and_read(path: Path, *, cold: bool) -> None:
     print(f"{label}: read a sample: median {1e3 * took[250]:.1f} ms, longest of 500 {1e3 * took[-1]:.1f} ms")
     for needle in (r"no such \words", "is prime ≤ so the prime"):
         if cold:
-            evict(place.samples)
+            evict(benchmark.samples)
         begun = time.perf_counter()
         hits = sum(len(step.hits) for step in search(opened, needle))
         spent = time.perf_counter() - begun
-        speed = place.samples.stat().st_size / spent / 1e9
+        speed = benchmark.samples.stat().st_size / spent / 1e9
         print(f"{label}: search {needle!r}: {hits} hits, {spent:.2f} s, {speed:.2f} GB/s")
     print(f"{label}: memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
 def over_http(path: Path, *, cold: bool) -> None:
     """Start `harness view` as a person does; time its address, the list of questions, samples; its memory."""
-    place = RunFolder(path).benchmark(BENCHMARK)
+    benchmark = RunFolder(path).benchmark(BENCHMARK)
     if cold:
-        for file in (place.samples, place.index, place.grades, place.questions):
+        for file in (benchmark.samples, benchmark.index, benchmark.grades, benchmark.questions):
             if file.exists():
                 evict(file)
     label = "cold" if cold else "warm"
@@ -201,21 +201,21 @@ def over_http(path: Path, *, cold: bool) -> None:
         viewer.send_signal(signal.SIGINT)
 
 
-def full_text(place: BenchmarkFolder) -> None:
+def full_text(benchmark: BenchmarkFolder) -> None:
     """Build an FTS5 index over the texts (contentless, trigrams: substrings as LaTeX needs them) and ask it."""
     from harness.viewer.offsets import SampleOffsets
 
-    path = place.path / "fts.sqlite"
+    path = benchmark.path / "fts.sqlite"
     base = sqlite3.connect(path)
     base.execute("PRAGMA journal_mode=OFF")
     base.execute("PRAGMA synchronous=OFF")
     base.execute("CREATE VIRTUAL TABLE t USING fts5(text, content='', tokenize='trigram')")
-    offsets = SampleOffsets(place)
+    offsets = SampleOffsets(benchmark)
     offsets.refresh()
     begun, n_bytes = time.perf_counter(), 0
     for number, (key, spot) in enumerate(offsets.in_file_order()):
-        made = offsets.read(key)
-        base.execute("INSERT INTO t(rowid, text) VALUES (?, ?)", (number, f"{made.reasoning}\n{made.text}"))
+        drawn = offsets.read(key)
+        base.execute("INSERT INTO t(rowid, text) VALUES (?, ?)", (number, f"{drawn.reasoning}\n{drawn.text}"))
         n_bytes += spot.length
         if time.perf_counter() - begun > 60:
             break
@@ -249,17 +249,19 @@ def main() -> None:
     try:
         begun = time.perf_counter()
         folder = make(base / "run", given.questions, given.samples)
-        place = folder.benchmark(BENCHMARK)
-        print(f"made {place.samples.stat().st_size / 1e9:.2f} GB in {time.perf_counter() - begun:.0f} s", flush=True)
+        benchmark = folder.benchmark(BENCHMARK)
+        print(
+            f"made {benchmark.samples.stat().st_size / 1e9:.2f} GB in {time.perf_counter() - begun:.0f} s", flush=True
+        )
         for flags in ((), ("--cold",)):
             subprocess.run([sys.executable, __file__, "--open", str(folder.path), *flags], check=True)
             over_http(folder.path, cold=bool(flags))
-        place.index.unlink()
+        benchmark.index.unlink()
         print("without samples.index:", flush=True)
         for flags in ((), ("--cold",)):
             subprocess.run([sys.executable, __file__, "--open", str(folder.path), *flags], check=True)
         if given.fts:
-            full_text(place)
+            full_text(benchmark)
     finally:
         shutil.rmtree(base)
 

@@ -23,19 +23,19 @@ PIP_WHEEL = "pip-25.3-py3-none-any.whl"
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main(folder: Path, wanted: list[str], extra: str | None = None) -> None:
+def main(folder: Path, packages: list[str], extra: str | None = None) -> None:
     """Make `folder` an environment that holds `wanted` (arguments of `pip install`), and our `extra` if it can."""
     if sys.version_info < OLDEST:
-        found = sys.version.split()[0]
-        sys.exit(f"Python {found} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
+        version = sys.version.split()[0]
+        sys.exit(f"Python {version} is too old: 3.11 or newer is needed; run `make PYTHON=/path/to/python3.11 …`.")
     python = folder / "bin" / "python"
     if not has_pip(python):
         venv.create(folder, clear=folder.exists(), symlinks=True, with_pip=False)
         give_pip(python)
-    done = subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], cwd=ROOT, check=False)
+    done = subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], cwd=ROOT, check=False)
     if done.returncode:
         sys.exit(
-            f"pip could not install {' '.join(wanted)}: see its message above"
+            f"pip could not install {' '.join(packages)}: see its message above"
             " (is a package index reachable? PIP_INDEX_URL and pip.conf are respected)."
         )
     if extra is not None:

@@ -77,13 +77,13 @@ def written(checkout: Path) -> dict[str, Any]:
     """The measures that need no run."""
     files = list(sources(checkout))
     every = [(lines, n, name, path) for path, tree, _ in files for lines, n, name in functions(tree)]
-    longest, widest = max(every), max(every, key=lambda one: one[1])
+    longest, widest = max(every), max(every, key=lambda pair: pair[1])
     engines = [path for path, tree, _ in files if not path.startswith(ENGINES_ROOM) and names_engines(tree)]
     return {
         "files of the product": len(files),
         "lines of the product": sum(lines for _, _, lines in files),
-        "functions over 60 lines": sum(one[0] > 60 for one in every),
-        "functions over 70 lines": sum(one[0] > 70 for one in every),
+        "functions over 60 lines": sum(pair[0] > 60 for pair in every),
+        "functions over 70 lines": sum(pair[0] > 70 for pair in every),
         "longest function": f"{longest[0]} ({longest[2]})",
         "most parameters": f"{widest[1]} ({widest[2]})",
         "files with an engine's name as a literal": len(engines),

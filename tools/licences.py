@@ -10,25 +10,30 @@ import sys
 from pathlib import Path
 
 
-def licence(found: importlib.metadata.Distribution) -> str:
+def licence(distribution: importlib.metadata.Distribution) -> str:
     """As the package states it: an expression, a short text, or its classifier."""
-    stated = found.metadata.get("License-Expression") or found.metadata.get("License") or ""
+    stated = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or ""
     classified = [
-        one.rpartition(" :: ")[2] for one in found.metadata.get_all("Classifier") or () if one.startswith("License")
+        classifier.rpartition(" :: ")[2]
+        for classifier in distribution.metadata.get_all("Classifier") or ()
+        if classifier.startswith("License")
     ]
     first = stated.splitlines()[0].strip() if stated.strip() else ""
     return first if first and len(first) <= 60 else ", ".join(classified) or "not stated"
 
 
-def size(found: importlib.metadata.Distribution) -> int:
+def size(distribution: importlib.metadata.Distribution) -> int:
     """Bytes of its files, compiled ones included."""
-    paths = (Path(str(found.locate_file(file))) for file in found.files or ())
+    paths = (Path(str(distribution.locate_file(file))) for file in distribution.files or ())
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def main() -> int:
     rows = sorted(
-        ((size(one), one.metadata["Name"], one.version, licence(one)) for one in importlib.metadata.distributions()),
+        (
+            (size(installed), installed.metadata["Name"], installed.version, licence(installed))
+            for installed in importlib.metadata.distributions()
+        ),
         reverse=True,
     )
     for n_bytes, name, version, stated in rows:

@@ -100,14 +100,14 @@ def commands() -> str:
     text = "# Commands\n\n" + NOTE
     top = LazyGroup("harness")
     for name in COMMANDS:
-        found = top.get_command(click.Context(top), name)
-        assert found is not None
+        entry = top.get_command(click.Context(top), name)
+        assert entry is not None
         inner = (
-            [(f"{name} {key}", one) for key, one in sorted(found.commands.items())]
-            if isinstance(found, click.Group)
+            [(f"{name} {key}", child) for key, child in sorted(entry.commands.items())]
+            if isinstance(entry, click.Group)
             else []
         )
-        for title, command in [(name, found), *inner]:
+        for title, command in [(name, entry), *inner]:
             if not command.hidden:
                 text += _command(title, command)
     return text
@@ -116,14 +116,14 @@ def commands() -> str:
 def _command(title: str, command: click.Command) -> str:
     level = "###" if " " in title else "##"
     context = click.Context(command, info_name=title)
-    said = inspect.cleandoc(command.help or "").split("\b")[0].strip()
+    summary = inspect.cleandoc(command.help or "").split("\b")[0].strip()
     rows = []
-    for one in command.get_params(context):
-        record = one.get_help_record(context) if isinstance(one, click.Option) else None
-        if record is not None and "--help" not in one.opts:
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+        if record is not None and "--help" not in parameter.opts:
             record = without_range(record)
-            rows.append((f"`{record[0].replace('|', chr(92) + '|')}`", cell(record[1]), heading_of(one)))
-    text = f"{level} harness {title}\n\n{said.replace('<', '&lt;')}\n\n"
+            rows.append((f"`{record[0].replace('|', chr(92) + '|')}`", cell(record[1]), heading_of(parameter)))
+    text = f"{level} harness {title}\n\n{summary.replace('<', '&lt;')}\n\n"
     headed = {row[2] for row in rows}
     if not rows:
         return text
@@ -141,12 +141,12 @@ def run_folder() -> str:
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"
         for record in records:
-            known = {field.name: field for field in msgspec.structs.fields(record)}
+            fields_of = {field.name: field for field in msgspec.structs.fields(record)}
             types = inspect.get_annotations(record)
             text += f"### {record.__name__}\n\n{_docstring(record)}\n\n"
             rows = [
                 (f"`{name}`{'' if field.required else '?'}", f"`{cell(str(types.get(name, '')))}`")
-                for name, field in known.items()
+                for name, field in fields_of.items()
             ]
             text += table(("field", "type"), rows)
     return text
@@ -214,16 +214,23 @@ def sweep() -> str:
         "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
         "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
     )
-    judging = {name.removeprefix("judge_"): said for name, said in _helps("score").items() if name.startswith("judge_")}
+    judging = {
+        name.removeprefix("judge_"): words for name, words in _helps("score").items() if name.startswith("judge_")
+    }
     helps = {"Run": _meanings(RunOptions), "Score": _helps("score"), "Server": _helps("serve"), "Judge": judging}
     first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
     for name, part in (first | parts).items():
-        known = part["properties"]
-        held = [base for base in ("Run", "Server") if base != name and len({*parts[base]["properties"]} - {*known}) < 3]
+        properties = part["properties"]
+        held = [
+            base for base in ("Run", "Server") if base != name and len({*parts[base]["properties"]} - {*properties}) < 3
+        ]
         within = {key for base in held for key in parts[base]["properties"]}
-        said = [part.get("description", ""), *(f"Beside these, every key of [{one}](#{one.lower()})." for one in held)]
-        text += f"## {name}\n\n" + "".join(f"{cell(one)}\n\n" for one in said if one)
-        shown = {key: value for key, value in known.items() if key not in within}
+        paragraphs = [
+            part.get("description", ""),
+            *(f"Beside these, every key of [{base}](#{base.lower()})." for base in held),
+        ]
+        text += f"## {name}\n\n" + "".join(f"{cell(paragraph)}\n\n" for paragraph in paragraphs if paragraph)
+        shown = {key: value for key, value in properties.items() if key not in within}
         text += table(("key", "value", "meaning"), _rows(shown, helps.get(name, {})))
     return text
 
@@ -256,59 +263,60 @@ def _or_null(value: dict[str, Any]) -> str:
     return " or null" if {"type": "null"} in value.get("anyOf", ()) else ""
 
 
-def _rows(known: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
+def _rows(properties: dict[str, Any], helps: dict[str, str]) -> list[tuple[str, ...]]:
     """Keys of a schema with their values and meanings; helps: what flags of these names say."""
     return [
         (f"`{key}`", cell(_schema_type(value)), cell(value.get("description") or helps.get(key, "")))
-        for key, value in known.items()
+        for key, value in properties.items()
     ]
 
 
 def _helps(name: str) -> dict[str, str]:
     """Parameter → help of the options of a command and of the commands below it."""
     top = LazyGroup("harness")
-    found = top.get_command(click.Context(top), name)
-    assert found is not None
-    every = [found, *found.commands.values()] if isinstance(found, click.Group) else [found]
+    entry = top.get_command(click.Context(top), name)
+    assert entry is not None
+    every = [entry, *entry.commands.values()] if isinstance(entry, click.Group) else [entry]
     return {
-        str(one.name): ("" if one.flag_value is not False else "False: ") + one.help.replace("\b", " ")
+        str(parameter.name): ("" if parameter.flag_value is not False else "False: ")
+        + parameter.help.replace("\b", " ")
         for command in every
-        for one in command.params
-        if isinstance(one, click.Option) and one.help
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.help
     }
 
 
 def _meanings(declared: type[Options]) -> dict[str, str]:
     """Option → help, in which other options stand as Python and files name them."""
     return {
-        name: ("False: " if one.default is True else "") + Sentence(one.help)
-        for name, one in options_of(declared).items()
+        name: ("False: " if option.default is True else "") + Sentence(option.help)
+        for name, option in options_of(declared).items()
     }
 
 
 def _schema_type(value: dict[str, Any]) -> str:
     """A JSON schema's type in a word or two, with its bounds and its default."""
-    kinds = [one for one in value.get("anyOf", [value]) if one.get("type") != "null"]
+    kinds = [kind for kind in value.get("anyOf", [value]) if kind.get("type") != "null"]
     words = []
-    for one in kinds:
-        if "$ref" in one:
-            name = one["$ref"].rpartition("/")[2]
+    for kind in kinds:
+        if "$ref" in kind:
+            name = kind["$ref"].rpartition("/")[2]
             word = f"[{name}](#{name.lower()})"
-        elif "enum" in one:
-            word = ", ".join(f"`{choice}`" for choice in one["enum"])
-        elif "prefixItems" in one:
-            word = f"list of {len(one['prefixItems'])}: {', '.join(map(_schema_type, one['prefixItems']))}"
-        elif one.get("type") == "array":
-            word = f"list of {_schema_type(one['items'])}" if one.get("items") else "list"
-        elif one.get("type") == "object":
-            inner = one.get("additionalProperties")
+        elif "enum" in kind:
+            word = ", ".join(f"`{choice}`" for choice in kind["enum"])
+        elif "prefixItems" in kind:
+            word = f"list of {len(kind['prefixItems'])}: {', '.join(map(_schema_type, kind['prefixItems']))}"
+        elif kind.get("type") == "array":
+            word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
+        elif kind.get("type") == "object":
+            inner = kind.get("additionalProperties")
             word = f"mapping to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
         else:
-            word = str(one.get("const", one.get("type", "any")))
+            word = str(kind.get("const", kind.get("type", "any")))
         bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
         words.append(
             " ".join(
-                [word, *(f"{sign} {one[key]:g}" for key, sign in bounds.items() if abs(one.get(key, 1e12)) < 1e12)]
+                [word, *(f"{sign} {kind[key]:g}" for key, sign in bounds.items() if abs(kind.get(key, 1e12)) < 1e12)]
             )
         )
     default = value.get("default")
@@ -319,46 +327,52 @@ def python() -> str:
     """Every name of `harness.__all__`: its signature and its docstring."""
     text = "# Python, name by name\n\n" + NOTE
     text += "What `import harness` promises; how it is used, with examples: [Python](../python.md).\n\n"
-    for name in sorted(harness.__all__, key=lambda one: (one[0].isupper(), one)):
-        found = getattr(harness, name)
-        if not callable(found):
+    for name in sorted(harness.__all__, key=lambda exported: (exported[0].isupper(), exported)):
+        value = getattr(harness, name)
+        if not callable(value):
             continue
-        said = inspect.cleandoc(found.__doc__ or "")
-        text += f"## `{name}`\n\n```text\n{_signature(name, found)}\n```\n\n{_prose(said)}\n\n"
-        if found is RunOptions:
+        prose = inspect.cleandoc(value.__doc__ or "")
+        text += f"## `{name}`\n\n```text\n{_signature(name, value)}\n```\n\n{_prose(prose)}\n\n"
+        if value is RunOptions:
             schema = json_schema()["$defs"]["Run"]["properties"]
             text += "Keys and values are those of a sweep's file; see also `harness run --help-all`.\n\n" + table(
                 ("option", "value", "meaning"), _rows(schema, _meanings(RunOptions))
             )
-        elif inspect.isclass(found):
-            for key, one in vars(found).items():
-                inner = one.fget if isinstance(one, property) else one
+        elif inspect.isclass(value):
+            for key, member in vars(value).items():
+                inner = member.fget if isinstance(member, property) else member
                 if not key.startswith("_") and inspect.isfunction(inner) and inner.__doc__:
-                    shown = f".{key}" if isinstance(one, property) else _signature(f".{key}", inner)
+                    shown = f".{key}" if isinstance(member, property) else _signature(f".{key}", inner)
                     text += (
                         f"`{' '.join(shown.split())}`: {' '.join(_prose(inspect.cleandoc(inner.__doc__)).split())}\n\n"
                     )
     return text
 
 
-def _signature(name: str, found: Callable[..., Any]) -> str:
+def _signature(name: str, function: Callable[..., Any]) -> str:
     """As it is called, one parameter a line where they are many; those of a run's options as one."""
-    if inspect.isclass(found) and issubclass(found, Options):  # what it states depends on what was asked before
+    if inspect.isclass(function) and issubclass(function, Options):  # what it states depends on what was asked before
         return f"{name}(**options)"
-    signature = inspect.signature(found)
+    signature = inspect.signature(function)
     of_run = set(options_of(RunOptions)) & set(signature.parameters)
     whole = len(of_run) > 20
     given = []
-    for one in signature.parameters.values():
-        if whole and one.name in of_run - {"benchmarks"}:
+    for parameter in signature.parameters.values():
+        if whole and parameter.name in of_run - {"benchmarks"}:
             continue
-        said = one.name if one.annotation is one.empty else f"{one.name}: {_annotation(one.annotation)}"
-        shown = f" = {one.default!r}"
-        default = "" if one.default is one.empty else " = …" if " at 0x" in shown else shown
-        given.append({one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "") + said + default)
+        words = (
+            parameter.name
+            if parameter.annotation is parameter.empty
+            else f"{parameter.name}: {_annotation(parameter.annotation)}"
+        )
+        shown = f" = {parameter.default!r}"
+        default = "" if parameter.default is parameter.empty else " = …" if " at 0x" in shown else shown
+        given.append(
+            {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "") + words + default
+        )
     if whole:
         given.append("**options: RunOptions")
-    given = [one for one in given if one != "self"]
+    given = [word for word in given if word != "self"]
     returned = signature.return_annotation
     back = "" if returned in (inspect.Signature.empty, None, "None") else f" -> {_annotation(returned)}"
     line = f"{name}({', '.join(given)}){back}"
@@ -389,9 +403,9 @@ def keywords() -> str:
         wide = len(options_of(declared)) > WIDE
         text += '\n\n    Wide: a field for each option.\n    """\n\n' if wide else '"""\n\n'
         text += "".join(
-            f"    {one.name}: {one.accepts}\n"
-            for one in options_of(declared).values()
-            if not (one.argument or one.default is ...)
+            f"    {option.name}: {option.accepts}\n"
+            for option in options_of(declared).values()
+            if not (option.argument or option.default is ...)
         )
     return text
 

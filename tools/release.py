@@ -19,21 +19,21 @@ DIST = CHECKOUT / "dist"
 
 def version() -> str:
     """Of the package, without importing it."""
-    found = re.search(
+    match = re.search(
         r'^__version__ = "([^"]+)"', (CHECKOUT / "harness/core/about.py").read_text("utf-8"), re.MULTILINE
     )
-    assert found, "harness/core/about.py states no version"
-    return found[1]
+    assert match, "harness/core/about.py states no version"
+    return match[1]
 
 
 def problems(stated: str) -> list[str]:
     """What is not ready for a release of this version."""
-    found = []
+    problems = []
     if not re.search(rf"^## {re.escape(stated)}\b", (CHECKOUT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
-        found.append(f"CHANGELOG.md has no section `## {stated}`")
+        problems.append(f"CHANGELOG.md has no section `## {stated}`")
     if f"\nversion: {stated}\n" not in (CHECKOUT / "CITATION.cff").read_text("utf-8"):
-        found.append(f"CITATION.cff does not name version {stated}")
-    return found
+        problems.append(f"CITATION.cff does not name version {stated}")
+    return problems
 
 
 def call(*argv: str | Path, cwd: Path = CHECKOUT) -> str:

@@ -82,12 +82,12 @@ def run(folder: Path, name: str, server: RunningServer, questions: int, samples:
     seen = None
     while running.poll() is None:
         time.sleep(0.5)
-        place = folder / "results" / name
-        if following is None and (place / "manifest.json").exists():
-            following = command(folder, "score", str(place), "--follow")
-        found = progress_of(RunFolder(place)) if (place / "manifest.json").exists() else None
-        if found is not None and found.done < 0.7 * found.total:
-            seen = found, RunningScores(RunFolder(place)).look(["demo"])
+        run_folder = folder / "results" / name
+        if following is None and (run_folder / "manifest.json").exists():
+            following = command(folder, "score", str(run_folder), "--follow")
+        progress = progress_of(RunFolder(run_folder)) if (run_folder / "manifest.json").exists() else None
+        if progress is not None and progress.done < 0.7 * progress.total:
+            seen = progress, RunningScores(RunFolder(run_folder)).look(["demo"])
     if running.returncode or following is None or following.wait():
         sys.exit(f"the run {name} came to nothing")
     return seen
@@ -111,8 +111,8 @@ def picture(browser: Browser, path: Path, height: int | None = None) -> None:
     if height is not None and end:
         height = min(height, int(end))
     clip = {"x": 0, "y": 0, "width": size["width"], "height": height or min(size["height"], 4000), "scale": 1}
-    asked = {"captureBeyondViewport": True, "clip": clip}
-    path.write_bytes(base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]))
+    request = {"captureBeyondViewport": True, "clip": clip}
+    path.write_bytes(base64.b64decode(browser.driver.execute_cdp_cmd("Page.captureScreenshot", request)["data"]))
 
 
 def pages() -> Iterator[tuple[str, str]]:

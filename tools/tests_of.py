@@ -32,23 +32,23 @@ def modules() -> Mapping[str, Path]:
 
 def named(tree: ast.Module) -> list[str]:
     """What a test file's docstring says that it is for."""
-    said = _NAMED.search(ast.get_docstring(tree) or "")
-    return re.findall(r"[\w.]+\w", said[1]) if said else []
+    match = _NAMED.search(ast.get_docstring(tree) or "")
+    return re.findall(r"[\w.]+\w", match[1]) if match else []
 
 
 def imported(tree: ast.Module) -> set[str]:
     """The modules that a test file imports, or names in a string."""
-    found: set[str] = set()
+    imports: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inside & modules().keys() or {node.module}
+            imports |= inside & modules().keys() or {node.module}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = node.value.split(".")
-            found |= {".".join(parts[:n]) for n in range(2, len(parts) + 1)} if len(parts) < 9 else set()
-    return found & modules().keys()
+            imports |= {".".join(parts[:n]) for n in range(2, len(parts) + 1)} if len(parts) < 9 else set()
+    return imports & modules().keys()
 
 
 @cache
@@ -62,12 +62,12 @@ def files() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
 def tests_of(module: str) -> list[str]:
     """The test files of a module, those with its name first; of its room where none is for the module itself."""
     own = [path for path in files() if _has_name_of(path, module)]
-    found = [path for path, (imports, names) in files().items() if path in own or module in imports | names]
+    matching = [path for path, (imports, names) in files().items() if path in own or module in imports | names]
     room = module
-    while not found and "." in room:
+    while not matching and "." in room:
         room = room.rpartition(".")[0]
-        found = [path for path, (_, names) in files().items() if room in names]
-    return sorted(found, key=lambda path: (path not in own, path))
+        matching = [path for path, (_, names) in files().items() if room in names]
+    return sorted(matching, key=lambda path: (path not in own, path))
 
 
 def _has_name_of(path: str, module: str) -> bool:

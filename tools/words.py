@@ -84,7 +84,7 @@ def counted(files: list[tuple[str, str, ast.Module]]) -> dict[str, Count]:
                 classes[node.name].append(f"{path}:{node.lineno}: {node.name}")
         n_lines += text.count("\n")
         n_comments += sum(k.type == tokenize.COMMENT for k in tokenize.generate_tokens(io.StringIO(text).readline))
-    twice = [place for places in classes.values() if len(places) > 1 for place in places]
+    twice = [hit for places in classes.values() if len(places) > 1 for hit in places]
     return {
         "vague names": Count(vague, n_bindings),
         "MOST_ and LEAST_": Count(bounds, n_bindings),
@@ -101,7 +101,7 @@ def main() -> None:
         share = f" ({1000 * len(count.places) / count.total:.1f} of 1,000)" if count.total else ""
         sys.stdout.write(f"{name}: {len(count.places)}{share}\n")
         if name != "comments":
-            sys.stdout.writelines(f"  {place}\n" for place in count.places)
+            sys.stdout.writelines(f"  {hit}\n" for hit in count.places)
 
 
 if __name__ == "__main__":
