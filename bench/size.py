@@ -178,7 +178,7 @@ def main() -> None:
         folder.benchmark("bench").index.unlink()
         begun = time.monotonic()
         show("no index", begun, ended(start(run), 0))
-        if chosen.only_resume:
+        if arguments.only_resume:
             return
         for name in ("score", "report"):
             begun = time.monotonic()
