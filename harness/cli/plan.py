@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from harness.cli.flags import takes
 from harness.cli.json_output import json_option, say
 from harness.cli.spelling import SpelledCommand
 from harness.core.inert import visible
+
+if TYPE_CHECKING:
+    from harness.verbs.plan import Needed
 
 
 def _prints() -> Any:
@@ -36,11 +39,9 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
     harness run aime24 --pilot … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     """
-    from harness.cli.pilot import forecast_lines
     from harness.verbs.plan import plan_from
 
     options = PlanOptions.of(**given)
-    detect, versus = options.detect, options.other_samples
     planned = plan_from(run, options)
     if not run.exists():
         click.echo(f"from {visible(planned[0].run, 200)}:", err=as_json)
@@ -48,14 +49,21 @@ def command(run: Path, as_json: bool, **given: Any) -> None:
         say(planned)
         return
     for plan in planned:
-        name = visible(plan.benchmark, 80)
-        if plan.samples is None or plan.forecast is None:
-            click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
-            continue
-        beside = f"beside {versus} samples that are there" if versus else "in each of two runs"
-        click.echo(
-            f"{name}: {plan.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
-            f"repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
-        )
-        for line in forecast_lines(plan.forecast, plan.concurrency):
-            click.echo(f"  {line}")
+        _print(plan, options)
+
+
+def _print(plan: Needed, options: PlanOptions) -> None:
+    from harness.cli.pilot import forecast_lines
+
+    detect, versus = options.detect, options.other_samples
+    name = visible(plan.benchmark, 80)
+    if plan.samples is None or plan.forecast is None:
+        click.echo(f"{name}: no number of samples finds {detect:g} points beside {versus} samples a question")
+        return
+    beside = f"beside {versus} samples that are there" if versus else "in each of two runs"
+    click.echo(
+        f"{name}: {plan.samples:,} samples a question {beside} find a difference of {detect:g} points in 80 % of "
+        f"repetitions (accuracy about {100 * plan.accuracy:.1f} %, {plan.n_questions} questions)"
+    )
+    for line in forecast_lines(plan.forecast, plan.concurrency):
+        click.echo(f"  {line}")
