@@ -4,6 +4,8 @@ results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.j
 results/<run>/<benchmark>/questions.jsonl  samples.jsonl  samples.index  samples.set-aside
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
 
+Beside each file that lines are appended to, NAME.set-aside keeps its torn tails.
+
 <outputs of another tool>.scored/outputs.json  <benchmark>/questions.jsonl  grades.jsonl  opinions.jsonl  scores.json
 """
 
