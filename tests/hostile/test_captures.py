@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.client.protocol.sse import ReplyParser
 from tests.client.dialects import broken, recordings
+from tests.client.test_events import body_of
 
 STEP = 1 if os.environ.get("HARNESS_HOSTILE") else 101
 
@@ -56,7 +57,7 @@ def own() -> dict[str, bytes]:
 
 def recorded(shared_data: Path) -> dict[str, bytes]:
     """The recordings, but for three answers in one stream: the harness asks for one, and a proxy may mix the three."""
-    return {one.name: one.read_bytes() for one in sorted((shared_data / "sse").glob("*.sse")) if "_n3" not in one.name}
+    return {one.name: body_of(one) for one in sorted((shared_data / "sse").glob("*.sse")) if "_n3" not in one.name}
 
 
 def test_a_stream_cut_at_any_byte_is_the_whole_reply_or_none() -> None:
