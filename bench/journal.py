@@ -22,7 +22,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.runs import Journal, RunFolder
 
 RECORD_CHARS = 88_000
-"""Characters of text in a record; about 100 kB in the file."""
+"""A record holds this many characters of text, about 100 kB in the file."""
 
 _WORDS = ["the", "value", r"x\frac{1}{2}", "is", "so", "wait,", "é", "\n\n", '"q"', "中文"]
 

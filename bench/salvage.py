@@ -35,10 +35,10 @@ CLIENT_US = 8.4
 """Microseconds of the client's CPU a token, 512 streams (docs/performance.md)."""
 
 LOST_SECONDS = 5.0
-"""Seconds of a stream that a kill loses: those between two looks."""
+"""A kill loses this many seconds of a stream: those between two looks."""
 
 DOWN_SECONDS = 300.0
-"""Seconds from an interruption until the run goes on."""
+"""A run goes on this many seconds after an interruption."""
 
 
 def simulate(seeds: int) -> None:

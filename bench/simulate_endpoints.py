@@ -160,8 +160,8 @@ def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut
     while running:
         clock.now, number, server, task, started, attempt = heapq.heappop(running)
         load[server] -= 1
-        place, index = int(task.question_id), task.sample_index
-        length = world.lengths[place][index]
+        question_number, index = int(task.question_id), task.sample_index
+        length = world.lengths[question_number][index]
         if server == 0 and length > limit:
             waiting.append(task)
         else:
@@ -173,7 +173,7 @@ def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut
                     finish_reason="stop", timing=timing, endpoint=str(server), attempts=attempt,
                 )
             )  # fmt: skip
-            verdict: Literal["correct", "wrong"] = "correct" if world.right[place][index] else "wrong"
+            verdict: Literal["correct", "wrong"] = "correct" if world.right[question_number][index] else "wrong"
             grades.append(
                 Grade(
                     benchmark="sim", question_id=task.question_id, sample_index=index, verdict=verdict,
@@ -182,7 +182,7 @@ def play_cut(rng: random.Random, shape: tuple[int, int, int], longer: float, cut
             )  # fmt: skip
         fill()
     assert len(grades) == questions * samples
-    return any(one.outlier for one in scores(observed, np.arange(observed.n), grades, NONE_FAILED, samples))
+    return any(score.outlier for score in scores(observed, np.arange(observed.n), grades, NONE_FAILED, samples))
 
 
 def main() -> int:

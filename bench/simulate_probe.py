@@ -32,7 +32,7 @@ SPREADS = (0.0, 0.05, 0.1, 0.2, 0.3)
 ROUNDING = 0.04
 """Noise of logits: a divergence of some 0.0008 nats, as bfloat16 makes it of SmolLM2-135M."""
 EXCESS = (0.0, 0.1, 0.25, 0.5, 1.0)
-"""Of the divergence over what rounding makes of it."""
+"""Divergences that are played, as shares of what rounding makes, on top of it."""
 
 
 def toy(n: int, *, noise: bool) -> Toy:

@@ -220,7 +220,7 @@ def test_the_phase_of_a_start_is_read_from_the_log(line: str, phase: str) -> Non
         "[2026-11-20 08:25:09] server_args={'model_path': 'm', 'skip_server_warmup': False, 'log_level': 'info'}",
     ],
 )
-def test_what_is_switched_off_or_only_listed_is_no_phase(line: str) -> None:
+def test_log_lines_of_settings_and_disabled_parts_are_no_phase(line: str) -> None:
     assert engine_log.phase(["INFO: Starting to load model m", line]) == "loading weights"
 
 

@@ -74,7 +74,7 @@ def test_no_engine_is_named_or_imported_outside_its_room() -> None:
         ("from server_launchers.engines.routers import Router", 0, 0),
     ],
 )
-def test_a_name_and_an_import_are_seen(source: str, n_names: int, n_files: int) -> None:
+def test_an_engine_named_or_imported_elsewhere_would_be_found(source: str, n_names: int, n_files: int) -> None:
     tree = ast.parse(source)
     assert (len(list(literals(tree))), len(list(imported(tree)))) == (n_names, n_files)
 

@@ -200,7 +200,7 @@ def test_ascend_nodes_are_told_their_interface_and_address() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "sglang_router"])
-def test_a_key_stands_in_no_command_line(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_line_of_an_engine_holds_a_key(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "s3cret")
     for line in dry(engine, dp=2, api_key_env="MY_KEY"):
         assert "s3cret" not in line
@@ -260,7 +260,7 @@ def test_a_local_folder_is_given_absolutely_and_keeps_its_short_name(
     assert f"serve {tmp_path}/weights --served-model-name weights" in dry("vllm", model="weights")[0]
 
 
-def test_any_program_gets_its_places_filled_in() -> None:
+def test_placeholders_in_a_programs_command_line_are_filled_in() -> None:
     lines = dry("command", model="m", dp=2, extra_flags=("./server", "--port={port}", "--model", "{model}"))
     assert lines == ["./server --port=8000 --model m", "./server --port=8001 --model m"]
     with pytest.raises(LaunchError, match=r"need `\{port\}` in the command line"):
@@ -289,7 +289,7 @@ def test_any_program_gets_its_places_filled_in() -> None:
         ({"engine": "vllm", "model": "m", "nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "at most 1"),
     ],
 )
-def test_a_spec_that_cannot_be_meant_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
+def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         table.check(ServerSpec(**fields))
     assert caught.value.field == field

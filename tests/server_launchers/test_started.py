@@ -113,7 +113,7 @@ def test_every_recording_is_of_an_engine() -> None:
     ("fields", "others"),
     [({"tp": 2}, {"tp": 4}), ({"host": "::"}, {}), ({"api_key_env": "A"}, {"api_key_env": "B"})],
 )
-def test_what_differs_is_recorded_otherwise(fields: dict[str, Any], others: dict[str, Any]) -> None:
+def test_different_fields_give_different_recordings(fields: dict[str, Any], others: dict[str, Any]) -> None:
     assert written(started("vllm", fields)) != written(started("vllm", others))
 
 

@@ -143,7 +143,7 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
         (folder / name).unlink(missing_ok=True)
 
 
-def test_what_no_other_user_can_have_written_is_believed_in_every_such_mode(tmp_path: Path) -> None:
+def test_a_folder_that_only_its_owner_can_write_is_accepted_in_every_such_mode(tmp_path: Path) -> None:
     for above, own in itertools.product((0o700, 0o755, 0o711, 0o1777), (0o700, 0o750, 0o755)):
         place = tmp_path / f"{above:o}-{own:o}"
         (place / "servers").mkdir(parents=True)
@@ -217,7 +217,7 @@ def test_links_that_lead_in_a_circle_are_one_sentence(tmp_path: Path, monkeypatc
         servers.status()
 
 
-def test_what_is_missing_is_made_for_ourselves_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folders_are_created_with_mode_700(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "a" / "b"))
     mask = os.umask(0)
     try:

@@ -96,7 +96,7 @@ def test_flags_for_an_engine_that_somebody_else_started_are_refused() -> None:
         )
 
 
-def test_what_goes_with_several_nodes_or_a_router_is_refused_without_them() -> None:
+def test_options_of_nodes_and_routers_are_refused_without_nodes_or_a_router() -> None:
     with pytest.raises(SpecError, match="head_address: one node has no others"):
         deployed("vllm", {"head_address": "10.0.0.1"})
     with pytest.raises(SpecError, match="router_python: no router is asked for"):
