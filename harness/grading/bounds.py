@@ -40,14 +40,11 @@ MAX_RANGE = 10_000
 MAX_EVALUATIONS = 200_000
 """Most nodes that one comparison by numbers evaluates, over all points and precisions."""
 
-IDENTITY_DIGITS = 50
-"""Significant digits at which two expressions are compared first."""
-
-CERTAIN_DIGITS = 200
-"""Significant digits that confirm an agreement of two closed forms."""
-
 IDENTITY_POINTS = 6
 """Points at which two expressions in variables must agree."""
+
+MAX_DIGITS = 8_000
+"""Most significant digits with which values are compared; a pair that needs more is undecided."""
 
 MAX_SYMPY_NODES = 400
 """Most nodes of the two trees together that are handed to the symbolic stage."""

@@ -29,7 +29,7 @@ from harness.grading.find.reasoning import final_part
 from harness.grading.find.several import parts_of
 from harness.grading.find.stated import StatedValue, statements
 
-VERSION = "6"
+VERSION = "7"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -86,6 +86,9 @@ _RATIONAL = re.compile(
     r"|(-?(?:0|[1-9][0-9]{0,5})\.)([0-9]{1,6})"  # too short to stand for an endless one
 )
 """An integer, a fraction of two, or a short decimal."""
+
+_SHORT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15}|/[0-9]{1,15})?|-?\\[dt]?frac\{[0-9]{1,15}\}\{[0-9]{1,15}\}")
+"""The same, with as many digits as take no time."""
 
 
 class Search(NamedTuple):
@@ -291,6 +294,13 @@ def plain(question: Question, answer: str) -> Outcome | None:
     )
 
 
+def is_short(question: Question, answer: str) -> bool:
+    """Whether reference and answer are integers, fractions or decimals of few digits, which any process may decide."""
+    if question.kind not in _ONE_VALUE or question.rules.grader != verifier.RULES:
+        return False
+    return _SHORT.fullmatch(answer) is not None and all(map(_SHORT.fullmatch, question.references))
+
+
 def _rational(text: str) -> tuple[int, int] | None:
     """(numerator, denominator) of a text of the form `_RATIONAL`, else None."""
     match = _RATIONAL.fullmatch(text)
@@ -397,6 +407,7 @@ def _steps_of_comparison(reference: str, answer: str, kind: AnswerKind, more: tu
     return [*read, *more]
 
 
+@lru_cache(maxsize=1_024)
 def _reading(text: str, kind: AnswerKind) -> str:
     """The tree of `text` on one line, with its exact value if it has one; words if it cannot be read."""
     from harness.answers.grammar.literals import Unreadable

@@ -10,13 +10,18 @@ from harness.asking.options import GradeOptions
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import Verdict
-from harness.grading.processes import pool
+from harness.grading.processes.lasting import lasting_verdict
+from harness.grading.processes.pool import verdict_on
+from harness.grading.verifier import RULES
 from harness.presets.grading import DEADLINE_SECONDS
 from harness.runs import Manifest, RunFolder, grades, questions
 
 
 def grade(reference: str, response: str, options: GradeOptions) -> Verdict:
-    """The verdict on `response`, with the steps that led to it, by a process of its own. Raises `UsageError`."""
+    """The verdict on `response`, with the steps that led to it, by a process that lives on for the next call.
+
+    A verifier of one's own gets a process for each call, since its code may keep a state. Raises `UsageError`.
+    """
     if not reference.strip():
         raise UsageError("it is empty: give the right answer", field="reference")
     rules = GradeRules(
@@ -25,7 +30,7 @@ def grade(reference: str, response: str, options: GradeOptions) -> Verdict:
         absolute_tolerance=options.absolute_tolerance,
         round_to_reference=options.round_to_reference,
     )
-    return pool.verdict_on(
+    return (lasting_verdict if options.grader == RULES else verdict_on)(
         reference,
         response,
         kind=options.kind,

@@ -1,31 +1,54 @@
-"""Identities by numbers: two expressions at fixed random points.
+"""Identities: whether two expressions with letters are equal, or proportional, for all values of their letters.
 
-A disagreement at one point is certain. An agreement at 50 digits on all points is taken as equality.
+First in a finite field (`modular`), which proves any identity of rational functions, refutes any other, and proves
+those with functions that follow by algebra. Then by numbers at fixed points that look random: a difference at one point
+is a refutation; an agreement counts only with the digits that `numeric` asks for, at three points or more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from harness.answers.grammar.tree import Node, names, symbols, walk
-from harness.grading.bounds import IDENTITY_DIGITS, IDENTITY_POINTS, MAX_EVALUATIONS
-from harness.grading.compare.numeric import ROUGH_DIGITS, NotNumeric, Point, close, guarded
+from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
+from harness.grading.compare.breaks import CORNERS, JUMPS, NoBreaks, is_of_usual_size, trial_pairs
+from harness.grading.compare.modular import identical_in_field, proportional_in_field
+from harness.grading.compare.numeric import (
+    Evaluation,
+    NotNumeric,
+    Point,
+    differ,
+    evaluations,
+)
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")
-_STEPS = names("floor ceil mod sgn max min abs gcd lcm")
-_TINY = 1e-20
+_STEPS = CORNERS | JUMPS | names("gcd lcm")
+_MIN_POINTS = 3
+"""Points at which both expressions must have a value; with fewer nothing is decided."""
+
 _STRETCHES = (Fraction(1, 8), 3, 17, 131)
-"""Factors by which variables are moved away from the usual points, when too few of those give real values."""
+"""Factors by which variables are moved away from the usual points, if too few of those give real values."""
+
+_SPANS_OF_A_RATIO = 10
+"""Digits for ratios, which one changed term changes by less than the values: by another size of a term."""
+
+PointAt = Callable[[int], Point]
+"""A point, by the digits with which it is evaluated."""
 
 
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
-    """Do two expressions agree wherever both are defined and real? None when too few points could be evaluated.
+    """Whether two expressions agree wherever both are defined and real; None if that cannot be decided.
 
     Expressions that are hardly anywhere real together, as those with i, are compared at their complex values.
+    positive: letters are positive numbers.
     """
+    proven = identical_in_field(left, right)
+    if proven is not None:
+        return proven
     if _of_complex_parts(left, right):
         return _agreement(left, right, _complex_points())
     agreed = _agreement(left, right, _points(positive), real=True)
@@ -36,91 +59,156 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
     if agreed is not True and _over_integers(left, right):
         agreed = _agreement(left, right, _integer_points())
     if agreed and _has_steps(left, right):
-        wide = _agreement(left, right, _wide_points(_over_integers(left, right)), real=True)
-        return agreed if wide is None else wide
+        integers = _over_integers(left, right)
+        wide = _agreement(left, right, _wide_points(integers), real=True)
+        return _agree_at_breaks(left, right, integers) if wide is not False else False
     return agreed
 
 
+def _agree_at_breaks(left: Node, right: Node, integers: bool) -> bool | None:
+    """Whether two expressions that agree elsewhere agree at their breaks too; None if those cannot be solved for."""
+    try:
+        pairs = trial_pairs(left, right, integers=integers)
+        verdicts = [_agree_at(*pair, _point(0, [MAX_EVALUATIONS]), real=True) for pair in pairs]
+    except NoBreaks:
+        agreed = _agreement(left, right, _points_of_all_sizes(), real=True)
+        return agreed if agreed is False or is_of_usual_size(left, right) else None
+    return False not in verdicts
+
+
 def proportional(left: Node, right: Node) -> Any | None:
-    """The constant ratio left / right when it is the same at all points, else None."""
+    """The constant ratio left / right, a number, if it is the same for all values of the letters; else None.
+
+    By numbers the ratio must be the same at three points.
+    """
+    constant = proportional_in_field(left, right)
+    if constant is False:
+        return None
     ratio = None
-    seen = 0
-    for point in _points(False):
+    n_points = 0
+    for point_at in _points(False):
         try:
-            left_value, right_value = guarded(point, left), guarded(point, right)
+            value = _ratio_at(left, right, point_at)
         except NotNumeric:
             continue
-        if abs(right_value) < _TINY and abs(left_value) < _TINY:
-            continue  # where both vanish, or nearly, the ratio has no digits left
-        if abs(right_value) < _TINY or abs(left_value) < _TINY:
+        if value is None:
+            continue
+        if constant:
+            return value.values[0]
+        if ratio is not None and differ(ratio.values[0], value.values[0], max(ratio.tolerance, value.tolerance)):
             return None
-        if ratio is not None and not close(ratio, left_value / right_value, IDENTITY_DIGITS - 15):
-            return None
-        ratio = left_value / right_value
-        seen += 1
-    return ratio if seen >= 3 else None
+        ratio = value
+        n_points += 1
+    return ratio.values[0] if ratio is not None and n_points >= _MIN_POINTS else None
 
 
-def _points(positive: bool) -> Iterator[Point]:
+def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
+    """The ratio at a point, with digits that suffice; None if both expressions are 0 there.
+
+    Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
+    """
+    evaluation = None
+    for evaluation in evaluations((left, right), point_at, spans=_SPANS_OF_A_RATIO):  # noqa: B007  the last one has the digits
+        pass
+    if evaluation is None:
+        raise NotNumeric("no value")
+    top, bottom = evaluation.values
+    if not top and not bottom:
+        return None
+    if not bottom:
+        raise NotNumeric("division by zero")
+    return evaluation._replace(values=(top / bottom,))
+
+
+# --- points ---
+def _points(positive: bool) -> Iterator[PointAt]:
     budget = [MAX_EVALUATIONS]
     for index in range(IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
+        yield _point(index, budget, negative=not positive and index >= IDENTITY_POINTS // 2)
 
 
-def _spread_points(positive: bool) -> Iterator[Point]:
+def _spread_points(positive: bool) -> Iterator[PointAt]:
     """Points of other sizes, for expressions that are real only near zero or far from it."""
     budget = [MAX_EVALUATIONS]
     for stretch in _STRETCHES:
         for index in range(IDENTITY_POINTS):
             negative = not positive and index >= IDENTITY_POINTS // 2
-            yield Point(IDENTITY_DIGITS, index, budget, negative=negative, stretch=stretch)
+            yield _point(index, budget, negative=negative, stretch=stretch)
 
 
-def _complex_points() -> Iterator[Point]:
+def _complex_points() -> Iterator[PointAt]:
     """Points off the real line, where Re z and z differ."""
     budget = [MAX_EVALUATIONS]
     for index in range(IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, index, budget, complex_values=True)
+        yield _point(index, budget, complex_values=True)
 
 
-def _wide_points(integers: bool) -> Iterator[Point]:
+def _wide_points(integers: bool) -> Iterator[PointAt]:
     """Many points of different sizes, for functions that are constant in between, such as floor."""
     budget = [MAX_EVALUATIONS]
     for index in range(6 * IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
+        yield _point(index, budget, integers=integers, stretch=(7, 41, 293)[index % 3])
 
 
-def _integer_points() -> Iterator[Point]:
+def _points_of_all_sizes() -> Iterator[PointAt]:
+    """Points of either sign, from ten thousandths to hundreds."""
+    budget = [MAX_EVALUATIONS]
+    for power in range(-4, 3):
+        for index in range(IDENTITY_POINTS):
+            yield _point(index, budget, negative=index >= IDENTITY_POINTS // 2, stretch=Fraction(10) ** power)
+
+
+def _integer_points() -> Iterator[PointAt]:
     budget = [MAX_EVALUATIONS]
     for index in range(2 * IDENTITY_POINTS):
-        yield Point(IDENTITY_DIGITS, index, budget, integers=True)
+        yield _point(index, budget, integers=True)
 
 
-def _agreement(left: Node, right: Node, points: Iterator[Point], *, real: bool = False) -> bool | None:
-    """Three points or more at which both have a value, and at all of them the same; real: only real values count."""
-    seen = 0
-    for point in points:
-        try:
-            left_value, right_value = guarded(point, left), guarded(point, right)
-        except NotNumeric:
-            continue
-        if real and (point.mp.im(left_value) or point.mp.im(right_value)):
-            continue
-        if point.rough and close(left_value, right_value, ROUGH_DIGITS):
-            seen += 1
-            continue
-        if not close(left_value, right_value, IDENTITY_DIGITS - 15) and abs(left_value - right_value) > 10.0 ** (
-            15 - IDENTITY_DIGITS
-        ):
-            if not (point.negative and (point.mp.im(left_value) or point.mp.im(right_value))):
-                return False
-            continue  # outside the real domain, where roots and logarithms choose branches
-        seen += 1
-    return True if seen >= 3 else None
+def _point(index: int, budget: list[int], **values: Any) -> PointAt:
+    """The point of this index by its digits; values: which values its variables have, as for `Point`."""
+    return partial(_at, index, budget, values)
 
 
+def _at(index: int, budget: list[int], values: dict[str, Any], digits: int) -> Point:
+    return Point(digits, index, budget, **values)
+
+
+def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool = False) -> bool | None:
+    """Whether both have the same value at all points where both have one, three points or more; None for fewer.
+
+    real: only points count at which both values are real.
+    """
+    n_points = 0
+    for point_at in points:
+        agreed = _agree_at(left, right, point_at, real=real)
+        if agreed is False:
+            return False
+        n_points += agreed is True
+    return True if n_points >= _MIN_POINTS else None
+
+
+def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool | None:
+    """Whether both have the same value at a point; None if one has none there, or none that counts."""
+    try:
+        for evaluation in evaluations((left, right), point_at):
+            point = evaluation.point
+            left_value, right_value = evaluation.values
+            is_complex = bool(point.mp.im(left_value) or point.mp.im(right_value))
+            if real and is_complex:
+                return None
+            if differ(left_value, right_value, evaluation.tolerance):
+                # Outside of the real domain roots and logarithms choose branches.
+                return None if point.negative and is_complex else False
+            if evaluation.sufficient:
+                return True
+    except NotNumeric:
+        pass
+    return None
+
+
+# --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whole-number functions of variables that by custom are whole numbers."""
+    """Whether functions of integers stand in the trees, and all letters are integers by custom."""
     variables = symbols(left) | symbols(right)
     if not variables or not all(name.partition("_")[0] in _INTEGER_NAMES for name in variables):
         return False
@@ -133,10 +221,12 @@ def _over_integers(left: Node, right: Node) -> bool:
 
 
 def _has_steps(*trees: Node) -> bool:
+    """Whether a function stands in the trees that is constant or linear in between."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
 
 
 def _of_complex_parts(*trees: Node) -> bool:
+    """Whether Re, Im or arg stands in the trees."""
     return any(node.op == "fn" and node.args[0] in ("Re", "Im", "arg") for tree in trees for node in walk(tree))
 
 

@@ -1,94 +1,262 @@
-"""Identity of expressions by one evaluation in a finite field: fast, and exact for rational functions.
+"""Identity of expressions by evaluation in finite fields: fast, and a proof for rational functions.
 
-Every variable, pi, e and i gets a residue fixed by its name. Two rational functions that differ agree there with
-probability below degree / 2**61 (Schwartz and Zippel). A function such as sin(u) stands for a new variable that
-depends on its name and on the value of u: agreement then still proves equality, disagreement proves nothing.
+Every letter, pi and e get a residue that looks random, fixed by the name; i is a root of -1. Let the difference of two
+rational functions be P / Q with integer polynomials, P of degree d and with coefficients that add up to less than 2^b.
+If P is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a
+probability below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
+
+A function such as sin u stands for a new letter that depends on its name and on the residue of u. Then equal residues
+still prove the identity, and different ones prove nothing: `opaque` says that this has happened. Logarithms of numbers
+are resolved: ln 12 is 2 ln 2 + ln 3, and log₂ 12 the quotient of ln 12 and ln 2.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
+from math import gcd, isqrt, prod
+from typing import NamedTuple
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import Node
+from harness.answers.grammar.tree import Node, num
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact, factors, rational
 
-_P = (1 << 61) - 1
+_PRIME_BITS = 255
+_MAX_DEGREE = 1 << 160
+"""Largest bound of a degree; the probability of a false identity is then below 2⁻⁹⁴."""
+
+_MAX_COEFFICIENT_BITS = 20_000
+"""Largest bound of coefficients, in bits; it needs 79 primes."""
+
+_MAX_EXPONENT = 1 << 64
+
+
+MAX_PRIMES = 2 * _MAX_COEFFICIENT_BITS // _PRIME_BITS + 1
 
 
 class NotModular(ValueError):
-    """The node has no value in the field."""
+    """The node has no value in the field, or its bounds are too large."""
+
+
+class _Residue(NamedTuple):
+    """A residue; bounds of the degree of numerator and denominator together, and of their coefficients in bits."""
+
+    residue: int
+    degree: int
+    bits: int
+
+
+@lru_cache(maxsize=_MAX_COEFFICIENT_BITS // _PRIME_BITS + 2)
+def _prime(index: int) -> int:
+    """A prime of 255 bits, fixed by `index`, that leaves the remainder 1 by 4, so that -1 has a square root."""
+    candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
+    candidate |= (1 << (_PRIME_BITS - 1)) | 1
+    candidate += -(candidate - 1) % 4
+    while gcd(candidate, _SMALL_PRIMES) > 1 or not _is_prime(candidate):
+        candidate += 4
+    return candidate
+
+
+_SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for divisor in range(3, isqrt(n) + 1, 2)))
+
+
+def _is_prime(number: int) -> bool:
+    """The test of Miller and Rabin for thirty bases; `number` is odd."""
+    twos = ((number - 1) & (1 - number)).bit_length() - 1
+    for base in range(2, 32):
+        power = pow(base, (number - 1) >> twos, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+@lru_cache(maxsize=128)
+def _root_of_minus_one(prime: int) -> int:
+    roots = (pow(base, (prime - 1) // 4, prime) for base in range(2, 1_000))
+    return next(root for root in roots if root * root % prime == prime - 1)
+
+
+def identical_in_field(left: Node, right: Node) -> bool | None:
+    """Whether two expressions are identical as rational functions; None if that does not decide."""
+    try:
+        for index in range(MAX_PRIMES):
+            field = Residues(index)
+            if field.value(left) != field.value(right):
+                return None if field.opaque else False
+            if index >= field.bits // (_PRIME_BITS - 1):
+                return True
+    except NotModular:
+        pass
+    return None
+
+
+def proportional_in_field(left: Node, right: Node) -> bool | None:
+    """Whether left / right is constant, since left(p) · right(q) = left(q) · right(p) for two points p and q.
+
+    None if that does not decide.
+    """
+    try:
+        for index in range(MAX_PRIMES):
+            first, second = Residues(index), Residues(index, salt=1)
+            left_values, right_values = ([point.value(tree) for point in (first, second)] for tree in (left, right))
+            if 0 in (*left_values, *right_values):
+                return False  # one is 0 everywhere, and proportional to nothing that says anything
+            crossed = left_values[0] * right_values[1] - left_values[1] * right_values[0]
+            if crossed % first.prime:
+                return None if first.opaque else False
+            if index >= (first.bits + second.bits) // (_PRIME_BITS - 1):
+                return True
+    except NotModular:
+        pass
+    return None
 
 
 class Residues:
-    """Evaluates trees; `opaque` tells whether a function had to stand for a variable."""
+    """Evaluates trees modulo a prime, at one point. index: of the prime. salt: tells points apart.
 
-    def __init__(self) -> None:
+    opaque: a function stood for a letter, so different residues prove nothing. bits: bound of the coefficients of all
+    that was evaluated, in bits.
+    """
+
+    def __init__(self, index: int = 0, salt: int = 0) -> None:
+        self.prime = _prime(index)
+        self.salt = salt
         self.opaque = False
+        self.bits = 0
 
-    def value(self, node: Node, depth: int = 0) -> int:
+    def value(self, node: Node) -> int:
         """The residue of an expression. Raises `NotModular`."""
+        residue, degree, bits = self._value(node, 0)
+        self.bits += bits
+        if degree > _MAX_DEGREE or self.bits > _MAX_COEFFICIENT_BITS:
+            raise NotModular("too large")
+        return residue
+
+    def _value(self, node: Node, depth: int) -> _Residue:
+        """The residue of an expression, with its bounds."""
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")
         op, args = node
         depth += 1
         if op == "num":
-            number = args[0]
-            return int(number.numerator) * pow(int(number.denominator), -1, _P) % _P
+            top, bottom = args[0].numerator, args[0].denominator
+            return _Residue(top * self._inverse(bottom) % self.prime, 0, top.bit_length() + bottom.bit_length())
         if op in ("sym", "const"):
             if args[0] in ("inf", "nan"):
                 raise NotModular("infinity")
-            if args[0] == "i":
-                self.opaque = True  # i² = -1 is not seen here
-            return _residue(op, args[0])
-        if op == "add":
-            return sum(self.value(term, depth) for term in args) % _P
-        if op == "mul":
-            product = 1
-            for factor in args:
-                product = product * self.value(factor, depth) % _P
-            return product
-        if op == "neg":
-            return -self.value(args[0], depth) % _P
-        if op == "div":
-            bottom = self.value(args[1], depth)
-            if bottom == 0:
-                raise NotModular("division by zero")
-            return self.value(args[0], depth) * pow(bottom, -1, _P) % _P
+            if op == "const" and args[0] == "i":
+                return _Residue(_root_of_minus_one(self.prime), 0, 1)
+            return _Residue(self._letter(op, args[0]), 1, 1)
+        if op in ("add", "mul", "neg", "div", "deg", "pct"):
+            return self._operation(op, [self._value(part, depth) for part in args])
         if op == "pow":
-            return self.power(args[0], args[1], depth)
+            return self._power(args[0], args[1], depth)
         if op == "root":
-            return self.function("root", [self.value(part, depth) for part in args])
+            return self._function("root", args, depth)
         if op == "fn":
-            return self.function(args[0], [self.value(part, depth) for part in args[1:]])
+            return self._function(args[0], args[1:], depth)
         if op == "apply":
             inner = args[1]
-            parts = inner.args if inner.op == "list" else (inner,)
-            return self.function(f"apply {args[0]}", [self.value(part, depth) for part in parts], hides=False)
-        if op == "deg":
-            return self.value(args[0], depth) * _residue("const", "pi") * pow(180, -1, _P) % _P
-        if op == "pct":
-            return self.value(args[0], depth) * pow(100, -1, _P) % _P
+            arguments = [self._value(part, depth) for part in (inner.args if inner.op == "list" else (inner,))]
+            return self._new_letter(f"apply {args[0]}", arguments)
         raise NotModular(op)
 
-    def power(self, base: Node, exponent: Node, depth: int) -> int:
+    def _operation(self, op: str, parts: list[_Residue]) -> _Residue:
+        """A sum, product or quotient of residues; bounds of fractions add up, since they get one denominator."""
+        residue = parts[0].residue
+        if op == "add":
+            residue = sum(part.residue for part in parts)
+        elif op == "mul":
+            for part in parts[1:]:
+                residue = residue * part.residue % self.prime
+        elif op == "neg":
+            residue = -residue
+        elif op == "div":
+            residue *= self._inverse(parts[1].residue)
+        elif op == "deg":
+            residue *= self._letter("const", "pi") * self._inverse(180)
+        else:
+            residue *= self._inverse(100)
+        extra = 16 if op in ("deg", "pct") else len(parts)
+        return _Residue(
+            residue % self.prime, sum(part.degree for part in parts) + 1, sum(part.bits for part in parts) + extra
+        )
+
+    def _power(self, base: Node, exponent: Node, depth: int) -> _Residue:
+        """A power: an integer one of the residue, any other one a new letter."""
         number = exponent.args[0] if exponent.op == "num" else None
         if exponent.op == "neg" and exponent.args[0].op == "num":
             number = -exponent.args[0].args[0]
-        if number is not None and number.denominator == 1 and abs(number.numerator) < 10_000:
-            value = self.value(base, depth)
-            if value == 0 and number <= 0:
-                raise NotModular("a power of zero")
-            return pow(value, int(number), _P)
-        return self.function("pow", [self.value(base, depth), self.value(exponent, depth)])
+        if number is None or number.denominator != 1 or abs(number.numerator) >= _MAX_EXPONENT:
+            return self._function("pow", (base, exponent), depth)
+        residue, degree, bits = self._value(base, depth)
+        if residue == 0 and number <= 0:
+            raise NotModular("a power of zero")
+        times = max(abs(int(number)), 1)
+        monomial = base.op == "sym"  # x^1000 has the coefficient 1
+        bits = 1 if monomial else bits * times
+        if degree * times > _MAX_DEGREE or bits > _MAX_COEFFICIENT_BITS:
+            return self._function("pow", (base, exponent), depth)
+        return _Residue(pow(residue, int(number), self.prime), degree * times, bits)
 
-    def function(self, name: str, values: list[int], hides: bool = True) -> int:
-        self.opaque = self.opaque or hides
+    def _function(self, name: str, arguments: tuple[Node, ...], depth: int) -> _Residue:
+        """A function as a letter that depends on its name and the residues of its arguments."""
+        if name in ("ln", "log", "lg") and (logarithm := self._logarithm(name, arguments)) is not None:
+            return logarithm
+        self.opaque = True
+        values = [self._value(argument, depth) for argument in arguments]
         if name == "abs":
-            values = [min(values[0], _P - values[0])]
+            values = [values[0]._replace(residue=min(values[0].residue, self.prime - values[0].residue))]
         elif name in ("gcd", "lcm", "max", "min"):
             values = sorted(values)
-        return _residue(name, *values)
+        return self._new_letter(name, values)
 
+    def _logarithm(self, name: str, arguments: tuple[Node, ...]) -> _Residue | None:
+        """The logarithm of a positive rational number by those of its prime factors; None for any other argument."""
+        logarithms = [self._by_primes(argument) for argument in arguments]
+        if name != "ln" and len(arguments) == 1:
+            logarithms.append(self._by_primes(num(10)))
+        numbers = [logarithm for logarithm in logarithms if logarithm is not None]
+        if len(numbers) != len(logarithms) or len(numbers) != (1 if name == "ln" else 2):
+            return None
+        self.opaque = True  # whether logarithms are independent of pi is not known
+        return numbers[0] if name == "ln" else self._operation("div", numbers)
 
-def _residue(*parts: object) -> int:
-    return int.from_bytes(blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") % _P
+    def _by_primes(self, node: Node) -> _Residue | None:
+        """The natural logarithm of a positive rational number, with a letter for that of each prime; else None."""
+        try:
+            value = rational(exact(node))
+            if value is None or value <= 0:
+                return None
+            powers = factors(value.numerator) + [(prime, -count) for prime, count in factors(value.denominator)]
+        except NotExact:
+            return None
+        residue = sum(count * self._letter("ln", prime) for prime, count in powers) % self.prime
+        return _Residue(residue, 1, sum(abs(count).bit_length() + 1 for _, count in powers))
+
+    def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
+        """The letter for a function; differences of arguments must show in its residue, so it inherits their bounds."""
+        return _Residue(
+            self._letter(name, *(argument.residue for argument in arguments)),
+            sum(argument.degree for argument in arguments) + 1,
+            sum(argument.bits for argument in arguments) + 1,
+        )
+
+    def _letter(self, *parts: object) -> int:
+        """A residue that looks random, fixed by `parts` and the point."""
+        text = repr((self.salt, *parts)).encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big") % self.prime
+
+    def _inverse(self, residue: int) -> int:
+        """1 / residue. Raises `NotModular` for 0."""
+        try:
+            return pow(residue, -1, self.prime)
+        except ValueError as error:
+            raise NotModular("division by zero") from error

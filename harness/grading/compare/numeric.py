@@ -1,48 +1,93 @@
-"""Values by numbers: a tree evaluated at a point, closed forms to 50 and then 200 digits.
+"""Values by numbers: two trees evaluated at one point with enough digits that an agreement means equality.
 
-All numbers are kept small before they are computed: a power, factorial or exponential whose result would be huge is
-refused.
+Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ have them, so have tanh 500 and 1. So an evaluation notes the
+*span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, also of those that a function hides
+(tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost has a span of its own size. Two values are decided by
+
+    digits ≥ 6 · span + 100                     the precision, raised until this holds; beyond `MAX_DIGITS` undecided
+    tolerance = 10^−(digits − 2 · span − 20)    relative; rounding errors, also of cancelled terms, stay below it
+
+    difference > tolerance    different, at any precision
+    difference ≤ tolerance    equal, if the digits suffice; else more digits
+
+A difference that is not zero has about the size of a product of a few terms that occur, say (10^−span)² beside 10^span,
+and the tolerance is smaller, 10^−(4 · span + 80). For algebraic numbers this is a theorem: `algebraic.digits_to_separate`
+gives the digits that it needs. For identities of functions, points that no writer of an answer can know make it certain.
+For other closed forms nobody knows a proof.
+
+A sum that cancels to nothing within the tolerance is 0. All numbers are kept small before they are computed: a power,
+factorial or exponential whose result would be huge is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from math import ceil, log10
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import mpmath
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.tree import I, Node, substitute, sym, symbols, walk
-from harness.grading.bounds import CERTAIN_DIGITS, IDENTITY_DIGITS, MAX_EVALUATIONS, MAX_RANGE
+from harness.answers.grammar.tree import I, Node, integrand, substitute, sym, symbols, walk
+from harness.grading.bounds import MAX_DIGITS, MAX_EVALUATIONS, MAX_RANGE
+from harness.grading.compare.algebraic import digits_to_separate
 from harness.grading.compare.exact import digits_in_base
 
-ROUGH_DIGITS = 15
-"""Digits that two values with an integral in them must share."""
+FIRST_DIGITS = 70
+"""Digits of the first evaluation, which tells most different values apart."""
 
-_INTEGRAL_DIGITS = 25
+_SPANS = 6
+_SPARE_DIGITS = 100
+_NOISE_DIGITS = 20
+"""Digits at the end of a number that rounding errors may have reached."""
+
+_INTEGRAL_DIGITS = 60
+_INTEGRAL_SHARED_DIGITS = 45
+"""Digits of an integral that quadrature must reach, by its own estimate of the error."""
+
+_MAX_ROUGH_SPAN = 6
+"""Largest span of an expression with an integral that is decided."""
+
 _INTEGRAL_COST = MAX_EVALUATIONS // 40
-"""Nodes of the budget that an integral uses besides those it evaluates."""
+"""Evaluations of the budget that an integral uses besides those of its integrand."""
 
 _MAX_LOG2 = 100_000.0
 _MAX_ARGUMENT = 1e12
+_MAX_EXPONENTIAL = 50_000
+_MAX_GAMMA_DIGITS = 400
+"""Most digits for the factorial of a number that is no integer: with more it takes seconds."""
+
+_LOG10_OF_2 = log10(2)
+_LOG10_OF_E = 0.4342944819
 
 
 class NotNumeric(ValueError):
-    """The node has no number here, or computing it would break a bound."""
+    """The node has no number here, or computing it would exceed a bound."""
+
+
+class Vanishing(NotNumeric):
+    """A divisor or the like is 0, perhaps only with these few digits."""
 
 
 @cache
 def _context(digits: int) -> Any:
-    """An arithmetic of its own for each precision, so that the global one is never changed."""
+    """An arithmetic of its own for each precision, so that the global one never changes."""
     context = mpmath.mp.clone()
     context.dps = digits
     return context
 
 
 class Point:
-    """One evaluation: digits, values of the variables, and a budget of nodes that several evaluations share."""
+    """One evaluation: values of the variables, a precision, and what it learns of the expression.
+
+    index: tells points apart, so that variables differ. budget: evaluations left, which several points share; one costs
+    more with more digits. integers, negative, stretch, complex_values: which values variables have. span: as above, so
+    far. rough: an integral occurred, whose digits are fewer. chops: sums of rounding errors are set to 0.
+    """
 
     def __init__(
         self,
@@ -56,14 +101,18 @@ class Point:
         complex_values: bool = False,
     ):
         self.mp = _context(digits)
+        self.digits = digits
         self.index = index
         self.budget = budget
         self.integers = integers
         self.negative = negative
         self.stretch = stretch
         self.complex_values = complex_values
+        self.span = 0.0
         self.rough = False
+        self.chops = True
         self.bound: dict[str, Any] = {}
+        self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
         """The value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
@@ -78,17 +127,53 @@ class Point:
             return self.mp.mpc(value, self.mp.mpf(state % 999_979) / 499_979 - self.mp.mpf(7) / 10)
         return -value if self.negative and state & 1 else value
 
+    # --- span and noise ---
+    def tolerance(self) -> Any:
+        """The relative difference that rounding errors may have made; 1 while the digits do not suffice at all."""
+        reliable = _INTEGRAL_SHARED_DIGITS if self.rough else self.digits - _NOISE_DIGITS
+        return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - reliable)
+
+    def widen(self, value: Any) -> None:
+        """Let the span reach the size of `value`."""
+        for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
+            if part[1]:
+                self.span = max(self.span, abs(part[2] + part[3]) * _LOG10_OF_2)
+
+    def without_noise(self, value: Any, scale: Any) -> Any:
+        """`value` with parts that are nothing but rounding errors of numbers as large as `scale` set to 0."""
+        if not self.chops:
+            return value
+        noise = self.mp.mpf(10) ** min(-_NOISE_DIGITS, ceil(2 * self.span) + _NOISE_DIGITS - self.digits) * scale
+        if hasattr(value, "_mpf_"):
+            return value if abs(value) > noise else self.mp.mpf(0)
+        real, imaginary = (part if abs(part) > noise else self.mp.mpf(0) for part in (value.real, value.imag))
+        return self.mp.mpc(real, imaginary) if imaginary else real
+
+    def whole(self, value: Any) -> Any:
+        """`value`, as an integer if it is one within rounding errors; else its distance from one widens the span."""
+        nearest = self.mp.nint(value)
+        gap = self.without_noise(value - nearest, max(self.mp.mpf(1), abs(value)))
+        self.widen(gap)
+        return value if gap else nearest
+
+    # --- nodes ---
     def value(self, node: Node, depth: int = 0) -> Any:
         """The number that `node` is. Raises `NotNumeric`."""
-        self.budget[0] -= 1
+        self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
             raise NotNumeric("too much to compute")
+        value = self.mp.convert(self.operation(node, depth + 1))
+        self.widen(value)
+        return value
+
+    def operation(self, node: Node, depth: int) -> Any:
+        """What the kind of the node makes of its parts."""
         op, args = node
         mp = self.mp
-        depth += 1
         if op == "num":
             if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
                 raise NotNumeric("too large")
+            self.widen(mp.mpf(args[0].denominator))
             return mp.mpf(args[0].numerator) / args[0].denominator
         if op == "sym":
             return self.variable(args[0])
@@ -99,7 +184,8 @@ class Point:
                 return +getattr(mp, args[0])
             raise NotNumeric(args[0])
         if op == "add":
-            return mp.fsum(self.value(term, depth) for term in args)
+            terms = [self.value(term, depth) for term in args]
+            return self.without_noise(mp.fsum(terms), max(map(abs, terms)))
         if op == "mul":
             product = mp.mpf(1)
             for factor in args:
@@ -110,7 +196,7 @@ class Point:
         if op == "div":
             bottom = self.value(args[1], depth)
             if bottom == 0:
-                raise NotNumeric("division by zero")
+                raise Vanishing("division by zero")
             return self.value(args[0], depth) / bottom
         if op == "pow":
             return self.power(args[0], args[1], depth)
@@ -132,12 +218,13 @@ class Point:
         raise NotNumeric(op)
 
     def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:
+        """`base ** exponent`, the real root where the exponent is a fraction with odd denominator."""
         mp = self.mp
         base, exponent = self.value(base_node, depth), self.value(exponent_node, depth)
         if base == 0:
             if mp.re(exponent) > 0:
                 return mp.mpf(0)
-            raise NotNumeric("a power of zero")
+            raise Vanishing("a power of zero")
         size = abs(exponent) * (abs(mp.log(abs(base), 2)) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
         if size > _MAX_LOG2:
             raise NotNumeric("too large a power")
@@ -145,9 +232,11 @@ class Point:
             top, bottom = (self.value(part, depth) for part in exponent_node.args)
             if bottom == int(mp.re(bottom)) and int(mp.re(bottom)) % 2 == 1 and top == int(mp.re(top)):
                 return self.root(base, bottom) ** int(mp.re(top))
-        return mp.power(base, exponent)
+        value = mp.power(base, exponent)
+        return self.without_noise(value, abs(value))
 
     def root(self, radicand: Any, degree: Any) -> Any:
+        """The root of a positive integer degree; of a negative number the real one if the degree is odd."""
         mp = self.mp
         if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
             raise NotNumeric("the degree of a root")
@@ -157,7 +246,9 @@ class Point:
             return mp.mpf(0)
         return mp.sqrt(radicand) if degree == 2 else mp.root(radicand, int(degree))
 
+    # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+        """The value of a function of real or complex numbers."""
         mp = self.mp
         if name in ("sum", "prod"):
             return self.expanded(name, arguments, depth)
@@ -172,18 +263,12 @@ class Point:
         if name in _ELEMENTARY:
             if len(values) != 1:
                 raise NotNumeric("too many arguments")
-            if name in ("exp", "sinh", "cosh", "tanh", "coth", "sech", "csch") and abs(x) > 50_000:
-                raise NotNumeric("too large an argument")
-            try:
-                return getattr(mp, _ELEMENTARY[name])(x)
-            except (ZeroDivisionError, ValueError) as error:
-                raise NotNumeric(name) from error
+            return self.elementary(name, x)
         if name in ("ln", "log", "lg"):
             if any(value == 0 for value in values) or (len(values) == 2 and values[1] == 1):
-                raise NotNumeric("a logarithm")
-            if name == "ln":
-                return mp.log(x)
-            return mp.log(x) / mp.log(values[1] if len(values) > 1 else 10)
+                raise Vanishing("a logarithm")
+            logarithm = self.without_noise(mp.log(x), mp.mpf(1))
+            return logarithm if name == "ln" else logarithm / mp.log(values[1] if len(values) > 1 else 10)
         if name == "abs":
             return abs(x)
         if name == "Re":
@@ -196,29 +281,50 @@ class Point:
             raise NotNumeric("a complex argument")
         return self.real_function(name, values)
 
+    def elementary(self, name: str, x: Any) -> Any:
+        """A function of `_ELEMENTARY`; 0 if its value is only the rounding error of its argument."""
+        mp = self.mp
+        if name in _BRANCHED and not mp.im(x):
+            x = self.whole(x)  # at ±1 a rounding error would change the value by its square root
+        if name in _EXPONENTIAL:
+            if abs(x) > _MAX_EXPONENTIAL:
+                raise NotNumeric("too large an argument")
+            # tanh x is 1 - 2·exp(-2x) + …: its smallest term does not show in its value.
+            self.span = max(self.span, 2 * _LOG10_OF_E * float(abs(mp.re(x))))
+        try:
+            value = getattr(mp, _ELEMENTARY[name])(x)
+        except (ZeroDivisionError, ValueError) as error:
+            raise NotNumeric(name) from error
+        # Next to 0 these functions are as small as their argument, and no error of it is left over.
+        may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
+        return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
+
     def real_function(self, name: str, values: list[Any]) -> Any:
+        """The value of a function of real numbers."""
         mp = self.mp
         x = values[0]
         if name == "floor":
-            return mp.floor(x)
+            return mp.floor(self.whole(x))
         if name == "ceil":
-            return mp.ceil(x)
+            return mp.ceil(self.whole(x))
         if name == "sgn":
             return mp.sign(x)
         if name == "factorial":
-            if not -0.999 < x < 3_000:
+            if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
                 raise NotNumeric("a factorial")
             return mp.factorial(x)
         if name == "double factorial":
-            if not -0.999 < x < 3_000:
+            if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
                 raise NotNumeric("a factorial")
             return mp.fac2(x)
         if name == "binom" and len(values) == 2:
-            if max(abs(x), abs(values[1])) > 3_000 or x < 0:
+            integers = all(value == int(value) for value in values)
+            if max(abs(x), abs(values[1])) > 3_000 or x < 0 or (self.digits > _MAX_GAMMA_DIGITS and not integers):
                 raise NotNumeric("a binomial coefficient")
             return mp.binomial(x, values[1])
         if name == "mod" and len(values) == 2 and values[1] != 0:
-            return x - values[1] * mp.floor(x / values[1])
+            quotient = self.whole(x / values[1])
+            return mp.mpf(0) if quotient == mp.nint(quotient) else x - values[1] * mp.floor(quotient)
         if name == "max":
             return max(values)
         if name == "min":
@@ -226,16 +332,15 @@ class Point:
         raise NotNumeric(name)
 
     def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
-        r"""`\int_a^b f dx` by Gauss and Legendre, to about 20 digits for smooth f; the node budget bounds the work."""
-        from harness.answers.grammar.tree import integrand
-
+        r"""`\int_a^b f dx` by quadrature. Raises `NotNumeric` if that does not reach `_INTEGRAL_SHARED_DIGITS`."""
         parts = integrand(arguments)
         if parts is None:
             raise NotNumeric("an integral")
         low, high, variable, body = parts
-        # Fewer digits than elsewhere: the places of the method are expensive to compute.
+        # Fewer digits than elsewhere: the nodes of the method are expensive to compute.
         inner = Point(_INTEGRAL_DIGITS, self.index, self.budget, integers=self.integers, negative=self.negative)
         inner.stretch = self.stretch
+        inner.chops = False  # near singular ends an integrand is small, and no error of rounding
         inner.bound = dict(self.bound)
         ends = [inner.value(low, depth), inner.value(high, depth)]
         if any(inner.mp.im(end) for end in ends):
@@ -243,15 +348,24 @@ class Point:
         self.rough = True
         name = f"bound {variable}"
         body = substitute(body, sym(variable), sym(name))
+        constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
+        for literal in (here for here in walk(body) if here.op == "num"):
+            self.widen(constants.value(literal))  # of other values in the body only the integral counts
         self.budget[0] -= _INTEGRAL_COST
 
         def integrand_at(abscissa: Any) -> Any:
             inner.bound[name] = abscissa
             return inner.value(body, depth)
 
-        return inner.mp.quad(integrand_at, ends, method="gauss-legendre", maxdegree=4)
+        for method in ("tanh-sinh", "gauss-legendre"):  # the first one bears singular ends, and visits them
+            with contextlib.suppress(NotNumeric, ZeroDivisionError, ValueError):
+                value, error = inner.mp.quad(integrand_at, ends, method=method, maxdegree=7, error=True)
+                if error <= inner.mp.mpf(10) ** -_INTEGRAL_SHARED_DIGITS * max(abs(value), inner.mp.mpf(1)):
+                    return self.mp.convert(value)
+        raise NotNumeric("an integral that does not converge")
 
     def expanded(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+        """A sum or product with integer limits, term by term."""
         mp = self.mp
         variable, start, end, body = arguments
         low, high = self.value(start, depth), self.value(end, depth)
@@ -261,13 +375,14 @@ class Point:
             raise NotNumeric("too many terms")
         name_inside = f"bound {variable.args[0]}"
         body = substitute(body, variable, sym(name_inside))
-        total = mp.mpf(0 if name == "sum" else 1)
+        total, largest = mp.mpf(0 if name == "sum" else 1), mp.mpf(0)
         for step in range(int(low), int(high) + 1):
             self.bound[name_inside] = mp.mpf(step)
             term = self.value(body, depth)
             total = total + term if name == "sum" else total * term
+            largest = max(largest, abs(term))
         self.bound.pop(name_inside, None)
-        return total
+        return self.without_noise(total, largest) if name == "sum" else total
 
 
 _ELEMENTARY = {
@@ -277,47 +392,104 @@ _ELEMENTARY = {
     "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "exp": "exp",
 }  # fmt: skip
+"""Functions of one argument, each with its name in mpmath."""
+
+_EXPONENTIAL = frozenset(("exp", "sinh", "cosh", "tanh", "coth", "sech", "csch"))
+_WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcsec"))
+"""Functions that are 0 at other arguments than 0."""
+
+_BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
 
 
-def close(left: Any, right: Any, digits: int) -> bool:
-    """Equal to `digits` significant digits."""
-    difference = abs(left - right)
-    if difference == 0:
-        return True
-    return bool(difference <= max(abs(left), abs(right)) * 10.0**-digits)
+class Evaluation(NamedTuple):
+    """Values of several trees at one point, at one precision.
+
+    tolerance: relative difference up to which two values may be one number. sufficient: the digits suffice, so that two
+    values within the tolerance are one number.
+    """
+
+    values: tuple[Any, ...]
+    point: Point
+    tolerance: Any
+    sufficient: bool
+
+
+def evaluations(
+    trees: Sequence[Node], point_at: Callable[[int], Point], *, least: int = 0, spans: int = _SPANS
+) -> Iterator[Evaluation]:
+    """The trees evaluated with more and more digits, until they suffice.
+
+    point_at: the point, by digits. least: digits that are needed whatever the span. spans: how many spans they exceed.
+    Raises `NotNumeric`: a tree has no number, or more than `MAX_DIGITS` are needed.
+    """
+    digits = FIRST_DIGITS
+    while True:
+        point = point_at(digits)
+        try:
+            values = tuple(guarded(point, tree) for tree in trees)
+        except Vanishing:
+            if digits >= _needed(point, least, spans):
+                raise
+            values = ()
+        needed = _needed(point, least, spans)
+        if values:
+            yield Evaluation(values, point, point.tolerance(), digits >= needed)
+        if digits >= needed:
+            return
+        if needed > MAX_DIGITS:
+            raise NotNumeric("too many digits needed")
+        digits = needed
+
+
+def _needed(point: Point, least: int, spans: int) -> int:
+    """Digits that an equality needs, by the span that `point` has noted; those of an integral cannot be raised."""
+    if point.rough:
+        return point.digits if point.span <= _MAX_ROUGH_SPAN else MAX_DIGITS + 1
+    return max(least, ceil(spans * point.span) + _SPARE_DIGITS)
+
+
+def differ(left: Any, right: Any, tolerance: Any) -> bool:
+    """Whether two numbers differ by more than the relative `tolerance`."""
+    return bool(abs(left - right) > tolerance * max(abs(left), abs(right)))
+
+
+def same_number(left: Node, right: Node) -> bool | None:
+    """Whether two closed forms are the same number; None if that cannot be decided by numbers."""
+    budget = [MAX_EVALUATIONS]
+    least = digits_to_separate(left, right) or 0
+    try:
+        for evaluation in evaluations((left, right), lambda digits: Point(digits, 0, budget), least=least):
+            left_value, right_value = evaluation.values
+            if differ(left_value, right_value, evaluation.tolerance):
+                return False
+            if evaluation.sufficient:
+                return True
+    except NotNumeric:
+        pass
+    return None
 
 
 def number_of(node: Node, digits: int = 30) -> Any:
     """A closed form to `digits` digits (mpf or mpc). Raises `NotNumeric`."""
     if symbols(node):
         raise NotNumeric("variables")
-    return guarded(Point(digits + 10, 0, [MAX_EVALUATIONS]), node)
-
-
-def same_number(left: Node, right: Node) -> bool | None:
-    """Are two closed forms the same number? None when one of them has no number."""
     budget = [MAX_EVALUATIONS]
-    for digits in (IDENTITY_DIGITS, CERTAIN_DIGITS):
-        point = Point(digits + 15, 0, budget)
-        try:
-            left_value, right_value = guarded(point, left), guarded(point, right)
-        except NotNumeric:
-            return None
-        if point.rough:
-            return close(left_value, right_value, ROUGH_DIGITS)
-        # A cancellation to (almost) zero has no significant digits; it is compared absolutely.
-        if not close(left_value, right_value, digits) and abs(left_value - right_value) > 10.0**-digits:
-            return False
-        if abs(left_value) < 10.0**-digits and abs(right_value) < 10.0**-digits and left_value != right_value:
-            continue
-    return True
+    point = Point(digits + 2 * _NOISE_DIGITS, 0, budget)
+    value = guarded(point, node)
+    if point.span > _NOISE_DIGITS / 2 and not point.rough:  # cancellation may have cost digits
+        if 2 * point.span > MAX_DIGITS:
+            raise NotNumeric("too many digits needed")
+        value = guarded(Point(digits + 2 * _NOISE_DIGITS + ceil(2 * point.span), 0, budget), node)
+    return value
 
 
 def guarded(point: Point, node: Node) -> Any:
     """The finite number that `node` is at `point`. Raises `NotNumeric`."""
     try:
         value = point.value(node)
-    except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
+    except ZeroDivisionError as error:
+        raise Vanishing(str(error)) from error
+    except (OverflowError, ValueError, TypeError) as error:
         if isinstance(error, NotNumeric):
             raise
         raise NotNumeric(str(error)) from error

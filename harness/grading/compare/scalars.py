@@ -10,7 +10,7 @@ from harness.answers.grammar.units import changes_number, is_counted, noun_of, n
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact
-from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.radicals import NotExact, Undefined, Value, rational
 from harness.grading.compare.rewriting import with_bound_names, without_degree_signs
 
@@ -174,16 +174,23 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
             return Comparison(True, "tolerance")
         return Comparison(False, "exact")
-    if symbols(reference) or symbols(answer):
-        return _same_expression(reference, answer, rules)
-    from harness.grading.compare.numeric import same_number
-
-    verdict = same_number(reference, answer)
+    verdict, rule = identical_in_field(reference, answer), "field"
+    if verdict is None:
+        verdict, rule = _by_numbers(reference, answer, rules), "numeric"
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
-    if verdict is not None:
-        return Comparison(verdict, "numeric")
-    return _symbolic(reference, answer)
+    return Comparison(verdict, rule) if verdict is not None else _symbolic(reference, answer)
+
+
+def _by_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
+    """Whether two expressions are equal, by numbers; None if that cannot be decided."""
+    if symbols(reference) or symbols(answer):
+        from harness.grading.compare.identities import identical
+
+        return identical(reference, answer, positive=allows(rules, "positive_variables"))
+    from harness.grading.compare.numeric import same_number
+
+    return same_number(reference, answer)
 
 
 def _infinity(node: Node) -> int:
@@ -197,23 +204,6 @@ def _infinity(node: Node) -> int:
         return 2
     endless = any(here.op == "fn" and here.args[0] in ("sum", "prod", "lim", "int") for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
-
-
-def _same_expression(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    field = Residues()
-    try:
-        if field.value(reference) == field.value(answer):
-            return Comparison(True, "field")
-        if not field.opaque and not rules.relative_tolerance:
-            return Comparison(False, "field")
-    except NotModular:
-        pass
-    from harness.grading.compare.identities import identical
-
-    verdict = identical(reference, answer, positive=allows(rules, "positive_variables"))
-    if verdict is not None:
-        return Comparison(verdict, "numeric")
-    return _symbolic(reference, answer)
 
 
 def _symbolic(reference: Node, answer: Node) -> Comparison:

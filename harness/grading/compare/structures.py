@@ -19,8 +19,8 @@ Long: structures hold structures, so the rules of all kinds call one another.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
+from itertools import combinations
 
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, Node, is_scalar, substitute, sym, symbols, walk
 from harness.core.records import GradeRules
@@ -47,6 +47,7 @@ from harness.grading.compare.ratios import same_base, same_classes, same_ratios
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets, whole_numbers
 from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import as_tuples, components, named_throughout, without_braces, without_ellipsis
+from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, same_scalar
 from harness.grading.compare.words import same_words
 
@@ -420,16 +421,8 @@ def _any_value(reference: Statement, answer: Statement, rules: GradeRules) -> Co
 
 
 def _consistent(chain: Statement) -> bool:
-    """The parts of a chain agree to about two per cent, so that it is one value and no choice of several."""
-    if len(chain.values) == 1:
-        return True
-    from harness.grading.compare.numeric import NotNumeric, number_of
-
-    numbers = []
-    for value in chain.values:
-        with contextlib.suppress(NotNumeric):
-            numbers.append(number_of(value))
-    return all(abs(number - numbers[-1]) <= 0.02 * abs(numbers[-1]) for number in numbers)
+    """Whether all parts of a chain are one value, exactly or as decimals of it, and no choice of several values."""
+    return all(is_same_or_rounded(left, right) for left, right in combinations(chain.values, 2))
 
 
 # --- sets ---

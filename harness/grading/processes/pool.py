@@ -25,7 +25,7 @@ import struct
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
@@ -40,7 +40,19 @@ from harness.core.records import Verdict as Outcome
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, MAX_STATEMENTS, WARMING_SECONDS
 from harness.grading.processes.worker import READY, WARMING, Checked, GradingReply, GradingTask, frame
-from harness.grading.verdict import GRADER, NO_ANSWER, AnswerVerdict, Search, Verdict, conclude, find, plain, search
+from harness.grading.verdict import (
+    GRADER,
+    NO_ANSWER,
+    AnswerVerdict,
+    Search,
+    Verdict,
+    conclude,
+    decide,
+    find,
+    is_short,
+    plain,
+    search,
+)
 from harness.presets.grading import DEADLINE_SECONDS, MAX_DEADLINE_SECONDS
 from server_launchers import isolated
 
@@ -112,13 +124,7 @@ def verdicts(
             if question.rules.grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question])
             searched = search(question, sample, answer_from_reasoning=answer_from_reasoning, with_steps=with_steps)
-            # The answer first, then the other boxes of the text, to tell whether a right one was passed over.
-            jobs = (
-                [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
-                if searched.extraction is not None
-                else []
-            )
-            jobs += [_Job.of(question, box) for box in searched.other_boxes]
+            jobs = _jobs(question, searched, with_steps=with_steps)
             for job in jobs:
                 pool.ask(job)
             without_text = msgspec.structs.replace(sample, text=None, reasoning=None)
@@ -185,10 +191,7 @@ def verdict_on(
     trusted.
     """
     check_deadline(deadline_s)
-    for name in ("relative_tolerance", "absolute_tolerance"):
-        value = getattr(rules, name)
-        if not 0 <= value < math.inf:
-            raise UsageError("expected a number of at least 0", field=name, value=value)
+    check_tolerances(rules)
     question = question_on(reference, kind, rules, choices)
     sample = Sample(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
@@ -196,6 +199,34 @@ def verdict_on(
     )  # fmt: skip
     ((_, verdict),) = verdicts({"": question}, [sample], deadline_s=deadline_s, with_steps=True)
     return verdict
+
+
+def verdict_with(pool: Pool, question: Question, sample: Sample) -> Verdict:
+    """The verdict on one sample, with its steps, by the rules and the workers of `pool`, which live on.
+
+    Numbers of few digits are decided here: they cannot take long, and a message to a worker takes longer.
+    """
+    searched = search(question, sample, with_steps=True)
+    jobs = _jobs(question, searched, with_steps=True)
+    for job in jobs:
+        if job.key not in pool.decisions and is_short(question, job.answer):
+            pool.decisions[job.key] = decide(question, job.answer, with_steps=job.with_steps)
+        pool.ask(job)
+    return _judged(pool, _Pending(sample, GRADER, searched, jobs))[1]
+
+
+def _jobs(question: Question, searched: Search, *, with_steps: bool) -> list[_Job]:
+    """The answer, then the other boxes of the text, to tell whether a right one was passed over."""
+    jobs = [] if searched.extraction is None else [_Job.of(question, searched.extraction.answer, with_steps=with_steps)]
+    return jobs + [_Job.of(question, box) for box in searched.other_boxes]
+
+
+def check_tolerances(rules: GradeRules) -> None:
+    """Raise `UsageError` for a tolerance that is out of range."""
+    for name in ("relative_tolerance", "absolute_tolerance"):
+        value = getattr(rules, name)
+        if not 0 <= value < math.inf:
+            raise UsageError("expected a number of at least 0", field=name, value=value)
 
 
 def check_deadline(seconds: float) -> None:
@@ -279,7 +310,7 @@ class _Worker:
     """A process, and the jobs that it owes an answer to, the due one first.
 
     deadline_at: when the due answer is late, by the monotonic clock. ready: its imports are done. `_waited`: seconds
-    for which it had waited for a processor when the deadline was set.
+    for which it had waited for a processor when the deadline was set. question: the one that it was sent last.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -301,6 +332,7 @@ class _Worker:
         self._schedstat = _schedstat_of(self.process.pid)
         self._waited = 0.0
         self.ready = False
+        self.question: Question | None = None
 
     def must_answer(self, seconds: float) -> None:
         """Start the deadline of the next answer: `seconds` from now."""
@@ -349,20 +381,28 @@ def _schedstat_of(pid: int) -> int | None:
         return None
 
 
+def _here(start: Callable[[], _Worker]) -> _Worker:
+    return start()
+
+
 class Pool:
     """Worker processes, started when they are needed; a context manager that ends them. For one thread only.
 
-    workers: the live ones, at most `size`. queue: jobs that no worker has. decisions: verdicts by the key of the job,
-    None while they are due.
+    deadline: of each answer, in seconds; it may change, up to `longest_deadline`. start: calls the function that starts
+    a worker, in a thread of its choice. workers: the live ones, at most `size`. queue: jobs that no worker has.
+    decisions: verdicts by the key of the job, None while they are due.
     """
 
-    def __init__(self, workers: int, deadline: float) -> None:
+    def __init__(
+        self, workers: int, deadline: float, *, start: Callable[[Callable[[], _Worker]], _Worker] = _here
+    ) -> None:
         if workers < 1:
             raise UsageError("at least one worker is needed", field="workers", value=workers)
         if deadline <= 0:
             raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
         self.size = workers
-        self.deadline = deadline
+        self.deadline = self.longest_deadline = deadline
+        self._start = start
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, AnswerVerdict | None] = {}
@@ -418,27 +458,28 @@ class Pool:
 
     def start(self) -> _Worker:
         """A new worker, watched for replies."""
-        worker = _Worker(self.deadline)
+        worker = self._start(lambda: _Worker(self.longest_deadline))
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
 
     def send(self, worker: _Worker, jobs: list[_Job]) -> None:
         """Send a batch to a worker that owes nothing; a batch beyond `MAX_FRAME_BYTES` becomes its first job only."""
-        tasks, before = [], None
+        tasks, before = [], worker.question
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
             worker.owed.append((item, job))
             tasks.append(
                 GradingTask(item, None if job.question is before else job.question, job.answer, job.with_steps)
             )
-            before = job.question
+            before = worker.question = job.question
         # While the process is importing, the clock of its first answer does not run.
         worker.must_answer(self.deadline if worker.ready else WARMING_SECONDS)
         try:
             message = frame(tasks)
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
                 worker.owed.clear()
+                worker.question = None
                 for job in jobs[1:]:
                     self.queue.appendleft(job)
                 self.send(worker, jobs[:1])

@@ -1,0 +1,141 @@
+"""How many digits tell two algebraic numbers apart: the root separation bound of Burnikel, Funke, Mehlhorn and others.
+
+For an expression of integers, + − · / and roots the bound follows from the expression alone. Each node gets numbers
+u and l, by which it is a quotient of algebraic integers whose conjugates are at most u and l in size:
+
+    integer n     u = |n|                   l = 1
+    a ± b         u = u_a l_b + u_b l_a     l = l_a l_b
+    a · b         u = u_a u_b               l = l_a l_b
+    a / b         u = u_a l_b               l = l_a u_b
+    ᵏ√a           u = (u_a l_a^(k−1))^(1/k), l = l_a
+
+With D the product of the degrees of all different roots, the value is 0 or at least 1 / (u^(D−1) · l) in size. So two
+values that agree to that many digits are one number: a proof. (C. Burnikel et al., "A separation bound for real
+algebraic expressions", Algorithmica 55, 2009.) The cosine of kπ/n counts as a root: twice it is an algebraic integer
+with conjugates of size 2 and a degree below n.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, log2
+from typing import NamedTuple
+
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tree import PI, Node, neg
+from harness.grading.bounds import MAX_DIGITS
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import ONE, NotExact, rational
+
+_DECIMALS_OF_A_BIT = 0.30103
+_MAX_DEGREE = 1 << 16
+
+
+class NotAlgebraic(ValueError):
+    """The node is no number of integers, + − · / , roots and trigonometric values of rational angles."""
+
+
+class _Size(NamedTuple):
+    """Binary logarithms of the bounds u and l."""
+
+    u: float
+    l: float  # noqa: E741  the letter of the paper
+
+
+def digits_to_separate(left: Node, right: Node) -> int | None:
+    """Digits after the point within which two algebraic numbers differ, if they differ; None if one is not algebraic.
+
+    More than `MAX_DIGITS` if the degree is too high to bound.
+    """
+    degrees: dict[Node, int] = {}
+    try:
+        size = _size(Node("add", (left, neg(right))), degrees, 0)
+    except NotAlgebraic:
+        return None
+    degree = 1
+    for part in degrees.values():
+        degree *= part
+        if degree > _MAX_DEGREE:
+            return MAX_DIGITS + 1
+    return ceil((size.u * (degree - 1) + size.l + size.u) * _DECIMALS_OF_A_BIT) + 1
+
+
+def _size(node: Node, degrees: dict[Node, int], depth: int) -> _Size:
+    """The bounds of a node; its roots are added to `degrees`. Raises `NotAlgebraic`."""
+    if depth > 4 * MAX_DEPTH:
+        raise NotAlgebraic("nested too deeply")
+    op, args = node
+    if op == "num":
+        return _Size(_log2(abs(args[0].numerator)), _log2(args[0].denominator))
+    if op == "neg":
+        return _size(args[0], degrees, depth + 1)
+    if op == "pct":
+        return _quotient(_size(args[0], degrees, depth + 1), _Size(log2(100), 0))
+    if op == "add":
+        return _sum([_size(part, degrees, depth + 1) for part in args])
+    if op == "mul":
+        sizes = [_size(part, degrees, depth + 1) for part in args]
+        return _Size(sum(size.u for size in sizes), sum(size.l for size in sizes))
+    if op == "div":
+        return _quotient(_size(args[0], degrees, depth + 1), _size(args[1], degrees, depth + 1))
+    if op == "root":
+        degree = _rational(args[0])
+        return _power(args[1], 1 / degree if degree else Fraction(0), degrees, depth)
+    if op == "pow":
+        return _power(args[0], _rational(args[1]), degrees, depth)
+    if op == "fn" and len(args) == 2 and args[0] in ("sin", "cos", "tan"):
+        return _trigonometric(args[0], args[1], degrees)
+    raise NotAlgebraic(op)
+
+
+def _log2(number: int) -> float:
+    return float(number.bit_length())
+
+
+def _sum(sizes: list[_Size]) -> _Size:
+    below = sum(size.l for size in sizes)
+    return _Size(max(size.u + below - size.l for size in sizes) + log2(len(sizes)), below)
+
+
+def _quotient(top: _Size, bottom: _Size) -> _Size:
+    return _Size(top.u + bottom.l, top.l + bottom.u)
+
+
+def _rational(node: Node) -> Fraction:
+    """The rational number that `node` is. Raises `NotAlgebraic`."""
+    try:
+        value = rational(exact(node))
+    except NotExact as error:
+        raise NotAlgebraic("an exponent") from error
+    if value is None:
+        raise NotAlgebraic("an irrational exponent")
+    return value
+
+
+def _power(base: Node, exponent: Fraction, degrees: dict[Node, int], depth: int) -> _Size:
+    if not 0 < exponent.denominator < 1_000 or abs(exponent.numerator) > 1 << 20 or not exponent:
+        raise NotAlgebraic("an exponent")
+    inner = _size(base, degrees, depth + 1)
+    k = exponent.denominator
+    if k > 1:
+        degrees[Node("root", (k, base))] = k
+        inner = _Size((inner.u + inner.l * (k - 1)) / k, inner.l)
+    times = abs(exponent.numerator)
+    raised = _Size(inner.u * times, inner.l * times)
+    return raised if exponent > 0 else _Size(raised.l, raised.u)
+
+
+def _trigonometric(name: str, angle: Node, degrees: dict[Node, int]) -> _Size:
+    """The bounds of sin, cos or tan of a rational multiple of π."""
+    if angle.op == "deg":
+        turns: Fraction | None = _rational(angle.args[0]) / 180
+    else:
+        try:
+            value = exact(angle)
+        except NotExact as error:
+            raise NotAlgebraic("an angle") from error
+        turns = value.get(ONE._replace(pi=Fraction(1))) if len(value) == 1 else Fraction(0) if not value else None
+    if turns is None:
+        raise NotAlgebraic("an angle")
+    degrees[Node("fn", ("cos", PI, turns.denominator))] = max(4 * turns.denominator, 2)
+    return _Size(1, 1) if name != "tan" else _Size(2, 2)

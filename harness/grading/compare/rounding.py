@@ -1,0 +1,78 @@
+"""Decimals of a value: whether two parts of a chain such as `√2 ≈ 1.414 = 1.41421…` are one value.
+
+A decimal stands for every value that rounds to it, or that begins with its digits: 3.14 and 3.1416 are π, 3.15 is not.
+Its unit is the place of its last digit: 0.01 of 3.14, 100 of 1200, 10³ of 5 · 10³.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+from harness.answers.grammar.tree import Node
+from harness.grading.compare.exact import exact
+from harness.grading.compare.radicals import NotExact, rational
+
+
+def is_same_or_rounded(left: Node, right: Node) -> bool:
+    """Whether two values are equal, or one is a decimal of the other. True if one has no number, as with letters."""
+    from harness.grading.compare.numeric import NotNumeric, number_of, same_number
+
+    try:
+        left_value, right_value = number_of(left), number_of(right)
+    except NotNumeric:
+        return True
+    if same_number(left, right):
+        return True
+    return any(
+        unit is not None and _stands_for(rounded, value, abs(float(unit)))
+        for unit, rounded, value in (
+            (_unit(left), left_value, right_value),
+            (_unit(right), right_value, left_value),
+        )
+    )
+
+
+def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
+    """Whether `value` rounds to `rounded` in steps of `unit`, or is cut to it."""
+    if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
+        return False
+    return bool(abs(value - rounded) <= unit * 0.5000001 or 0 <= (value - rounded) * (1 if value > 0 else -1) < unit)
+
+
+def _unit(node: Node) -> Fraction | None:
+    """The place of the last digit of a decimal, of its percentage, or of its multiple by exact factors; else None."""
+    if node.op == "neg":
+        return _unit(node.args[0])
+    if node.op == "pct":
+        unit = _unit(node.args[0])
+        return None if unit is None else unit / 100
+    if node.op == "num":
+        value, places = node.args
+        if places >= 0:
+            return Fraction(1, 10**places)
+        return Fraction(_power_of_ten_in(value.numerator)) if value.denominator == 1 and value else None
+    if node.op == "mul":  # 3.14 · 10³
+        unit = _unit(node.args[0])
+        try:
+            factors = [rational(exact(part)) for part in node.args[1:]]
+        except NotExact:
+            return None
+        if unit is None or not all(factor is not None and _is_power_of_ten(factor) for factor in factors):
+            return None
+        return unit * prod(factor for factor in factors if factor is not None)
+    return None
+
+
+def _is_power_of_ten(number: Fraction) -> bool:
+    whole = number if number >= 1 else 1 / number if number > 0 else Fraction(0)
+    return whole.denominator == 1 and whole > 0 and _power_of_ten_in(whole.numerator) == whole
+
+
+def _power_of_ten_in(number: int) -> int:
+    """The largest power of ten that divides `number`, which is not 0."""
+    power = 1
+    while number % (10 * power) == 0:
+        power *= 10
+    return power

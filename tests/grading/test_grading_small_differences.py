@@ -1,0 +1,139 @@
+"""Expressions that differ by a little: a term scaled, an exponent or a digit changed. None of them may be accepted.
+
+Each pair is a sum of terms and the same sum with one change of a size between 10⁻³⁰⁰ and 10³⁰⁰. The right twin is the
+sum with its terms in another order, which is never called different.
+
+For: harness.grading.compare.numeric, harness.grading.compare.identities, harness.grading.compare.algebraic,
+harness.grading.compare.breaks, harness.grading.compare.modular, harness.grading.compare.rounding.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.core.records import GradeRules
+from harness.grading.compare.equivalence import equal
+from tests.budget import examples
+
+pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
+
+RULES = GradeRules()
+bounded = settings(max_examples=examples(60), deadline=None)
+
+OF_LETTERS = [
+    r"x^{%d}", r"2^{x}", r"\sin x", r"\ln(x+%d)", r"\sqrt{x+%d}", r"e^{-x}", r"\cos^{%d} x", r"\frac{1}{x+%d}",
+    r"(2x-1)^{%d}",    r"\arctan x", r"|x|", r"\tanh x", r"xy", r"y^{%d}", r"\lfloor x\rfloor",
+]  # fmt: skip
+CLOSED = [
+    r"\sqrt{%d}", r"\ln %d", r"\pi^{%d}", r"e^{-%d}", r"\sin %d", r"\arctan %d", r"\sqrt[3]{%d}", r"\sqrt{2+\sqrt{%d}}",
+    r"\cos\frac{\pi}{%d}", r"\tanh %d", r"2^{-%d}", r"\sqrt{2}^{\sqrt{%d}}",
+]  # fmt: skip
+TINY = [r"10^{-%d}", r"\frac{1}{10^{%d}}", r"e^{-%d}", r"2^{-%d}"]
+
+
+def terms(shapes: list[str]) -> st.SearchStrategy[list[str]]:
+    term = st.tuples(st.sampled_from(shapes), st.integers(2, 400)).map(
+        lambda pair: pair[0] % pair[1] if "%d" in pair[0] else pair[0]
+    )
+    return st.lists(term, min_size=1, max_size=3, unique=True)
+
+
+def is_accepted(reference: str, answer: str) -> bool:
+    return equal(reference, answer, "expression", RULES).equal is True
+
+
+def is_refused(reference: str, answer: str) -> bool:
+    return equal(reference, answer, "expression", RULES).equal is False
+
+
+@bounded
+@pytest.mark.parametrize("shapes", [OF_LETTERS, CLOSED], ids=["letters", "closed"])
+@given(data=st.data(), tiny=st.sampled_from(TINY), exponent=st.integers(1, 300), place=st.integers(0, 2))
+def test_a_sum_with_one_term_scaled_by_a_little_is_not_accepted(
+    shapes: list[str], data: st.DataObject, tiny: str, exponent: int, place: int
+) -> None:
+    summands = data.draw(terms(shapes))
+    index = place % len(summands)
+    scaled = [*summands]
+    scaled[index] = rf"(1+{tiny % exponent})\cdot {summands[index]}"
+    for name in ("", "y="):
+        assert not is_accepted(name + "+".join(summands), name + "+".join(scaled))
+    assert not is_refused("+".join(summands), "+".join(reversed(summands)))
+
+
+@bounded
+@pytest.mark.parametrize("shapes", [OF_LETTERS, CLOSED], ids=["letters", "closed"])
+@given(data=st.data(), tiny=st.sampled_from(TINY), exponent=st.integers(1, 300))
+def test_a_sum_with_a_tiny_term_more_is_not_accepted(
+    shapes: list[str], data: st.DataObject, tiny: str, exponent: int
+) -> None:
+    total = "+".join(data.draw(terms(shapes)))
+    assert not is_accepted(total, rf"{total}+{tiny % exponent}")
+    assert not is_accepted(rf"\ln({total}+1000)", rf"\ln({total}+1000-{tiny % exponent})")
+
+
+EXPONENTS = [
+    "y=x^{%d}", "y=(2x-1)^{%d}", "x_{n+1}=x_n^{%d}", r"y=2^x\cdot 3^{%d}", r"\ln(1+e^{-%d})", r"\tanh %d", r"\cosh %d",
+    r"\sqrt{x^{%d}+1}", r"\pi^{%d}+1", r"(1+\frac{1}{x})^{%d}", r"\arctan(10^{%d})", r"e^{-%d}+x", r"\sin(x)^{%d}",
+    "(x+1)^{%d}-1",
+]  # fmt: skip
+
+
+@bounded
+@given(shape=st.sampled_from(EXPONENTS), exponent=st.integers(1, 3_000), step=st.integers(1, 3))
+def test_another_exponent_is_not_accepted(shape: str, exponent: int, step: int) -> None:
+    assert not is_accepted(shape % exponent, shape % (exponent + step))
+    assert not is_refused(shape % exponent, shape % exponent + "+0")
+
+
+@bounded
+@given(st.integers(1, 10**40), st.integers(0, 60), st.sampled_from([r"\pi", "x", r"\sin x", r"\sqrt{3}", r"\ln 5"]))
+def test_another_digit_is_not_accepted(digits: int, position: int, factor: str) -> None:
+    changed = digits + 10 ** (position % len(str(digits)))
+    assert not is_accepted(rf"{digits}\cdot {factor}", rf"{changed}\cdot {factor}")
+    assert not is_accepted(rf"0.{digits}\cdot {factor}+1", rf"0.{digits}1\cdot {factor}+1")
+    assert is_accepted(rf"{digits}\cdot {factor}", rf"{factor}\cdot {digits}")
+
+
+@bounded
+@given(st.integers(1, 80), st.sampled_from(["|x-%s|", r"\lfloor x+%s\rfloor", r"\max(x,-%s)", r"\lceil 2x-%s\rceil"]))
+def test_a_step_or_corner_moved_by_a_little_is_not_accepted(exponent: int, shape: str) -> None:
+    moved = rf"10^{{-{exponent}}}"
+    assert not is_accepted(shape % "0", shape % moved)
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "expected"),
+    [
+        (r"\pi", r"\pi=3.14", True),
+        (r"\pi", r"\pi\approx 3.1416", True),
+        (r"\pi", r"\pi\approx 3.141", True),  # cut, not rounded
+        (r"\pi", r"\pi=3.15", False),
+        (r"\pi", r"\pi\approx 3.142 = 3.15", False),
+        (r"\frac{1}{3}", r"\frac{1}{3}=33.3\%", True),
+        (r"\frac{1}{3}", r"\frac{1}{3}=34\%", False),
+        (r"1000\pi", r"1000\pi\approx 3.14\cdot 10^3", True),
+        (r"1000\pi", r"1000\pi\approx 3.15\cdot 10^3", False),
+        (r"1000\pi", r"1000\pi\approx 3100", True),
+        (r"1000\pi", r"1000\pi\approx 3200", False),
+    ],
+)
+def test_a_chain_holds_decimals_of_its_value_only(reference: str, answer: str, expected: bool) -> None:
+    assert is_accepted(reference, answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [
+        ("x", f"x+{2**61 - 1}"),  # a multiple of the prime of a well-known field
+        ("x", f"x+{2**255 - 19}"),
+        (r"\int_0^1 x^2\,dx+10^{-20}", r"\frac13"),
+        (r"e^{\pi\sqrt{163}}", "262537412640768744"),
+        (r"\sqrt{9}+\sqrt{10^{40}+1}", r"3+10^{20}"),
+        (r"(-\infty,\pi)\cup(\pi+10^{-40},\infty)", r"(-\infty,\infty)"),
+    ],
+)
+def test_near_identities_are_not_accepted(reference: str, answer: str) -> None:
+    assert not is_accepted(reference, answer)

@@ -1,0 +1,159 @@
+"""The worker behind `harness.grade`: one for all calls, under the bounds of a worker, safe in threads and forks.
+
+For: harness.grading.processes.lasting.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import harness
+from harness.core.errors import UsageError
+from harness.grading.processes import lasting
+from harness.grading.processes.pool import Pool
+
+TREE = r"so \boxed{(x+1)^2}"
+
+
+def workers() -> list[int]:
+    """Process ids of the lasting workers."""
+    pool = lasting._lasting._pool
+    return [] if pool is None else [worker.process.pid for worker in pool.workers]
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Any:
+    yield
+    lasting._lasting.close()
+
+
+def test_all_calls_share_a_worker() -> None:
+    assert [harness.grade("x^2+2x+1", rf"\boxed{{(x+{n})^2}}").outcome for n in (1, 2)] == ["correct", "wrong"]
+    [worker] = workers()
+    assert harness.grade(["1", "x"], r"\boxed{x}, \boxed{1}").outcome == "correct"
+    assert workers() == [worker]
+
+
+def test_a_verdict_is_the_same_as_by_a_worker_of_its_own() -> None:
+    from harness.grading.processes.pool import verdict_on
+
+    for reference, response in (
+        ("1/2", r"\boxed{0.5}"),
+        ("7", "it is 8"),
+        ("x+1", TREE),
+        ("a sentence of many words", "?"),
+    ):
+        assert harness.grade(reference, response) == verdict_on(reference, response)
+
+
+def test_equal_answers_to_different_references_are_decided_apart() -> None:
+    assert [harness.grade(reference, TREE).correct for reference in ("(1+x)^2", "x^2", "(1+x)^2")] == [
+        True,
+        False,
+        True,
+    ]
+    assert harness.grade("3.14159", r"\boxed{\pi}").correct is False
+    assert harness.grade("3.14159", r"\boxed{\pi}", round_to_reference=True).correct is True
+
+
+def test_short_numbers_need_no_worker() -> None:
+    assert harness.grade("1/2", r"\boxed{0.5}").correct
+    assert not harness.grade("12", r"\boxed{\frac{25}{2}}").correct
+    assert workers() == []
+
+
+def test_threads_get_their_own_verdicts() -> None:
+    def right(n: int) -> bool:
+        return (
+            harness.grade(f"{n}x", rf"so \boxed{{{n}x+0}}").correct and not harness.grade(f"{n}x", r"\boxed{x}").correct
+        )
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(right, range(2, 60)))
+    assert len(workers()) == 1
+
+
+def test_a_worker_outlives_the_thread_that_needed_it_first() -> None:
+    thread = threading.Thread(target=lambda: harness.grade("x+1", TREE))
+    thread.start()
+    thread.join()
+    before = workers()
+    time.sleep(0.05)
+    assert harness.grade("x+2", r"\boxed{2+x}").correct
+    assert workers() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_process_starts_a_worker_of_its_own() -> None:
+    harness.grade("x+1", TREE)
+    [worker] = workers()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            right = harness.grade("x+2", r"\boxed{2+x}").correct
+            code = 0 if right and worker not in workers() else 2
+            lasting._lasting.close()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert harness.grade("x+3", r"\boxed{3+x}").correct
+    assert workers() == [worker]
+
+
+def test_a_killed_worker_is_replaced() -> None:
+    harness.grade("x+1", TREE)
+    [worker] = workers()
+    os.kill(worker, signal.SIGKILL)
+    time.sleep(0.1)
+    assert harness.grade("x+2", r"\boxed{2+x}").correct
+    assert workers() != [worker]
+
+
+def test_a_late_answer_is_undecided_and_the_next_one_is_not() -> None:
+    harness.grade("x+1", TREE)
+    slow = r"\boxed{" + "+".join(rf"\sin(x^{{{n}}}+\cos(x^{{{n + 1}}}))" for n in range(2, 90)) + "}"
+    late = harness.grade(r"\cos x", slow, deadline=1e-6)
+    assert (late.outcome, late.rule) == ("undecided", "time")
+    assert harness.grade("x+2", r"\boxed{2+x}").correct
+
+
+def test_a_longer_deadline_than_before_is_obeyed() -> None:
+    harness.grade("x+1", TREE, deadline=1)
+    assert harness.grade("x+1", TREE, deadline=30).outcome == "wrong"
+    with pytest.raises(UsageError):
+        harness.grade("x+1", TREE, deadline=0)
+
+
+def test_an_interrupt_leaves_no_reply_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness.grade("x+1", TREE)
+    pump = Pool.pump
+
+    def interrupted(self: Pool, timeout: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pool, "pump", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        harness.grade("x+2", r"\boxed{2+x}")
+    monkeypatch.setattr(Pool, "pump", pump)
+    assert workers() == []
+    assert not harness.grade("x+3", r"\boxed{2+x}").correct
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_worker_has_its_bounds() -> None:
+    harness.grade("x+1", TREE)
+    [worker] = workers()
+    with open(f"/proc/{worker}/limits", encoding="ascii") as limits:  # noqa: PTH123
+        lines = {line[:25].strip(): line.split()[-3] for line in limits}
+    assert lines["Max address space"] == str(1 << 30)
+    assert lines["Max file size"] == "0"
