@@ -1,8 +1,7 @@
 """Identity of expressions by evaluation in finite fields: fast, and a proof for rational functions.
 
 Every letter, pi and e get a residue that looks random, fixed by the name; i is a root of -1. Let the difference of two
-rational functions be P / Q with integer polynomials, P of degree d and with coefficients that add up to less than 2^b.
-If P is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a
+rational functions be P / Q with integer polynomials, P of degree d, its coefficients at most 2^b together in size. If P is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a
 probability below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
 
 A function such as sin u stands for a new letter that depends on its name and on the residue of u. Then equal residues
@@ -118,6 +117,11 @@ def proportional_in_field(left: Node, right: Node) -> bool | None:
     return None
 
 
+def _bits(number: int) -> int:
+    """An upper bound of the binary logarithm of |number|, 0 for 0 and 1."""
+    return (abs(number) - 1).bit_length() if number else 0
+
+
 class Residues:
     """Evaluates trees modulo a prime, at one point. index: of the prime. salt: tells points apart.
 
@@ -147,13 +151,13 @@ class Residues:
         depth += 1
         if op == "num":
             top, bottom = args[0].numerator, args[0].denominator
-            return _Residue(top * self._inverse(bottom) % self.prime, 0, top.bit_length() + bottom.bit_length())
+            return _Residue(top * self._inverse(bottom) % self.prime, 0, _bits(top) + _bits(bottom))
         if op in ("sym", "const"):
             if args[0] in ("inf", "nan"):
                 raise NotModular("infinity")
             if op == "const" and args[0] == "i":
                 return _Residue(_root_of_minus_one(self.prime), 0, 1)
-            return _Residue(self._letter(op, args[0]), 1, 1)
+            return _Residue(self._letter(op, args[0]), 1, 0)
         if op in ("add", "mul", "neg", "div", "deg", "pct"):
             return self._operation(op, [self._value(part, depth) for part in args])
         if op == "pow":
@@ -184,7 +188,7 @@ class Residues:
             residue *= self._letter("const", "pi") * self._inverse(180)
         else:
             residue *= self._inverse(100)
-        extra = 16 if op in ("deg", "pct") else len(parts)
+        extra = 8 if op in ("deg", "pct") else _bits(len(parts)) if op == "add" else 0
         return _Residue(
             residue % self.prime, sum(part.degree for part in parts) + 1, sum(part.bits for part in parts) + extra
         )
@@ -200,8 +204,7 @@ class Residues:
         if residue == 0 and number <= 0:
             raise NotModular("a power of zero")
         times = max(abs(int(number)), 1)
-        monomial = base.op == "sym"  # x^1000 has the coefficient 1
-        bits = 1 if monomial else bits * times
+        bits *= times
         if degree * times > _MAX_DEGREE or bits > _MAX_COEFFICIENT_BITS:
             return self._function("pow", (base, exponent), depth)
         return _Residue(pow(residue, int(number), self.prime), degree * times, bits)

@@ -11,9 +11,9 @@ Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ have them, so ha
     difference ≤ tolerance    equal, if the digits suffice; else more digits
 
 A difference that is not zero has about the size of a product of a few terms that occur, say (10^−span)² beside 10^span,
-and the tolerance is smaller, 10^−(4 · span + 80). For algebraic numbers this is a theorem: `algebraic.digits_to_separate`
-gives the digits that it needs. For identities of functions, points that no writer of an answer can know make it certain.
-For other closed forms nobody knows a proof.
+and the tolerance is smaller, 10^−(4 · span + 80). For algebraic numbers this is a theorem, and needs the digits that
+`algebraic.digits_to_separate` gives. For identities of functions, points that no writer of an answer can know make it
+certain. For other closed forms nobody knows a proof.
 
 A sum that cancels to nothing within the tolerance is 0. All numbers are kept small before they are computed: a power,
 factorial or exponential whose result would be huge is refused.
