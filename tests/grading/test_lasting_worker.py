@@ -38,7 +38,7 @@ def _ends() -> Any:
 def test_all_calls_share_a_worker() -> None:
     assert [harness.grade("x^2+2x+1", rf"\boxed{{(x+{n})^2}}").outcome for n in (1, 2)] == ["correct", "wrong"]
     [worker] = workers()
-    assert harness.grade(["1", "x"], r"\boxed{x}, \boxed{1}").outcome == "correct"
+    assert harness.grade("1, x", r"\boxed{x}, \boxed{1}").outcome == "correct"
     assert workers() == [worker]
 
 

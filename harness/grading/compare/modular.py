@@ -1,8 +1,9 @@
 """Identity of expressions by evaluation in finite fields: fast, and a proof for rational functions.
 
 Every letter, pi and e get a residue that looks random, fixed by the name; i is a root of -1. Let the difference of two
-rational functions be P / Q with integer polynomials, P of degree d, its coefficients at most 2^b together in size. If P is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a
-probability below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
+rational functions be P / Q with integer polynomials, P of degree d, its coefficients at most 2^b together in size. If P
+is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a probability
+below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
 
 A function such as sin u stands for a new letter that depends on its name and on the residue of u. Then equal residues
 still prove the identity, and different ones prove nothing: `opaque` says that this has happened. Logarithms of numbers

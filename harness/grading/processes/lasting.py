@@ -108,7 +108,10 @@ def _question(
     reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...]
 ) -> Question:
     """The question of a reference, under a name that no other one has: decisions are remembered by it."""
-    key = (type(reference), repr(reference), kind, msgspec.json.encode(rules), choices)
+    try:
+        key = (type(reference), repr(reference), kind, msgspec.json.encode(rules), choices)
+    except ValueError:  # an integer of so many digits that Python does not write it
+        return question_on(reference, kind, rules, choices, name=str(next(_names)))
     question = _questions.get(key)
     if question is None:
         if len(_questions) >= _MAX_QUESTIONS:
