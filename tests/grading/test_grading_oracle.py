@@ -12,7 +12,8 @@ import pytest
 from harness.answers.grammar.literals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import is_scalar, symbols
-from harness.grading.compare.numeric import NotNumeric, number_of
+from harness.grading.compare.numeric import number_of
+from harness.grading.compare.point import NotNumeric
 from tests.grading.pairs import PAIRS
 from tests.grading.twins import TWINS
 

@@ -3,8 +3,9 @@
 Each pair is a sum of terms and the same sum with one change of a size between 10⁻³⁰⁰ and 10³⁰⁰. The right twin is the
 sum with its terms in another order, which is never called different.
 
-For: harness.grading.compare.numeric, harness.grading.compare.identities, harness.grading.compare.algebraic,
-harness.grading.compare.breaks, harness.grading.compare.modular, harness.grading.compare.rounding.
+For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.identities,
+harness.grading.compare.algebraic, harness.grading.compare.breaks, harness.grading.compare.modular,
+harness.grading.compare.rounding.
 """
 
 from __future__ import annotations

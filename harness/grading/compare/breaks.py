@@ -17,7 +17,8 @@ from zlib import crc32
 
 from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, sym, symbols, walk
 from harness.grading.compare.exact import exact
-from harness.grading.compare.numeric import NotNumeric, number_of
+from harness.grading.compare.numeric import number_of
+from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.radicals import NotExact, rational
 
 CORNERS = frozenset(("abs", "sgn", "max", "min"))

@@ -88,7 +88,8 @@ def _form(node: Node, *, ordered: bool = False) -> str:
 
 def _digits(node: Node) -> str | None:
     """A number by its digits, as a fraction if it is one after all (`(π + 1)/(π + 1)`); None if it has none."""
-    from harness.grading.compare.numeric import NotNumeric, number_of
+    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.point import NotNumeric
 
     try:
         number = number_of(node, _DIGITS)

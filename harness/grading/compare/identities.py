@@ -16,13 +16,8 @@ from harness.answers.grammar.tree import Node, names, symbols, walk
 from harness.grading.bounds import IDENTITY_POINTS, MAX_EVALUATIONS
 from harness.grading.compare.breaks import CORNERS, JUMPS, NoBreaks, is_of_usual_size, trial_pairs
 from harness.grading.compare.modular import identical_in_field, proportional_in_field
-from harness.grading.compare.numeric import (
-    Evaluation,
-    NotNumeric,
-    Point,
-    differ,
-    evaluations,
-)
+from harness.grading.compare.numeric import Evaluation, differ, evaluations
+from harness.grading.compare.point import NotNumeric, Point
 
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 _INTEGER_FUNCTIONS = names("factorial binom floor ceil mod sum prod gcd lcm arrangements")

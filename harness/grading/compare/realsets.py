@@ -266,7 +266,8 @@ def _key(node: Node) -> Any:
         value = None
     if value is not None:
         return value
-    from harness.grading.compare.numeric import NotNumeric, number_of
+    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.point import NotNumeric
 
     try:
         number = number_of(node)

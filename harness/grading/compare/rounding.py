@@ -17,7 +17,8 @@ from harness.grading.compare.radicals import NotExact, rational
 
 def is_same_or_rounded(left: Node, right: Node) -> bool:
     """Whether two values are equal, or one is a decimal of the other. True if one has no number, as with letters."""
-    from harness.grading.compare.numeric import NotNumeric, number_of, same_number
+    from harness.grading.compare.numeric import number_of, same_number
+    from harness.grading.compare.point import NotNumeric
 
     try:
         left_value, right_value = number_of(left), number_of(right)

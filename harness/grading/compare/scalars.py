@@ -262,7 +262,8 @@ def _decimal(node: Node, value: Value | None) -> Any:
     """`node` as a Fraction, to 30 digits if `value`, its exact value, is None or irrational; None if it is not real."""
     if value is not None and (plain := rational(value)) is not None:
         return plain
-    from harness.grading.compare.numeric import NotNumeric, number_of
+    from harness.grading.compare.numeric import number_of
+    from harness.grading.compare.point import NotNumeric
 
     try:
         number = number_of(node)

@@ -1,0 +1,390 @@
+"""A point: a tree evaluated with given digits at fixed values of its letters, and what this shows of its numbers.
+
+See `numeric` for the theory: the span of an expression, and the digits that an equality needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+from functools import cache
+from math import ceil, log10
+from typing import Any
+from zlib import crc32
+
+import mpmath
+
+from harness.answers.bounds import MAX_DEPTH
+from harness.answers.grammar.tree import I, Node, integrand, substitute, sym, symbols, walk
+from harness.grading.bounds import MAX_EVALUATIONS, MAX_RANGE
+from harness.grading.compare.exact import digits_in_base
+
+NOISE_DIGITS = 20
+"""Digits at the end of a number that rounding errors may have reached."""
+
+_INTEGRAL_DIGITS = 60
+_INTEGRAL_SHARED_DIGITS = 45
+"""Digits of an integral that quadrature must reach, by its own estimate of the error."""
+
+_INTEGRAL_COST = MAX_EVALUATIONS // 40
+"""Evaluations of the budget that an integral uses besides those of its integrand."""
+
+_MAX_LOG2 = 100_000.0
+_MAX_ARGUMENT = 1e12
+_MAX_EXPONENTIAL = 50_000
+_MAX_GAMMA_DIGITS = 400
+"""Most digits for the factorial of a number that is no integer: with more it takes seconds."""
+
+_LOG10_OF_2 = log10(2)
+_LOG10_OF_E = 0.4342944819
+
+
+class NotNumeric(ValueError):
+    """The node has no number here, or computing it would exceed a bound."""
+
+
+class Vanishing(NotNumeric):
+    """A divisor or the like is 0, perhaps only with these few digits."""
+
+
+@cache
+def _context(digits: int) -> Any:
+    """An arithmetic of its own for each precision, so that the global one never changes."""
+    context = mpmath.mp.clone()
+    context.dps = digits
+    return context
+
+
+class Point:
+    """One evaluation: values of the variables, a precision, and what it learns of the expression.
+
+    index: tells points apart, so that variables differ. budget: evaluations left, which several points share; one costs
+    more with more digits. integers, negative, stretch, complex_values: which values variables have. span: as above, so
+    far. rough: an integral occurred, whose digits are fewer. chops: sums of rounding errors are set to 0.
+    """
+
+    def __init__(
+        self,
+        digits: int,
+        index: int,
+        budget: list[int],
+        *,
+        integers: bool = False,
+        negative: bool = False,
+        stretch: int | Fraction = 1,
+        complex_values: bool = False,
+    ):
+        self.mp = _context(digits)
+        self.digits = digits
+        self.index = index
+        self.budget = budget
+        self.integers = integers
+        self.negative = negative
+        self.stretch = stretch
+        self.complex_values = complex_values
+        self.span = 0.0
+        self.rough = False
+        self.chops = True
+        self.bound: dict[str, Any] = {}
+        self._cost = 1 + (digits // 200) ** 2
+
+    def variable(self, name: str) -> Any:
+        """The value of a variable at this point: between 0.3 and 2.3, of either sign, or a small integer."""
+        if name in self.bound:
+            return self.bound[name]
+        state = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
+        if self.integers:
+            return self.mp.mpf(2 + (state >> 4) % (11 * int(self.stretch)) + (self.index & 1))
+        value = self.mp.mpf(state % 1_999_993) / 999_983 + self.mp.mpf(3) / 10
+        value = value * self.stretch.numerator / self.stretch.denominator
+        if self.complex_values:
+            return self.mp.mpc(value, self.mp.mpf(state % 999_979) / 499_979 - self.mp.mpf(7) / 10)
+        return -value if self.negative and state & 1 else value
+
+    # --- span and noise ---
+    def tolerance(self) -> Any:
+        """The relative difference that rounding errors may have made; 1 while the digits do not suffice at all."""
+        reliable = _INTEGRAL_SHARED_DIGITS if self.rough else self.digits - NOISE_DIGITS
+        return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - reliable)
+
+    def widen(self, value: Any) -> None:
+        """Let the span reach the size of `value`."""
+        for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
+            if part[1]:
+                self.span = max(self.span, abs(part[2] + part[3]) * _LOG10_OF_2)
+
+    def without_noise(self, value: Any, scale: Any) -> Any:
+        """`value` with parts that are nothing but rounding errors of numbers as large as `scale` set to 0."""
+        if not self.chops:
+            return value
+        noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
+        if hasattr(value, "_mpf_"):
+            return value if abs(value) > noise else self.mp.mpf(0)
+        real, imaginary = (part if abs(part) > noise else self.mp.mpf(0) for part in (value.real, value.imag))
+        return self.mp.mpc(real, imaginary) if imaginary else real
+
+    def whole(self, value: Any) -> Any:
+        """`value`, as an integer if it is one within rounding errors; else its distance from one widens the span."""
+        nearest = self.mp.nint(value)
+        gap = self.without_noise(value - nearest, max(self.mp.mpf(1), abs(value)))
+        self.widen(gap)
+        return value if gap else nearest
+
+    # --- nodes ---
+    def value(self, node: Node, depth: int = 0) -> Any:
+        """The number that `node` is. Raises `NotNumeric`."""
+        self.budget[0] -= self._cost
+        if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
+            raise NotNumeric("too much to compute")
+        value = self.mp.convert(self.operation(node, depth + 1))
+        self.widen(value)
+        return value
+
+    def operation(self, node: Node, depth: int) -> Any:
+        """What the kind of the node makes of its parts."""
+        op, args = node
+        mp = self.mp
+        if op == "num":
+            if max(args[0].numerator.bit_length(), args[0].denominator.bit_length()) > _MAX_LOG2:
+                raise NotNumeric("too large")
+            self.widen(mp.mpf(args[0].denominator))
+            return mp.mpf(args[0].numerator) / args[0].denominator
+        if op == "sym":
+            return self.variable(args[0])
+        if op == "const":
+            if args[0] == "i":
+                return mp.mpc(0, 1)
+            if args[0] in ("pi", "e"):
+                return +getattr(mp, args[0])
+            raise NotNumeric(args[0])
+        if op == "add":
+            terms = [self.value(term, depth) for term in args]
+            return self.without_noise(mp.fsum(terms), max(map(abs, terms)))
+        if op == "mul":
+            product = mp.mpf(1)
+            for factor in args:
+                product = product * self.value(factor, depth)
+            return product
+        if op == "neg":
+            return -self.value(args[0], depth)
+        if op == "div":
+            bottom = self.value(args[1], depth)
+            if bottom == 0:
+                raise Vanishing("division by zero")
+            return self.value(args[0], depth) / bottom
+        if op == "pow":
+            return self.power(args[0], args[1], depth)
+        if op == "root":
+            return self.root(self.value(args[1], depth), self.value(args[0], depth))
+        if op == "deg":
+            return self.value(args[0], depth) * mp.pi / 180
+        if op == "pct":
+            return self.value(args[0], depth) / 100
+        if op == "fn":
+            return self.function(args[0], args[1:], depth)
+        if op == "apply":
+            return self.variable(f"apply {node!r}")
+        if op == "base":
+            value = digits_in_base(*args)
+            if value is None:
+                raise NotNumeric("digits that the base has not")
+            return mp.mpf(value.numerator) / value.denominator
+        raise NotNumeric(op)
+
+    def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:
+        """`base ** exponent`, the real root where the exponent is a fraction with odd denominator."""
+        mp = self.mp
+        base, exponent = self.value(base_node, depth), self.value(exponent_node, depth)
+        if base == 0:
+            if mp.re(exponent) > 0:
+                return mp.mpf(0)
+            raise Vanishing("a power of zero")
+        size = abs(exponent) * (abs(mp.log(abs(base), 2)) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
+        if size > _MAX_LOG2:
+            raise NotNumeric("too large a power")
+        if exponent_node.op == "div" and mp.im(base) == 0 and base < 0:
+            top, bottom = (self.value(part, depth) for part in exponent_node.args)
+            if bottom == int(mp.re(bottom)) and int(mp.re(bottom)) % 2 == 1 and top == int(mp.re(top)):
+                return self.root(base, bottom) ** int(mp.re(top))
+        value = mp.power(base, exponent)
+        return self.without_noise(value, abs(value))
+
+    def root(self, radicand: Any, degree: Any) -> Any:
+        """The root of a positive integer degree; of a negative number the real one if the degree is odd."""
+        mp = self.mp
+        if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
+            raise NotNumeric("the degree of a root")
+        if int(degree) % 2 == 1 and mp.im(radicand) == 0 and radicand < 0:
+            return -mp.root(-radicand, int(degree))
+        if radicand == 0:
+            return mp.mpf(0)
+        return mp.sqrt(radicand) if degree == 2 else mp.root(radicand, int(degree))
+
+    # --- functions ---
+    def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+        """The value of a function of real or complex numbers."""
+        mp = self.mp
+        if name in ("sum", "prod"):
+            return self.expanded(name, arguments, depth)
+        if name == "int":
+            return self.integral(arguments, depth)
+        values = [self.value(argument, depth) for argument in arguments]
+        if name == "bar" and I in walk(arguments[0]) and not symbols(arguments[0]):
+            return mp.conj(values[0])
+        if any(abs(value) > _MAX_ARGUMENT for value in values):
+            raise NotNumeric("too large an argument")
+        x = values[0]
+        if name in _ELEMENTARY:
+            if len(values) != 1:
+                raise NotNumeric("too many arguments")
+            return self.elementary(name, x)
+        if name in ("ln", "log", "lg"):
+            if any(value == 0 for value in values) or (len(values) == 2 and values[1] == 1):
+                raise Vanishing("a logarithm")
+            logarithm = self.without_noise(mp.log(x), mp.mpf(1))
+            return logarithm if name == "ln" else logarithm / mp.log(values[1] if len(values) > 1 else 10)
+        if name == "abs":
+            return abs(x)
+        if name == "Re":
+            return mp.re(x)
+        if name == "Im":
+            return mp.im(x)
+        if name == "arg":
+            return mp.arg(x)
+        if any(mp.im(value) for value in values):
+            raise NotNumeric("a complex argument")
+        return self.real_function(name, values)
+
+    def elementary(self, name: str, x: Any) -> Any:
+        """A function of `_ELEMENTARY`; 0 if its value is only the rounding error of its argument."""
+        mp = self.mp
+        if name in _BRANCHED and not mp.im(x):
+            x = self.whole(x)  # at ±1 a rounding error would change the value by its square root
+        if name in _EXPONENTIAL:
+            if abs(x) > _MAX_EXPONENTIAL:
+                raise NotNumeric("too large an argument")
+            # tanh x is 1 - 2·exp(-2x) + …: its smallest term does not show in its value.
+            self.span = max(self.span, 2 * _LOG10_OF_E * float(abs(mp.re(x))))
+        try:
+            value = getattr(mp, _ELEMENTARY[name])(x)
+        except (ZeroDivisionError, ValueError) as error:
+            raise NotNumeric(name) from error
+        # Next to 0 these functions are as small as their argument, and no error of it is left over.
+        may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
+        return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
+
+    def real_function(self, name: str, values: list[Any]) -> Any:
+        """The value of a function of real numbers."""
+        mp = self.mp
+        x = values[0]
+        if name == "floor":
+            return mp.floor(self.whole(x))
+        if name == "ceil":
+            return mp.ceil(self.whole(x))
+        if name == "sgn":
+            return mp.sign(x)
+        if name == "factorial":
+            if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
+                raise NotNumeric("a factorial")
+            return mp.factorial(x)
+        if name == "double factorial":
+            if not -0.999 < x < 3_000 or (self.digits > _MAX_GAMMA_DIGITS and x != int(x)):
+                raise NotNumeric("a factorial")
+            return mp.fac2(x)
+        if name == "binom" and len(values) == 2:
+            integers = all(value == int(value) for value in values)
+            if max(abs(x), abs(values[1])) > 3_000 or x < 0 or (self.digits > _MAX_GAMMA_DIGITS and not integers):
+                raise NotNumeric("a binomial coefficient")
+            return mp.binomial(x, values[1])
+        if name == "mod" and len(values) == 2 and values[1] != 0:
+            quotient = self.whole(x / values[1])
+            return mp.mpf(0) if quotient == mp.nint(quotient) else x - values[1] * mp.floor(quotient)
+        if name == "max":
+            return max(values)
+        if name == "min":
+            return min(values)
+        raise NotNumeric(name)
+
+    def integral(self, arguments: tuple[Any, ...], depth: int) -> Any:
+        r"""`\int_a^b f dx` by quadrature. Raises `NotNumeric` if that does not reach `_INTEGRAL_SHARED_DIGITS`."""
+        parts = integrand(arguments)
+        if parts is None:
+            raise NotNumeric("an integral")
+        low, high, variable, body = parts
+        # Fewer digits than elsewhere: the nodes of the method are expensive to compute.
+        inner = Point(_INTEGRAL_DIGITS, self.index, self.budget, integers=self.integers, negative=self.negative)
+        inner.stretch = self.stretch
+        inner.chops = False  # near singular ends an integrand is small, and no error of rounding
+        inner.bound = dict(self.bound)
+        ends = [inner.value(low, depth), inner.value(high, depth)]
+        if any(inner.mp.im(end) for end in ends):
+            raise NotNumeric("limits")
+        self.rough = True
+        name = f"bound {variable}"
+        body = substitute(body, sym(variable), sym(name))
+        constants = Point(_INTEGRAL_DIGITS, self.index, self.budget)
+        for literal in (here for here in walk(body) if here.op == "num"):
+            self.widen(constants.value(literal))  # of other values in the body only the integral counts
+        self.budget[0] -= _INTEGRAL_COST
+
+        def integrand_at(abscissa: Any) -> Any:
+            inner.bound[name] = abscissa
+            return inner.value(body, depth)
+
+        for method in ("tanh-sinh", "gauss-legendre"):  # the first one bears singular ends, and visits them
+            with contextlib.suppress(NotNumeric, ZeroDivisionError, ValueError):
+                value, error = inner.mp.quad(integrand_at, ends, method=method, maxdegree=7, error=True)
+                if error <= inner.mp.mpf(10) ** -_INTEGRAL_SHARED_DIGITS * max(abs(value), inner.mp.mpf(1)):
+                    return self.mp.convert(value)
+        raise NotNumeric("an integral that does not converge")
+
+    def expanded(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
+        """A sum or product with integer limits, term by term."""
+        mp = self.mp
+        variable, start, end, body = arguments
+        low, high = self.value(start, depth), self.value(end, depth)
+        if variable.op not in ("sym", "const") or mp.im(low) or mp.im(high) or low != int(low) or high != int(high):
+            raise NotNumeric("limits")
+        if high - low > MAX_RANGE:
+            raise NotNumeric("too many terms")
+        name_inside = f"bound {variable.args[0]}"
+        body = substitute(body, variable, sym(name_inside))
+        total, largest = mp.mpf(0 if name == "sum" else 1), mp.mpf(0)
+        for step in range(int(low), int(high) + 1):
+            self.bound[name_inside] = mp.mpf(step)
+            term = self.value(body, depth)
+            total = total + term if name == "sum" else total * term
+            largest = max(largest, abs(term))
+        self.bound.pop(name_inside, None)
+        return self.without_noise(total, largest) if name == "sum" else total
+
+
+_ELEMENTARY = {
+    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "sinh": "sinh", "cosh": "cosh",
+    "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch", "arcsin": "asin", "arccos": "acos",
+    "arctan": "atan",
+    "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "exp": "exp",
+}  # fmt: skip
+"""Functions of one argument, each with its name in mpmath."""
+
+_EXPONENTIAL = frozenset(("exp", "sinh", "cosh", "tanh", "coth", "sech", "csch"))
+_WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcsec"))
+"""Functions that are 0 at other arguments than 0."""
+
+_BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
+
+
+def guarded(point: Point, node: Node) -> Any:
+    """The finite number that `node` is at `point`. Raises `NotNumeric`."""
+    try:
+        value = point.value(node)
+    except ZeroDivisionError as error:
+        raise Vanishing(str(error)) from error
+    except (OverflowError, ValueError, TypeError) as error:
+        if isinstance(error, NotNumeric):
+            raise
+        raise NotNumeric(str(error)) from error
+    if not (point.mp.isfinite(value)):
+        raise NotNumeric("infinite")
+    return value
