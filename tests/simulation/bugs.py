@@ -39,8 +39,12 @@ PLANTED = {
         "retry-after",
         rare=True,
     ),
-    "a Retry-After holds the sample back, and not the endpoint": Bug(
-        "dispatcher", "self._lanes.heed(flight.ticket.place, failure.retry_after)", "pass", "retry-after"
+    "the Retry-After of a continuation is not obeyed": Bug(
+        "dispatcher",
+        "self._lanes.heed(ticket.place, failure.retry_after)\n            self._lanes.cancelled(ticket)\n            pause",
+        "self._lanes.cancelled(ticket)\n            pause",
+        "retry-after",
+        rare=True,
     ),
     "no backoff": Bug(
         "retry", "Decision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))", "Decision(0.0)", "backoff"

@@ -37,6 +37,7 @@ CONTINUATIONS: dict[str, RequestFailed | None] = {
     "502": RequestFailed("server", "bad gateway", status=502),
     "429": RequestFailed("rate_limited", "slow down", status=429),
     "429 with a time": RequestFailed("rate_limited", "slow down", status=429, retry_after=20.0),
+    "503 with a time": RequestFailed("server", "no worker", status=503, retry_after=20.0),
     "reset": RequestFailed("connect", "connection reset before the reply"),
     "silence": RequestFailed("timeout", "no token came"),
     "empty": RequestFailed("cut", "the reply ended before it began"),

@@ -254,7 +254,6 @@ class Dispatcher:
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
-        self._lanes.heed(flight.ticket.place, failure.retry_after)
         lane = self._lanes[flight.ticket.place]
         endpoint = lane.endpoint.base_url
         self._log(
@@ -263,6 +262,7 @@ class Dispatcher:
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
         if flight.given_up:
+            self._lanes.heed(flight.ticket.place, failure.retry_after)
             self._lanes.cancelled(flight.ticket)
             return
         fault = fault_of(failure, probing=lane.set_aside)
@@ -360,6 +360,7 @@ class Dispatcher:
         if failure.kind == "rate_limited" or self._lanes[ticket.place].set_aside:
             self._lanes.failed(ticket, failure)
         else:
+            self._lanes.heed(ticket.place, failure.retry_after)
             self._lanes.cancelled(ticket)
             pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
         self._again(task, failure, pause)

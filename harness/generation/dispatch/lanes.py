@@ -228,6 +228,7 @@ class Lanes:
         lane.last_failure = failure
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
+        self.heed(ticket.place, failure.retry_after)
         told = True
         if failure.kind == "rate_limited":
             # Nothing else was under way, so slower is impossible: an endpoint that says no for ever is down.
