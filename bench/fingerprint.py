@@ -138,7 +138,7 @@ def main() -> None:
             sum(agreeing(ours, tokenizer.text(text)) for ours, text in zip(tokens, answer, strict=True))
             for answer in came
         ]
-        warned = sum(n < fingerprint.LEAST_SAME for n in same)
+        warned = sum(n < fingerprint.MIN_SAME for n in same)
         print(f"{label}: {len(came)} of {given.repeats} came in time; equal beginnings of 8: {same}")
         if came:
             low, high = wilson(np.array(warned / len(came)), np.array(len(came))).interval()

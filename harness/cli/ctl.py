@@ -43,12 +43,12 @@ def command(run: Path, verb: str, value: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from harness.generation.network.control import Command, send
+    from harness.generation.network.control import ControlCommand, send
     from harness.runs import RunFolder
 
-    answer = send(RunFolder.open(run), Command(verb=verb, value=value))
+    answer = send(RunFolder.open(run), ControlCommand(verb=verb, value=value))
     if as_json:
-        say(msgspec.structs.replace(answer, said=_said(answer)))
+        say(msgspec.structs.replace(answer, sentence=_said(answer)))
     elif answer.refused:
         raise UsageError(_said(answer))
     else:
@@ -60,7 +60,7 @@ def _said(answer: Answer) -> str:
     """The run's words; what it says of options is about the flags of `harness run`."""
     from harness.cli.run import command as run
 
-    return spelt(answer.said, run)
+    return spelt(answer.sentence, run)
 
 
 def _show(answer: Answer) -> None:

@@ -114,10 +114,10 @@ def _shard(folder: RunFolder) -> str | None:
 
 def progress_of(folder: RunFolder) -> Progress | None:
     """What the run says of itself; None where none answers."""
-    from harness.generation.network.control import Command, send
+    from harness.generation.network.control import ControlCommand, send
 
     try:
-        return send(folder, Command(verb="status")).facts
+        return send(folder, ControlCommand(verb="status")).facts
     except StoreError:  # none goes on, or one of another version
         return None
 

@@ -24,7 +24,7 @@ from harness.generation.continuing import Continuation, Salvage, WrittenAnew, ov
 BOUND_NATS = 0.25
 """Mean absolute difference above which another model goes on. See docs/salvage.md, "At the seam"."""
 
-MOST_SENT = 65_536
+MAX_SENT = 65_536
 """Tokens of all prompts of one comparison: what it costs a server without a prefix cache. So 16 places up to 4k tokens,
 two at 32k."""
 
@@ -40,7 +40,7 @@ class Unlike(WrittenAnew):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TokenBefore:
     """A token before the seam. n_before: ids before it; logprob: what was said of it."""
 
     n_before: int
@@ -48,42 +48,42 @@ class Place:
     logprob: float
 
 
-def places(going_on: Continuation, salvage: Salvage) -> list[Place]:
+def tokens_before_seam(going_on: Continuation, salvage: Salvage) -> list[TokenBefore]:
     """What can be compared, in the order of the text, so that each prompt begins with the one before."""
-    prompt, known = going_on.prompt, going_on.begun.logprobs
+    prompt, logprobs = going_on.prompt, going_on.begun.logprobs
     if not going_on.seam.exact or not prompt or not salvage.dialect.names_ids:
         return []
-    n = min(len(known), going_on.seam.tokens, MOST_SENT // len(prompt))
+    n = min(len(logprobs), going_on.seam.tokens, MAX_SENT // len(prompt))
     begin = len(prompt) - n
     return [
-        Place(n_before=at, token=prompt[at], logprob=logprob)
-        for at, logprob in zip(range(begin, len(prompt)), known[len(known) - n :], strict=True)
+        TokenBefore(n_before=n_before, token=prompt[n_before], logprob=logprob)
+        for n_before, logprob in zip(range(begin, len(prompt)), logprobs[len(logprobs) - n :], strict=True)
     ]
 
 
 def bodies(
-    asked: Sequence[Place], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
+    seams: Sequence[TokenBefore], prompt: Sequence[int], template: RequestTemplate, salvage: Salvage
 ) -> Iterator[bytes]:
     """The request for each of `asked`. The sampling is the run's: some servers state what is left after it."""
     onward = over_ids(template, salvage)
     body = {**onward.spelling.extra_body, "logprobs": LIKELIEST, "return_tokens_as_token_ids": True}
     single = replace(onward, spelling=replace(onward.spelling, stream=False, token_ids=False, extra_body=body))
-    return (single.with_prompt(prompt[: place.n_before], None, 1) for place in asked)
+    return (single.with_prompt(prompt[: token.n_before], None, 1) for token in seams)
 
 
-def difference(place: Place, likeliest: Mapping[str, float]) -> float | None:
+def difference(token: TokenBefore, likeliest: Mapping[str, float]) -> float | None:
     """Nats between what was said of the token and what is said now; None where that cannot be told.
 
     A token that is not among the likeliest is less likely than they are: then it is that much at least.
     """
-    said = likeliest.get(f"token_id:{place.token}")
-    if said is not None:
-        return abs(said - place.logprob)
+    logprob = likeliest.get(f"token_id:{token.token}")
+    if logprob is not None:
+        return abs(logprob - token.logprob)
     if len(likeliest) < LIKELIEST or not all(name.startswith("token_id:") for name in likeliest):
         return None
     # A server may list the token that it drew beside the likeliest.
     least = sorted(likeliest.values(), reverse=True)[LIKELIEST - 1]
-    return max(0.0, place.logprob - least)
+    return max(0.0, token.logprob - least)
 
 
 def compared(going_on: Continuation, differences: Sequence[float], mode: SalvageMode) -> Continuation:

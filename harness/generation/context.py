@@ -14,21 +14,21 @@ from harness.core.errors import ServerError
 from harness.core.records import Question
 from harness.core.wording import option
 
-FEWEST_CHARS_PER_TOKEN = 2.0
-MOST_CHARS_PER_TOKEN = 6.0
+MIN_CHARS_PER_TOKEN = 2.0
+MAX_CHARS_PER_TOKEN = 6.0
 """ASCII characters of mathematical English per token: no tokenizer in use leaves these bounds on whole prompts."""
 
-MOST_TOKENS_PER_WIDE_CHAR = 2.0
-FEWEST_TOKENS_PER_WIDE_CHAR = 0.5
+MAX_TOKENS_PER_WIDE_CHAR = 2.0
+MIN_TOKENS_PER_WIDE_CHAR = 0.5
 """Other characters: common Chinese words are one token for two characters, rare characters are two or three bytes."""
 
 TEMPLATE_TOKENS = 64
-"""What a chat template adds at most to a short conversation."""
+"""Tokens that a chat template adds at most to a short conversation."""
 
 FIT_STEPS = 16
 """A fitted max_tokens is a multiple of a sixteenth of the context: it stays the same when a few questions are added."""
 
-LEAST_ROOM = 16
+MIN_ROOM = 16
 """Fewer new tokens than this are no answer."""
 
 
@@ -44,8 +44,8 @@ def prompt_tokens(question: Question) -> PromptTokens:
     text = question.prompt or "".join(m.content for m in question.messages)
     plain = sum(c.isascii() for c in text)
     wide = len(text) - plain
-    least = plain / MOST_CHARS_PER_TOKEN + wide * FEWEST_TOKENS_PER_WIDE_CHAR
-    most = plain / FEWEST_CHARS_PER_TOKEN + wide * MOST_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
+    least = plain / MAX_CHARS_PER_TOKEN + wide * MIN_TOKENS_PER_WIDE_CHAR
+    most = plain / MIN_CHARS_PER_TOKEN + wide * MAX_TOKENS_PER_WIDE_CHAR + TEMPLATE_TOKENS
     return PromptTokens(max(1, int(least)), int(most) + 1)
 
 
@@ -67,7 +67,7 @@ def fitted_max_tokens(
         step = max(1, context // FIT_STEPS)
         room = context - most
         room = room // step * step if room >= step else room
-        if room >= LEAST_ROOM:
+        if room >= MIN_ROOM:
             return room
     elif longest + max_tokens <= context:
         return max_tokens

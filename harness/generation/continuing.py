@@ -35,7 +35,7 @@ WORTH_TOKENS = 16
 
 def _sampling_that(continued: ContinuationRule) -> list[str]:
     """The fields of the sampling that mean this to a continuation."""
-    return [name for name, one in sampling_fields().items() if one.continued == continued]
+    return [name for name, field in sampling_fields().items() if field.continued == continued]
 
 
 _PASSED_ON = frozenset({
@@ -132,13 +132,13 @@ def continuation(
         raise WrittenAnew(f"it was begun by another server ({begun.engine or 'unknown'})")
     if is_open(begun) and salvage.dialect.tokens is not None:
         begun = _closed_if_it_is(begun, tokens)
-    found = _exactly(begun, question, template, salvage, tokens)
-    exact = found is not None
+    ids = _exactly(begun, question, template, salvage, tokens)
+    exact = ids is not None
     by_message = salvage.prefill if _is_plain(begun, template) else None
-    if found is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
-        found = _nearly(begun, question, template, tokens, may_fail=by_message is not None)
-    if found is not None:
-        prompt, written = found
+    if ids is None and salvage.mode == "near" and salvage.dialect.tokens is not None:
+        ids = _nearly(begun, question, template, tokens, may_fail=by_message is not None)
+    if ids is not None:
+        prompt, written = ids
         seam = _seam(begun, len(written), exact)
         onward = over_ids(template, salvage)
         left = _left(max_tokens, seam)
@@ -162,8 +162,8 @@ def over_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:
     spelling = template.spelling
     body = {name: value for name, value in spelling.extra_body.items() if name not in _OF_THE_CHAT}
     if spelling.api == "chat" and "logprobs" in body:  # a switch there, here the number of the likeliest tokens
-        wanted, top = body.pop("logprobs"), body.pop("top_logprobs", None)
-        body |= {"logprobs": top or 1} if wanted else {}
+        switched_on, top = body.pop("logprobs"), body.pop("top_logprobs", None)
+        body |= {"logprobs": top or 1} if switched_on else {}
     spelling = replace(
         spelling, api="completions", chat_template_kwargs={}, max_tokens_field="max_tokens",
         token_ids=salvage.states_ids("completions"), extra_body=body,
@@ -188,10 +188,10 @@ def _exactly(
     text, lengths = begun.text or "", begun.lengths or ()
     if not salvage.dialect.event_is_token or begun.reasoning is not None or sum(lengths) != len(text):
         return None
-    pieces, at = [], 0
+    pieces, begin = [], 0
     for n in lengths:
-        pieces.append(text[at : at + n])
-        at += n
+        pieces.append(text[begin : begin + n])
+        begin += n
     written = tokens.pieces(pieces)
     return None if written is None else (tokens.prompt(question, template.spelling.chat_template_kwargs).ids, written)
 

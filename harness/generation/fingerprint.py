@@ -41,11 +41,11 @@ PROMPTS = (
 TOKENS = 16
 """New tokens asked for each prompt: 128 in all, and some 200 tokens of prompts."""
 
-LEAST_SAME = 4
-"""Of the eight; fewer equal beginnings are beyond what a batch does."""
+MIN_SAME = 4
+"""Equal beginnings, of the eight, that a batch leaves at least; fewer are another model or set-up."""
 
 SECONDS = 30.0
-"""For all prompts of all endpoints; what is not answered by then is not compared."""
+"""Seconds for all prompts of all endpoints; what is not answered by then is not compared."""
 
 QUIET_SECONDS = 2.0
 """After which a person is told what is waited for."""
@@ -69,8 +69,8 @@ def same(before: Sequence[str], now: Sequence[str]) -> int:
 
 def comparable(provenance: Provenance) -> Fingerprint | None:
     """The run's fingerprint, where it is of the prompts that are asked now."""
-    known = provenance.fingerprint
-    return known if known is not None and known.version == version(known.neutral) else None
+    fingerprint = provenance.fingerprint
+    return fingerprint if fingerprint is not None and fingerprint.version == version(fingerprint.neutral) else None
 
 
 def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
@@ -79,11 +79,11 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
-def doubt(known: Fingerprint, url: str, n_same: int) -> str:
+def doubt(first: Fingerprint, url: str, n_same: int) -> str:
     """The warning of an endpoint that replies otherwise."""
     return (
-        f"{url} replies otherwise than this run's servers did: {n_same} of {len(known.beginnings)} greedy beginnings "
-        f"are those of {known.endpoint}, which no batch explains. Is it the same model, with the same template and "
+        f"{url} replies otherwise than this run's servers did: {n_same} of {len(first.beginnings)} greedy beginnings "
+        f"are those of {first.endpoint}, which no batch explains. Is it the same model, with the same template and "
         "precision?"
     )
 
@@ -115,10 +115,10 @@ def ask(
     neutral: values that keep the servers' own defaults out. on_wait: told where it takes more than a moment. Failures
     are no matter here: the run meets them with its own requests, and says what they are.
     """
-    found: dict[str, list[str]] = {}
+    beginnings: dict[str, list[str]] = {}
 
     def work() -> None:
-        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, found))
+        asyncio.run(_ask_all(settings, template(settings.asker, neutral), endpoints, open_transport, beginnings))
 
     # A thread of its own: the caller may have a loop.
     thread = Thread(target=work, daemon=True, name="fingerprint")
@@ -132,8 +132,8 @@ def ask(
             )
         )
     thread.join(SECONDS + 5)
-    given = dict(found)
-    return {one.base_url: given[one.base_url] for one in endpoints if one.base_url in given}
+    given = dict(beginnings)
+    return {endpoint.base_url: given[endpoint.base_url] for endpoint in endpoints if endpoint.base_url in given}
 
 
 async def _ask_all(
@@ -141,18 +141,18 @@ async def _ask_all(
     requests: RequestTemplate,
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
-    found: dict[str, list[str]],
+    beginnings: dict[str, list[str]],
 ) -> None:
     transport = open_transport()
     deadlines = replace(settings.deadlines, first_token=SECONDS, idle=SECONDS)
 
-    async def one(endpoint: Endpoint) -> None:
-        asked = [_beginning(transport, endpoint, requests.path, body, deadlines) for body in bodies(requests)]
-        found[endpoint.base_url] = list(await asyncio.gather(*asked))
+    async def ask_endpoint(endpoint: Endpoint) -> None:
+        replies = [_beginning(transport, endpoint, requests.path, body, deadlines) for body in bodies(requests)]
+        beginnings[endpoint.base_url] = list(await asyncio.gather(*replies))
 
     try:
         async with asyncio.timeout(SECONDS):
-            await asyncio.gather(*(one(endpoint) for endpoint in endpoints), return_exceptions=True)
+            await asyncio.gather(*(ask_endpoint(endpoint) for endpoint in endpoints), return_exceptions=True)
     except TimeoutError:
         pass
     finally:

@@ -290,7 +290,7 @@ class _Distribution(NamedTuple):
     ended: list[float]
     tail_index: float
 
-    def at(self, share: float) -> float:
+    def residual_at(self, share: float) -> float:
         """The residual by which `share` of all samples have ended."""
         last = self.ended[-1]
         if share < last:
@@ -304,11 +304,11 @@ class _Distribution(NamedTuple):
             return reached - math.log(left) / self.tail_index
         before = bisect_right(self.steps, reached)
         gone = self.ended[before - 1] if before else 0.0
-        return max(reached, self.at(1.0 - (1.0 - gone) * left))
+        return max(reached, self.residual_at(1.0 - (1.0 - gone) * left))
 
     def mean(self) -> float:
         """The residual of the mean length."""
-        return math.log(_mean([math.exp(self.at((stratum + 0.5) / STRATA)) for stratum in range(STRATA)]))
+        return math.log(_mean([math.exp(self.residual_at((stratum + 0.5) / STRATA)) for stratum in range(STRATA)]))
 
 
 def _distribution(members: Sequence[tuple[float, bool]], random: Random) -> _Distribution:
@@ -372,7 +372,7 @@ class _Game:
         heapq.heapify(streams)
         for question in self.last:
             free_in, pace = streams[0]
-            tokens = self._tokens(question, residuals.at(random.random()))
+            tokens = self._tokens(question, residuals.residual_at(random.random()))
             heapq.heapreplace(streams, (free_in + tokens * pace, pace))
         return max(free_in for free_in, _ in streams)
 

@@ -109,10 +109,10 @@ class Session:
         fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
-        for name, chosen in self._sets.items():
+        for name, questions in self._sets.items():
             self.fitted[name] = self._recorded_fit(name)
-            self._manifest = self._manifest.extend(name, self._record(name, chosen))
-        for name, chosen in self._sets.items():
+            self._manifest = self._manifest.extend(name, self._record(name, questions))
+        for name, questions in self._sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if name not in self._bound:
@@ -123,8 +123,8 @@ class Session:
             samples, keys = self._settings.benchmarks[name].samples, journal.keys
             fresh = {(benchmark, key) for benchmark, key in fresh if benchmark != name or key not in keys}
             keys.update(key for benchmark, key in fresh if benchmark == name)
-            ids = chosen.ids
-            far = zip(ids, chosen.prompt_chars, strict=True)
+            ids = questions.ids
+            far = zip(ids, questions.prompt_chars, strict=True)
             long_prompts |= {(name, question_id) for question_id, chars in far if chars >= LONG_PROMPT_CHARS}
             self._note_surplus(name, samples, ids, keys)
             mine = owed(name, ids, samples, keys)
@@ -135,7 +135,7 @@ class Session:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        changed = [n for n, chosen in self._sets.items() if self._note_questions(n, chosen, noted.get(n, {}))]
+        changed = [n for n, questions in self._sets.items() if self._note_questions(n, questions, noted.get(n, {}))]
         self._manifest.save(self._folder)
         for name in changed:
             stored_questions.write(self._folder.benchmark(name), self._sets[name].selection)
@@ -144,13 +144,13 @@ class Session:
             "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
             **self._settings.settings_record(),
         )  # fmt: skip
-        known = self._manifest.environment.get("server_model")
+        server_model = self._manifest.environment.get("server_model")
         return SessionPlan(
             owed=rows,
             done=done,
             total=total,
             long_prompts=long_prompts,
-            server_model=known if isinstance(known, str) else None,
+            server_model=server_model if isinstance(server_model, str) else None,
             builds=self._manifest.provenance.builds,
         )
 
@@ -168,9 +168,9 @@ class Session:
     def expected_bytes(self, plan: SessionPlan) -> int:
         """What the samples that are owed will take on disk, about."""
         sizes = {name: self._folder.benchmark(name).samples.stat().st_size for name in self.journals}
-        known = {name: sizes[name] / n for name, journal in self.journals.items() if (n := len(journal.keys))}
-        bounds = {name: one.sampling.max_tokens for name, one in self._settings.benchmarks.items()}
-        return expected_bytes(plan.owed, known, bounds)
+        per_sample = {name: sizes[name] / n for name, journal in self.journals.items() if (n := len(journal.keys))}
+        bounds = {name: benchmark.sampling.max_tokens for name, benchmark in self._settings.benchmarks.items()}
+        return expected_bytes(plan.owed, per_sample, bounds)
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """What had been written of the samples of `plan` when a former session ended."""
@@ -197,28 +197,28 @@ class Session:
                     f"{self._folder.benchmark(name).path} holds samples of which the manifest knows nothing: nothing "
                     "says under which settings they were made. Put the manifest back, or use another run folder."
                 )
-        kept = {name: record for name, record in records.items() if name in bound or name not in self._sets}
+        records_left = {name: record for name, record in records.items() if name in bound or name not in self._sets}
         environment = {**(self._manifest.environment if bound else {}), **self._environment}
-        known = self._manifest.provenance if bound else Provenance()
+        recorded = self._manifest.provenance if bound else Provenance()
         self._manifest = msgspec.structs.replace(
-            self._manifest, benchmarks=kept, environment=environment, provenance=known
+            self._manifest, benchmarks=records_left, environment=environment, provenance=recorded
         )
 
-    def _record(self, name: str, chosen: QuestionSet) -> BenchmarkRecord:
-        whole = len(chosen.questions) == chosen.n_all
-        known = self._manifest.benchmarks.get(name)
+    def _record(self, name: str, questions: QuestionSet) -> BenchmarkRecord:
+        whole = len(questions.questions) == questions.n_all
+        former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
-            identity=self._settings.identity(chosen, self.fitted[name]),
+            identity=self._settings.identity(questions, self.fitted[name]),
             plan=Plan(
                 samples=self._settings.benchmarks[name].samples,
-                question_ids=None if whole else [q.question_id for q in chosen.questions],
+                question_ids=None if whole else [q.question_id for q in questions.questions],
             ),
             settings={
                 **self._settings.benchmark_record(name),
-                _MISSING: known.settings.get(_MISSING, {}) if known is not None else {},
-                **({} if chosen.publish else {"publish_questions": False}),
-                **({} if chosen.card_file is None else {CARD: chosen.card_file}),
-                **_selected(chosen),
+                _MISSING: former.settings.get(_MISSING, {}) if former is not None else {},
+                **({} if questions.publish else {"publish_questions": False}),
+                **({} if questions.card_file is None else {CARD: questions.card_file}),
+                **_selected(questions),
             },
         )
 
@@ -236,21 +236,21 @@ class Session:
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))
 
-    def _note_questions(self, name: str, chosen: QuestionSet, noted: Mapping[str, Any]) -> bool:
+    def _note_questions(self, name: str, questions: QuestionSet, noted: Mapping[str, Any]) -> bool:
         """The manifest says which questions the file will hold, so that scoring sees whether they are those.
 
         noted: the settings that the session found. False where the file holds them already, as is noted.
         """
-        kept = stored_questions.still_noted(noted, chosen.note) if name in self._bound else {}
-        place, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        said = kept or stored_questions.to_note(place, chosen.selection, chosen.noted)
-        record = msgspec.structs.replace(record, settings={**record.settings, **said})
+        unchanged = stored_questions.still_noted(noted, questions.note) if name in self._bound else {}
+        folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
+        note = unchanged or stored_questions.to_note(folder, questions.selection, questions.noted)
+        record = msgspec.structs.replace(record, settings={**record.settings, **note})
         self._manifest = self._manifest.extend(name, record)
-        return not kept
+        return not unchanged
 
     def _recorded_fit(self, name: str) -> int | None:
-        known = self._manifest.benchmarks.get(name)
-        value = known.identity.get("fitted_max_tokens") if known is not None and self._settings.fit_context else None
+        record = self._manifest.benchmarks.get(name)
+        value = record.identity.get("fitted_max_tokens") if record is not None and self._settings.fit_context else None
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
@@ -261,16 +261,16 @@ class Session:
 
     def _check_servers(self) -> None:
         """Note which servers this session asks. Raises `StoreError` where one is another model than made samples."""
-        known = self._manifest.provenance
-        found = provenance.changes(known, self._servers)
-        if found.model and not self._settings.accept_server_change:
-            raise provenance.refusal(found.model)
-        for change in found.model:
+        before = self._manifest.provenance
+        changes = provenance.changes(before, self._servers)
+        if changes.model and not self._settings.accept_server_change:
+            raise provenance.refusal(changes.model)
+        for change in changes.model:
             self.warn(f"another model goes on, as {option('accept_server_change', True)} accepts: {change}.")
-        for change in found.host:
+        for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        after = known.after(started, self._servers, [str(change) for change in found.model])
+        after = before.after(started, self._servers, [str(change) for change in changes.model])
         self._manifest = msgspec.structs.replace(self._manifest, provenance=after)
 
     def sampling_begins(self) -> None:
@@ -280,13 +280,13 @@ class Session:
     @property
     def fingerprint_neutral(self) -> dict[str, Any]:
         """The neutral values that a fingerprint is taken with: those of the run's, so that the two can be compared."""
-        known = fingerprint.comparable(self._manifest.provenance)
-        return fingerprint.neutral_values(self._settings.asker) if known is None else known.neutral
+        former = fingerprint.comparable(self._manifest.provenance)
+        return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
 
-    def check_fingerprints(self, given: Mapping[str, list[str]], asked: Sequence[Endpoint] = ()) -> None:
-        """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL. asked:
-        those of which one is missed where it is not given."""
-        for endpoint in asked:
+    def check_fingerprints(self, given: Mapping[str, list[str]], expected: Sequence[Endpoint] = ()) -> None:
+        """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL.
+        expected: those of which one is missed where it is not given."""
+        for endpoint in expected:
             if endpoint.base_url not in given:
                 self.warn(
                     f"{endpoint.base_url} gave no fingerprint within {fingerprint.SECONDS:g} s: how it replies is not "
@@ -294,25 +294,25 @@ class Session:
                 )
         if not given:
             return
-        known = fingerprint.comparable(self._manifest.provenance)
-        known = fingerprint.first(given, self.fingerprint_neutral) if known is None else known
-        same = {url: fingerprint.same(known.beginnings, beginnings) for url, beginnings in given.items()}
+        former = fingerprint.comparable(self._manifest.provenance)
+        former = fingerprint.first(given, self.fingerprint_neutral) if former is None else former
+        same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n in same.items():
-            if n < fingerprint.LEAST_SAME:
-                self.warn(fingerprint.doubt(known, url, n))
+            if n < fingerprint.MIN_SAME:
+                self.warn(fingerprint.doubt(former, url, n))
         self._log.write("fingerprint", same=same)
-        agreed = self._manifest.provenance.agreeing(known, same)
+        agreed = self._manifest.provenance.agreeing(former, same)
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
         self._manifest.save(self._folder)
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Why an endpoint may not join, None where it may. On any thread; what is noted, `note_joined` writes."""
-        found = provenance.changes(self._manifest.provenance, {endpoint.base_url: facts})
-        if found.model and not self._settings.accept_server_change:
-            refusal = provenance.refusal(found.model).sentence.marked
+        changes = provenance.changes(self._manifest.provenance, {endpoint.base_url: facts})
+        if changes.model and not self._settings.accept_server_change:
+            refusal = provenance.refusal(changes.model).sentence.marked
             self.warn(f"{endpoint.base_url} does not join: {refusal}")
             return refusal
-        for change in found.model + found.host:
+        for change in changes.model + changes.host:
             self.warn(f"an endpoint that joined is another: {change}.")
         self._joined.put((endpoint.base_url, facts, beginnings))
         return None
@@ -331,21 +331,23 @@ class Session:
         context = self._smallest_context(context_of)
         if context is None:
             return
-        for name, chosen in self._sets.items():
+        for name, questions in self._sets.items():
             if name not in owing:
                 continue
-            asked = self._settings.benchmarks[name].sampling.max_tokens
+            max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self.fitted[name]
             fresh = self._settings.fit_context and name not in self._bound
             fitted = fitted_max_tokens(
-                name, chosen.questions, asked if fresh or before is None else before, context, fit=fresh
+                name, questions.questions, max_tokens if fresh or before is None else before, context, fit=fresh
             )
-            if fresh and fitted != asked:
+            if fresh and fitted != max_tokens:
                 self.fitted[name] = fitted
-                self.warn(f"{name}: max_tokens is lowered from {asked} to {fitted}: the server's context is {context}.")
+                self.warn(
+                    f"{name}: max_tokens is lowered from {max_tokens} to {fitted}: the server's context is {context}."
+                )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = self._manifest.extend(name, self._record(name, chosen))
+                self._manifest = self._manifest.extend(name, self._record(name, questions))
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         if not self._settings.endpoints:
@@ -362,8 +364,8 @@ class Session:
             raise failures[0]
         for unreachable in failures:
             self.warn(unreachable.sentence.marked)
-        known = [tokens for tokens in stated if tokens is not None]
-        return min(known) if known else None
+        contexts = [tokens for tokens in stated if tokens is not None]
+        return min(contexts) if contexts else None
 
     # ---- while it runs and afterwards
 
@@ -387,13 +389,13 @@ class Session:
         self.remember_builds(dispatcher.builds.seen)
         self.note_joined()
         too_long = dispatcher.causes.too_long()
-        for name, found in too_long.items():
+        for name, messages in too_long.items():
             record = self._manifest.benchmarks[name]
-            missing = {**record.settings.get(_MISSING, {}), **found}
+            missing = {**record.settings.get(_MISSING, {}), **messages}
             record = msgspec.structs.replace(record, settings={**record.settings, _MISSING: missing})
             self._manifest = self._manifest.extend(name, record)
             if self._settings.accept_missing:
-                self._missing[name] |= found
+                self._missing[name] |= messages
         if too_long:
             self._manifest.save(self._folder)
         counts, ending = dispatcher.counts, dispatcher.ending
@@ -442,8 +444,8 @@ class Session:
         )
 
 
-def _selected(chosen: QuestionSet) -> dict[str, list[str]]:
+def _selected(questions: QuestionSet) -> dict[str, list[str]]:
     """What all shards together ask, where it is a choice: a shard's own plan does not tell."""
-    if chosen.part is None or len(chosen.selection) == chosen.n_all:
+    if questions.part is None or len(questions.selection) == questions.n_all:
         return {}
-    return {SELECTED: [question.question_id for question in chosen.selection]}
+    return {SELECTED: [question.question_id for question in questions.selection]}

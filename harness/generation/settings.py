@@ -162,8 +162,8 @@ class RunSettings:
 
     def template(self, benchmark: str) -> RequestTemplate:
         """What all requests of `benchmark` have in common."""
-        one = self.benchmarks[benchmark]
-        return self.asker.template(one.sampling.sent(), one.neutral)
+        benchmark_settings = self.benchmarks[benchmark]
+        return self.asker.template(benchmark_settings.sampling.sent(), benchmark_settings.neutral)
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """What makes the samples of one benchmark comparable. A resume under another identity is refused.

@@ -40,7 +40,7 @@ class Result(NamedTuple):
     err: str
 
 
-Command = Callable[..., Result]
+ControlCommand = Callable[..., Result]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def harness(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ControlCommand:
     """The command, in this process."""
 
     def call(*words: str) -> Result:
@@ -96,7 +96,7 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
-def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, harness: Command) -> None:
+def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 10)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "12")
@@ -124,7 +124,7 @@ def test_a_pilot_asks_two_samples_forecasts_the_rest_and_counts(tmp_path: Path, 
     assert keys_on_disk(tmp_path) == expected_keys(10, 12)
 
 
-def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
+def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(0.9)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "400", "--concurrency", "8")
@@ -148,7 +148,7 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
 
 
-def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: Command) -> None:
+def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(0.5)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "10")
@@ -162,7 +162,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     assert keys_on_disk(tmp_path) == expected_keys(8, 10)
 
 
-def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: Command) -> None:
+def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 8)
     with FaultServer(answering(1.0)) as server:
         words = run_words(data, "--base-url", server.base_url, "--samples", "64")
@@ -172,20 +172,20 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
     assert len(keys_on_disk(tmp_path)) >= 8 * 8
 
 
-def test_a_target_in_the_old_unit_is_answered_with_the_new_spelling(tmp_path: Path, harness: Command) -> None:
+def test_a_target_in_the_old_unit_is_answered_with_the_new_spelling(tmp_path: Path, harness: ControlCommand) -> None:
     done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", "0.01"))
     said = "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"
     assert (done.code, said in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("value", ["0", "70", "small", "nan"])
-def test_a_target_that_is_no_number_of_points_is_refused(tmp_path: Path, harness: Command, value: str) -> None:
+def test_a_target_that_is_no_number_of_points_is_refused(tmp_path: Path, harness: ControlCommand, value: str) -> None:
     done = harness(*run_words(write_questions(tmp_path, 1), "--target-error", value))
     assert done.code == 2
     assert "--target-error" in done.err
 
 
-def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:
+def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: ControlCommand) -> None:
     def mute(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
@@ -200,7 +200,7 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         assert harness(*words, "--no-canary").code == 0
 
 
-def test_loops_repetitions_and_truncated_replies_are_one_line_each(tmp_path: Path, harness: Command) -> None:
+def test_loops_repetitions_and_truncated_replies_are_one_line_each(tmp_path: Path, harness: ControlCommand) -> None:
     def stuck(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
@@ -215,7 +215,7 @@ def test_loops_repetitions_and_truncated_replies_are_one_line_each(tmp_path: Pat
     assert "truncated" not in done.err
 
 
-def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: Command) -> None:
+def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, harness: ControlCommand) -> None:
     with FaultServer(answering(0.9)) as sound, FaultServer(answering(0.1)) as broken:
         (tmp_path / "nodes").write_text(f"{sound.base_url}\n{broken.base_url} weight=1 # new\n", encoding="utf-8")
         words = run_words(write_questions(tmp_path, 12), "--samples", "12", "--concurrency", "8")
@@ -234,7 +234,7 @@ def test_a_run_over_endpoints_from_a_file_is_scored_by_endpoint(tmp_path: Path, 
     assert "line 2" in refused.err
 
 
-def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Command) -> None:
+def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 3)
     with FaultServer(answering(0.9)) as down:
         pass
@@ -248,7 +248,7 @@ def test_one_of_two_servers_may_be_down_at_the_start(tmp_path: Path, harness: Co
     assert nobody.code == 2
 
 
-def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: Command) -> None:
+def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harness: ControlCommand) -> None:
     def by_number(request: Request) -> Iterator[Step]:
         if request.method == "GET":
             return iter([models("test-model")])
@@ -266,7 +266,7 @@ def test_a_former_runs_lengths_decide_what_is_asked_first(tmp_path: Path, harnes
     assert order == ["q3", "q2", "q1", "q0"]
 
 
-def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> None:
+def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand) -> None:
     released = threading.Event()
     seen: list[Result] = []
 
@@ -285,7 +285,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> No
         finally:
             released.set()
 
-    from harness.generation.network.control import Command as ControlCommand
+    from harness.generation.network.control import ControlCommand as ControlCommand
     from harness.generation.network.control import send
 
     with FaultServer(held) as server:
@@ -309,7 +309,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> No
 
 
 def test_ctl_shows_status_as_words_and_as_json(
-    tmp_path: Path, harness: Command, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness.generation.network.control import Answer
 
@@ -385,7 +385,9 @@ def test_a_forecast_of_nothing_or_of_unknown_usage_says_so() -> None:
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
 
 
-def test_a_run_goes_over_a_unix_socket(tmp_path: Path, harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_over_a_unix_socket(
+    tmp_path: Path, harness: ControlCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = write_questions(tmp_path, 3)
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         with FaultServer(answering(1.0), unix=f"{folder}/s.sock") as server:
@@ -396,7 +398,7 @@ def test_a_run_goes_over_a_unix_socket(tmp_path: Path, harness: Command, monkeyp
     assert f"no server answers at {folder}/s.sock" in gone.err
 
 
-def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: Command) -> None:
+def test_the_lag_of_the_client_is_kept_with_samples_log_and_score(tmp_path: Path, harness: ControlCommand) -> None:
     data = write_questions(tmp_path, 4)
     with FaultServer(answering(1.0)) as server:
         ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))

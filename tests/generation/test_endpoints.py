@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import FailureKind, RequestFailed
-from harness.generation.dispatch.lanes import MOST_OF_OTHERS, SET_ASIDE_AFTER, Lanes
+from harness.generation.dispatch.lanes import MAX_SHARES, SET_ASIDE_AFTER, Lanes
 from harness.generation.settings import Patience
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
@@ -232,7 +232,7 @@ def test_limits_stay_between_one_and_the_share_and_some_endpoint_always_opens_ag
         else:
             fail(lanes, clock, place, what)  # type: ignore[arg-type]
         lanes.advance()
-        assert 1 <= lanes[place].limit <= MOST_OF_OTHERS * lanes[place].share
+        assert 1 <= lanes[place].limit <= MAX_SHARES * lanes[place].share
         assert lanes[place].in_flight == 0
     clock.now += 61
     assert set(lanes.with_room()) == {0, 1}

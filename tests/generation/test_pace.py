@@ -100,7 +100,7 @@ def simulate(
         lanes.advance()
         while waiting and lanes.with_room():
             waiting -= 1
-            budget.asked()
+            budget.count_request()
             later(ROUND_TRIP_S / 2, "arrive", lanes.sent(0))
     return Result(now, n_refused / samples)
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from harness.client.protocol.reply import FailureKind, RequestFailed
-from harness.generation.dispatch.retry import Decision, Fault, Retries, RetryPolicy, fault_of
+from harness.generation.dispatch.retry import Fault, Retries, RetryDecision, RetryPolicy, fault_of
 from harness.generation.plan import Task
 
 TASK = Task("sums", "q0", 0)
@@ -73,7 +73,7 @@ def test_an_endpoints_fault_costs_no_attempt_and_ends_a_sample_whose_attempts_ar
 
 def test_attempts_are_bounded() -> None:
     retries = started()
-    decisions: list[Decision] = []
+    decisions: list[RetryDecision] = []
     while not decisions or decisions[-1].again_after is not None:
         retries.begin(TASK)
         decisions.append(retries.failed(TASK, failure()))

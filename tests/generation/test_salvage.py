@@ -29,7 +29,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.written import KEPT_LOGPROBS, SoFar
 from harness.client.spelling import Spelling
 from harness.core.records import Message, Question, Sample, Seam, Timing, Usage
-from harness.generation.comparing import BOUND_NATS, MOST_SENT, Place, difference, places
+from harness.generation.comparing import BOUND_NATS, MAX_SENT, TokenBefore, difference, tokens_before_seam
 from harness.generation.continuing import (
     Continuation,
     Salvage,
@@ -547,9 +547,9 @@ def test_a_seam_is_compared_in_places_whose_prompts_are_bounded_together(engine:
         seam = Seam(tokens=n, text=n, reasoning=0, exact=mode == "exact")
         begun = Partial(request="", engine=engine, tokens=n, logprobs=said)
         request = Continuation(begun=begun, path="", body=b"", seam=seam, prompt=ids, n_prompt=100)
-        asked = places(request, Salvage(mode="near", engine=engine))
-        n_asked = min(16, MOST_SENT // len(ids)) if (engine, mode) == ("vllm", "exact") else 0
-        assert sum(place.n_before for place in asked) <= MOST_SENT
+        asked = tokens_before_seam(request, Salvage(mode="near", engine=engine))
+        n_asked = min(16, MAX_SENT // len(ids)) if (engine, mode) == ("vllm", "exact") else 0
+        assert sum(place.n_before for place in asked) <= MAX_SENT
         assert [place.token for place in asked] == ids[len(ids) - n_asked :]
         assert [place.logprob for place in asked] == list(said[16 - n_asked :])
 
@@ -563,7 +563,7 @@ def test_a_token_that_is_not_listed_is_as_far_off_at_least_as_those_that_are(
     logprob: float, listed: dict[int, float], token: int
 ) -> None:
     likeliest = {f"token_id:{n}": value for n, value in listed.items()}
-    found = difference(Place(n_before=1, token=token, logprob=logprob), likeliest)
+    found = difference(TokenBefore(n_before=1, token=token, logprob=logprob), likeliest)
     assert found is not None
     if token in listed:
         assert found == abs(listed[token] - logprob)
@@ -577,7 +577,7 @@ def test_a_token_that_is_not_listed_is_as_far_off_at_least_as_those_that_are(
     "likeliest", [{}, {"token_id:1": -0.1}, {f"w{n}": -1.0 for n in range(20)}], ids=["none", "few", "no ids"]
 )
 def test_where_a_server_does_not_say_it_nothing_is_compared(likeliest: dict[str, float]) -> None:
-    assert difference(Place(n_before=1, token=7, logprob=-1.0), likeliest) is None
+    assert difference(TokenBefore(n_before=1, token=7, logprob=-1.0), likeliest) is None
 
 
 def command(out: Path, data: Path, server: TokenServer, *more: str) -> list[str]:

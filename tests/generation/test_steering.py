@@ -21,7 +21,7 @@ import pytest
 
 from harness.core.errors import StoreError, UsageError
 from harness.generation.network import control
-from harness.generation.network.control import Answer, Command, send
+from harness.generation.network.control import Answer, ControlCommand, send
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.runner import Outcome
 from harness.generation.settings import RunSettings
@@ -90,7 +90,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def tell(settings: RunSettings, verb: str, value: str = "") -> Answer:
-    return send(RunFolder(settings.out), Command(verb=verb, value=value))
+    return send(RunFolder(settings.out), ControlCommand(verb=verb, value=value))
 
 
 def done(settings: RunSettings) -> int:
@@ -116,7 +116,7 @@ def test_status_says_what_is_going_on_and_the_socket_is_the_owners_and_gone_at_t
             assert outcome().complete
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
-    assert said.said == "running: 0 of 10 samples, 8 of 8 in flight"
+    assert said.sentence == "running: 0 of 10 samples, 8 of 8 in flight"
     assert said.facts is not None
     assert said.facts.endpoints[0].base_url == server.base_url
     assert not (settings.out / control.NAME).exists()
@@ -128,9 +128,9 @@ def test_concurrency_rises_and_falls(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", server.base_url, samples=10)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "concurrency", "20").said == "concurrency is 20"
+            assert tell(settings, "concurrency", "20").sentence == "concurrency is 20"
             wait_until(lambda: gate.working == 20)
-            assert tell(settings, "concurrency", "2").said == "concurrency is 2"
+            assert tell(settings, "concurrency", "2").sentence == "concurrency is 2"
             gate.open.set()
             wait_until(lambda: len(server.requests) > 30)
             gate.most = 0
@@ -145,13 +145,13 @@ def test_a_paused_run_waits_and_a_resumed_one_goes_on(tmp_path: Path) -> None:
         settings = run_settings(tmp_path / "run", server.base_url)
         with going(settings, question_set(tmp_path, 10)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "pause").said == "paused; 8 requests in flight go on"
+            assert tell(settings, "pause").sentence == "paused; 8 requests in flight go on"
             gate.open.set()
             wait_until(lambda: done(settings) == 8)
             threading.Event().wait(0.7)
             assert len(server.requests) == 8
-            assert tell(settings, "status").said.startswith("paused: 8 of 20")
-            assert tell(settings, "resume").said == "resumed"
+            assert tell(settings, "status").sentence.startswith("paused: 8 of 20")
+            assert tell(settings, "resume").sentence == "resumed"
             assert outcome().complete
 
 
@@ -184,7 +184,7 @@ def test_what_is_cancelled_stays_owed_and_is_asked_in_the_next_session(
         prior = {("sums", "q5"): 9999.0}  # asked first
         with going(settings, question_set(tmp_path, 6), prior_lengths=prior) as outcome:
             wait_until(lambda: gate.working == min(concurrency, 24))
-            assert tell(settings, "cancel", key).said.startswith(f"{n} sample")
+            assert tell(settings, "cancel", key).sentence.startswith(f"{n} sample")
             assert tell(settings, "cancel", key).refused
             gate.open.set()
             end = outcome()
@@ -217,7 +217,7 @@ def test_commands_that_cannot_be_carried_out_are_one_sentence_and_change_nothing
             gate.open.set()
             assert outcome().complete
     assert answer.refused
-    assert said in answer.said
+    assert said in answer.sentence
 
 
 def test_whoever_talks_nonsense_or_nothing_disturbs_neither_the_run_nor_the_next_command(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_folder_with_a_very_long_path_is_steered_too(tmp_path: Path) -> None:
         settings = run_settings(deep, server.base_url)
         with going(settings, question_set(tmp_path, 4)) as outcome:
             wait_until(lambda: gate.working == 8)
-            assert tell(settings, "status").said.startswith("running")
+            assert tell(settings, "status").sentence.startswith("running")
             gate.open.set()
             assert outcome().complete
 
@@ -360,7 +360,7 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
         with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
             wait_until(lambda: gate.working == 8)
             listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=heavy")
-            assert "line 2: expected `weight=NUMBER`" in tell(settings, "reload").said
+            assert "line 2: expected `weight=NUMBER`" in tell(settings, "reload").sentence
             (tmp_path / "nodes").unlink()
             gate.open.set()
             assert outcome().complete

@@ -41,8 +41,8 @@ PLANTED = {
     ),
     "the Retry-After of a continuation is not obeyed": Bug(
         "dispatcher",
-        "self._lanes.heed(ticket.place, failure.retry_after)\n            self._lanes.cancelled(ticket)\n            pause",
-        "self._lanes.cancelled(ticket)\n            pause",
+        "self._lanes.heed(ticket.lane_number, failure.retry_after)\n            self._lanes.cancelled(ticket)\n",
+        "self._lanes.cancelled(ticket)\n",
         "retry-after",
         rare=True,
     ),
@@ -70,12 +70,12 @@ PLANTED = {
     ),
     "tokens that were kept are counted again": Bug(
         "counts",
-        "self.tokens += max(0, completion_tokens(sample) - kept)",
+        "self.tokens += max(0, completion_tokens(sample) - n_before)",
         "self.tokens += completion_tokens(sample)",
         "accounts",
     ),
     "money: what was kept is no part of the prompt": Bug(
-        "counts", "None if prompt is None else prompt + kept", "prompt", "accounts"
+        "counts", "None if prompt is None else prompt + n_before", "prompt", "accounts"
     ),
     "truncated replies are not counted": Bug("counts", "self.truncated += sample.truncated", "pass", "accounts"),
     "weights are ignored": Bug("lanes", " / self._lanes[i].endpoint.weight)", ")", "weights"),
@@ -137,8 +137,8 @@ PLANTED = {
     ),
     "the shortest go first": Bug(
         "schedule",
-        "self._long.append((-self._urgency(place)",
-        "self._long.append((self._urgency(place)",
+        "self._long.append((-self._urgency(row)",
+        "self._long.append((self._urgency(row)",
         "order",
         rare=True,
     ),
@@ -162,7 +162,7 @@ PLANTED = {
     ),
     "an in-flight count leaks where a request is cancelled": Bug(
         "lanes",
-        "self._lanes[ticket.place].pace.ended(ticket)\n\n    def answered_by",
+        "self._lanes[ticket.lane_number].pace.ended(ticket)\n\n    def answered_by",
         "pass\n\n    def answered_by",
         "places|idle",
     ),
@@ -182,7 +182,7 @@ PLANTED = {
         "dispatcher", "if self.ending.asking and not self._paused:", "if self.ending.asking:", "pause"
     ),
     "a continuation that fails is tried for ever": Bug(
-        "continuations", "self._failures[place][task] < TRIES", "True", "continuations"
+        "continuations", "self._failures[lane_number][task] < TRIES", "True", "continuations"
     ),
     "the end comes before the disk has all": Bug(
         "dispatcher", "if self._flights or self._n_unwritten:", "if self._flights:", "end"

@@ -20,8 +20,8 @@ from harness.core.errors import ServerError
 from harness.core.records import Sample
 from harness.core.secret import Secret
 from harness.core.wording import Sentence
-from harness.generation.batching.handing import Ended, Place
-from harness.generation.batching.lines import Result, ask_id, read_result
+from harness.generation.batching.handing import BatchProvider, EndedBatch
+from harness.generation.batching.lines import BatchResult, ask_id, read_result
 from harness.generation.dispatch.actions import Ask
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host
@@ -36,7 +36,7 @@ FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
 GROUP = 256
 """Results that are handed on together."""
 
-MOST_UNWRITTEN = 1024
+MAX_UNWRITTEN = 1024
 """Samples on their way to the disk from which on no further results are read: one sync serves them all."""
 
 
@@ -49,7 +49,7 @@ class Board:
 
     def __init__(
         self,
-        place: Place,
+        provider: BatchProvider,
         host: Host,
         *,
         attempts: int,
@@ -60,7 +60,7 @@ class Board:
         first_look: float | None = None,
         quiet: float | None = None,
     ) -> None:
-        self._place = place
+        self._provider = provider
         self._host = host
         self._attempts = attempts
         self._max_body_bytes = max_body_bytes
@@ -136,26 +136,26 @@ class Board:
         asks = set(self._waiting) - self._known
         if not asks:
             return
-        found = await asyncio.to_thread(self._place.find, asks)
+        batches = await asyncio.to_thread(self._provider.find, asks)
         self._known |= asks
-        for ask, name in found.items():
+        for ask, name in batches.items():
             self._batches.setdefault(name, set()).add(ask)
-        self._waiting = [ask for ask in self._waiting if ask not in found]
-        if found:
-            self._on_event("batches_found", batches=sorted(self._batches), requests=len(found))
+        self._waiting = [ask for ask in self._waiting if ask not in batches]
+        if batches:
+            self._on_event("batches_found", batches=sorted(self._batches), requests=len(batches))
 
     async def _hand_in(self) -> None:
         await self._find()
         while waiting := [ask for ask in self._waiting if ask in self._bodies and ask in self._known]:
-            asks = {ask: self._bodies[ask] for ask in islice(waiting, self._place.most_requests)}
-            for ask in _over(asks, self._place.most_bytes):
+            asks = {ask: self._bodies[ask] for ask in islice(waiting, self._provider.most_requests)}
+            for ask in _over(asks, self._provider.most_bytes):
                 del asks[ask]
             if not asks:
-                failure = RequestFailed("rejected", f"the request exceeds {self._place.most_bytes} bytes of a batch")
+                failure = RequestFailed("rejected", f"the request exceeds {self._provider.most_bytes} bytes of a batch")
                 _set(self._awaited[waiting[0]], failure)
                 self._waiting.remove(waiting[0])
                 continue
-            handing = asyncio.create_task(asyncio.to_thread(self._place.hand_in, asks))
+            handing = asyncio.create_task(asyncio.to_thread(self._provider.hand_in, asks))
             name = await asyncio.shield(handing)
             self._batches[name] = set(asks)
             self._waiting = [ask for ask in self._waiting if ask not in asks]
@@ -165,16 +165,16 @@ class Board:
         """Look at every batch; whether one has ended."""
         any_ended = False
         for name in list(self._batches):
-            found = await asyncio.to_thread(self._place.look, name)
-            if isinstance(found, Ended):
-                await self._read(found)
+            state = await asyncio.to_thread(self._provider.look, name)
+            if isinstance(state, EndedBatch):
+                await self._read(state)
                 any_ended = True
-            elif self._said.get(name) != found:
-                self._said[name] = found
-                self._on_standing(found)
+            elif self._said.get(name) != state:
+                self._said[name] = state
+                self._on_standing(state)
         return any_ended
 
-    async def _read(self, ended: Ended) -> None:
+    async def _read(self, ended: EndedBatch) -> None:
         """Hand the results of a batch on; what it leaves without a reply is asked again, or given up."""
         left = self._batches.pop(ended.name)
         n_left, n_foreign = len(left), 0
@@ -183,12 +183,12 @@ class Board:
         results = ended.results
         try:
             while group := await asyncio.to_thread(lambda: list(islice(results, GROUP))):
-                for one in map(partial(self._result, ended), group):
-                    if one is None or one.ask not in left:
+                for result in map(partial(self._result, ended), group):
+                    if result is None or result.ask not in left:
                         n_foreign += 1  # or of a sample that is stored, or that is asked for later
                         continue
-                    left.discard(one.ask)
-                    self._hand_on(one)
+                    left.discard(result.ask)
+                    self._hand_on(result)
                 await self._on_disk()
         except RequestFailed as failure:  # the results broke off: what is left is looked for once more
             self._cuts[ended.name] += 1
@@ -204,9 +204,9 @@ class Board:
             )
         for ask in left:
             lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
-            self._hand_on(Result(ask, None, lacking))
+            self._hand_on(BatchResult(ask, None, lacking))
 
-    def _result(self, ended: Ended, line: bytes) -> Result | None:
+    def _result(self, ended: EndedBatch, line: bytes) -> BatchResult | None:
         return read_result(
             line,
             started=ended.started,
@@ -215,24 +215,26 @@ class Board:
             secrets=self._secrets,
         )
 
-    def _hand_on(self, one: Result) -> None:
-        future = self._awaited.get(one.ask)
+    def _hand_on(self, result: BatchResult) -> None:
+        future = self._awaited.get(result.ask)
         if future is None or future.done():
             return
-        self._times[one.ask] += 1
-        if one.reply is not None:
-            future.set_result(one.reply)
-        elif one.failure is not None and one.failure.retryable and self._times[one.ask] < self._attempts:
-            self._on_event("batch_asks_again", request=one.ask, kind=one.failure.kind, message=one.failure.message)
-            self._waiting.append(one.ask)
+        self._times[result.ask] += 1
+        if result.reply is not None:
+            future.set_result(result.reply)
+        elif result.failure is not None and result.failure.retryable and self._times[result.ask] < self._attempts:
+            self._on_event(
+                "batch_asks_again", request=result.ask, kind=result.failure.kind, message=result.failure.message
+            )
+            self._waiting.append(result.ask)
         else:
-            _set(future, one.failure or RequestFailed("server", "no explanation"))
+            _set(future, result.failure or RequestFailed("server", "no explanation"))
 
     async def _on_disk(self) -> None:
         """Until few wait for the disk: the texts of a whole batch would be more than memory holds."""
         for _ in range(4):  # of the loop's turns, until a result has become a sample that is to be stored
             await asyncio.sleep(0)
-        while self._host.n_unwritten >= MOST_UNWRITTEN:
+        while self._host.n_unwritten >= MAX_UNWRITTEN:
             await asyncio.sleep(0.002)
 
 

@@ -33,7 +33,7 @@ LONGEST_PAUSE_S = 30.0
 """Longest pause, in seconds, between two tries of one step."""
 
 
-class Ended(NamedTuple):
+class EndedBatch(NamedTuple):
     """A batch of which nothing more will come. results: its lines, the replies before the errors. started: Unix time;
     seconds: that it took. words: what the provider says of it."""
 
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
     words: str
 
 
-class Place(Protocol):
+class BatchProvider(Protocol):
     """See the module. Every method raises `RequestFailed`, `ServerError` or `StoreError`."""
 
     most_requests: int
@@ -58,7 +58,7 @@ class Place(Protocol):
         """Hand in these requests (id → body); the name of their batch."""
         ...
 
-    def look(self, name: str) -> Ended | Sentence:
+    def look(self, name: str) -> EndedBatch | Sentence:
         """A batch that has ended; else how it stands."""
         ...
 
@@ -89,12 +89,12 @@ class ProviderPlace:
         self._sleep = sleep
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """See `Place.find`. A batch of which nobody knows whether it was begun is searched for by our name."""
+        """See `BatchProvider.find`. A batch of which nobody knows whether it was begun is searched for by our name."""
         while unnamed := {b.name: b for b in self._ledger.holding(ask_ids).values() if not b.id}:
             for batch in unnamed.values():
-                found = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
-                if found is not None:
-                    self._sent(batch.name, found.id)
+                batch_there = self._tried(lambda name=batch.name: self._service.find(name))  # type: ignore[misc]
+                if batch_there is not None:
+                    self._sent(batch.name, batch_there.id)
                 else:
                     self._ledger.void(batch.name, "never begun")
                     self._on_event("batch_never_begun", batch=batch.name)
@@ -109,7 +109,7 @@ class ProviderPlace:
         return {ask: batch.name for ask, batch in holding.items()}
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """See `Place.hand_in`. Noted before and after, so that a death in between is known."""
+        """See `BatchProvider.hand_in`. Noted before and after, so that a death in between is known."""
         name = f"harness-{secrets.token_hex(12)}"
         self._ledger.planned(name, self._service.endpoint.base_url, asks)
         with tempfile.TemporaryFile() as file:  # without a name: bodies may hold what nobody should read
@@ -120,16 +120,16 @@ class ProviderPlace:
         self._on_event("batch_sent", batch=name, id=self._ledger.batches[name].id, requests=len(asks))
         return name
 
-    def look(self, name: str) -> Ended | Sentence:
-        """See `Place.look`."""
-        known: Handed = self._ledger.batches[name]
+    def look(self, name: str) -> EndedBatch | Sentence:
+        """See `BatchProvider.look`."""
+        handed: Handed = self._ledger.batches[name]
         try:
-            batch = self._tried(lambda: self._service.look(known.id))
+            batch = self._tried(lambda: self._service.look(handed.id))
         except RequestFailed as failure:
             if failure.status != 404:
                 raise
             raise ServerError(
-                f"the provider knows no batch {visible(known.id, 80)} any more ({failure.message}). To ask anew "
+                f"the provider knows no batch {visible(handed.id, 80)} any more ({failure.message}). To ask anew "
                 f"for its samples, remove {self._ledger.path}."
             ) from failure
         if not batch.ended:
@@ -147,7 +147,7 @@ class ProviderPlace:
                 f"the provider took none of the requests: {words}. Where too many tokens were queued, "
                 f"{option('concurrency')} bounds the requests that are handed in at a time."
             )
-        return Ended(name, self._results(batch), began, max(0.0, ended - began), words)
+        return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 
     def _upload(self, name: str, file: IO[bytes]) -> str:
         file.seek(0, io.SEEK_SET)
@@ -162,8 +162,8 @@ class ProviderPlace:
         tries = count()
 
         def begin() -> Batch:
-            if next(tries) and (found := self._service.find(name)) is not None:
-                return found
+            if next(tries) and (batch := self._service.find(name)) is not None:
+                return batch
             return self._service.create(name, file_id, self._path, self._window)
 
         return self._tried(begin)
@@ -207,20 +207,20 @@ class FilePlace:
         return self.file.with_name(f"{self.file.stem}.results{self.file.suffix or '.jsonl'}")
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """See `Place.find`: all that have a result, whichever file of requests it answers."""
+        """See `BatchProvider.find`: all that have a result, whichever file of requests it answers."""
         return dict.fromkeys(ask_ids, self.results.name) if self.results.exists() else {}
 
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
-        """See `Place.hand_in`."""
+        """See `BatchProvider.hand_in`."""
         write_atomically(self.file, (request_line(ask, self._path, body) for ask, body in asks.items()))
         self._left(self, len(asks))
         return self.file.name
 
-    def look(self, name: str) -> Ended | Sentence:
-        """See `Place.look`: results that are there are all there is; those of this session's file come in another."""
+    def look(self, name: str) -> EndedBatch | Sentence:
+        """See `BatchProvider.look`: what is there is complete; results of this session's file come in another."""
         if name != self.results.name:
             return Sentence(f"{visible(str(self.file), 200)} waits for its results")
-        return Ended(name, self._lines(), self.results.stat().st_mtime, 0.0, f"{visible(name, 100)} is read")
+        return EndedBatch(name, self._lines(), self.results.stat().st_mtime, 0.0, f"{visible(name, 100)} is read")
 
     def _lines(self) -> Iterator[bytes]:
         try:

@@ -21,7 +21,7 @@ from harness.core.secret import Secret
 from harness.generation.plan import Task
 
 ID_CHARS = 32
-"""Of the digest that names a question in a request's id; providers take 64 characters."""
+"""Characters of the digest that names a question in a request's id; providers take 64 for the whole id."""
 
 
 def ask_id(task: Task) -> str:
@@ -34,7 +34,7 @@ def request_line(ask: str, url: str, body: bytes) -> bytes:
     return b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (codec.encode(ask), codec.encode(url), body)
 
 
-class Result(NamedTuple):
+class BatchResult(NamedTuple):
     """What came of one request: a reply, or why there is none."""
 
     ask: str
@@ -48,7 +48,7 @@ class _Response(msgspec.Struct, frozen=True):
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _ResultLine(msgspec.Struct, frozen=True):
     custom_id: str
     response: _Response | None = None
     error: Any = None
@@ -56,21 +56,21 @@ class _Line(msgspec.Struct, frozen=True):
 
 def read_result(
     line: bytes, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
-) -> Result | None:
+) -> BatchResult | None:
     """The result in a line; None where it is none of a known request's form.
 
     started: Unix time at which the batch was begun; seconds: until it ended. When its tokens came nobody knows.
     """
     try:
-        one = msgspec.json.decode(line, type=_Line)
+        result_line = msgspec.json.decode(line, type=_ResultLine)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    response = one.response
-    if response is None or (response.body == b"null" and one.error):
-        return Result(one.custom_id, None, _failed(one.error, secrets))
+    response = result_line.response
+    if response is None or (response.body == b"null" and result_line.error):
+        return BatchResult(result_line.custom_id, None, _failed(result_line.error, secrets))
     body = bytes(response.body)
     if response.status_code not in (None, 200):
-        return Result(one.custom_id, None, failed_status(response.status_code or 0, body, secrets=secrets))
+        return BatchResult(result_line.custom_id, None, failed_status(response.status_code or 0, body, secrets=secrets))
     parser = ReplyParser(
         started=0.0,
         started_utc=started,
@@ -82,13 +82,13 @@ def read_result(
         parser.feed(body, seconds)
         reply = parser.finish(seconds)
         timing = msgspec.structs.replace(reply.timing, first_token=None, last_token=None, events=0)
-        return Result(one.custom_id, msgspec.structs.replace(reply, timing=timing), None)
+        return BatchResult(result_line.custom_id, msgspec.structs.replace(reply, timing=timing), None)
     except RequestFailed as failure:
-        return Result(one.custom_id, None, failure)
+        return BatchResult(result_line.custom_id, None, failure)
 
 
 def _failed(error: Any, secrets: Iterable[Secret]) -> RequestFailed:
     """A request that came to nothing within its batch; asking again can help."""
     code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, error)
-    words = ": ".join(one for one in (code, message) if isinstance(one, str) and one)
+    words = ": ".join(part for part in (code, message) if isinstance(part, str) and part)
     return RequestFailed("server", f"the batch's result: {shown_safely(words, secrets) or 'no explanation'}")

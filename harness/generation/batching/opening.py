@@ -11,7 +11,7 @@ from harness.client.batch_service import BatchService
 from harness.core.inert import visible
 from harness.core.wording import Sentence
 from harness.generation.batching.board import Board, ByBatch
-from harness.generation.batching.handing import FilePlace, Place, ProviderPlace
+from harness.generation.batching.handing import BatchProvider, FilePlace, ProviderPlace
 from harness.generation.dispatch.retry import RetryPolicy
 from harness.generation.network.requests import Requests
 from harness.generation.network.sampler import Host, Sampler, Way
@@ -58,7 +58,7 @@ def _opened(
     return ByBatch(requests(), board)
 
 
-def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host) -> Place:
+def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., None], host: Host) -> BatchProvider:
     batching = settings.batching
     assert batching is not None
     path = settings.spelling.path
@@ -75,10 +75,10 @@ def _place(settings: RunSettings, folder: RunFolder, on_event: Callable[..., Non
     )
 
 
-def _left(host: Host, settings: RunSettings, place: FilePlace, n: int) -> None:
+def _left(host: Host, settings: RunSettings, file: FilePlace, n: int) -> None:
     """The session ends: another program's turn has come."""
-    command = shlex.join(engines.batch_words(place.file, place.results))
+    command = shlex.join(engines.batch_words(file.file, file.results))
     host.stop(
-        f"{n} requests stand in {visible(str(place.file), 200)}; have them answered, for example by "
+        f"{n} requests stand in {visible(str(file.file), 200)}; have them answered, for example by "
         f"`{visible(command, 600)}` with the model {visible(settings.model, 100)}"
     )

@@ -24,7 +24,7 @@ PACE_S = 60.0
 class _Arriving:
     """One request in flight. events: counted at the last look; tokens: credited for them so far."""
 
-    place: int
+    lane_number: int
     started: float
     events: int = 0
     tokens: float = 0.0
@@ -88,27 +88,27 @@ class Arrivals:
         self._finished_events = 0
         self._any_events = False
 
-    def began(self, task: Task, place: int) -> None:
-        """A request for `task` goes to the endpoint at `place`."""
+    def began(self, task: Task, lane_number: int) -> None:
+        """A request for `task` goes to the endpoint of this lane."""
         now = self._clock()
-        self._flights[task] = _Arriving(place, now)
-        stream = self._streams.get(place)
+        self._flights[task] = _Arriving(lane_number, now)
+        stream = self._streams.get(lane_number)
         if stream is None:
-            stream = self._streams[place] = _Stream(now)
+            stream = self._streams[lane_number] = _Stream(now)
         stream.advance(now)
         stream.n += 1
 
     def ended(self, task: Task) -> None:
         """It came to nothing. What had arrived of it, had arrived."""
         flight = self._flights.pop(task)
-        stream = self._streams[flight.place]
+        stream = self._streams[flight.lane_number]
         stream.advance(self._clock())
         stream.n -= 1
 
     def finished(self, task: Task, tokens: int, events: int) -> None:
         """It came to a sample of so many tokens, in so many events. Instead of `ended`."""
         flight = self._flights[task]
-        self._streams[flight.place].tokens += max(0.0, tokens - flight.tokens)
+        self._streams[flight.lane_number].tokens += max(0.0, tokens - flight.tokens)
         self._lengths.setdefault((task.benchmark, task.question_id), []).append(float(tokens))
         if events > 1:
             self._finished_tokens += tokens
@@ -125,7 +125,7 @@ class Arrivals:
                 flight.events = n
                 self._any_events = True
                 if n * each > flight.tokens:
-                    self._streams[flight.place].tokens += n * each - flight.tokens
+                    self._streams[flight.lane_number].tokens += n * each - flight.tokens
                     flight.tokens = n * each
         for stream in self._streams.values():
             stream.look(now)
@@ -165,13 +165,15 @@ class Arrivals:
         for task in again:
             question = task.benchmark, task.question_id
             to_come[question] = to_come.get(question, 0) + 1
-        paces = {place: stream.pace for place, stream in self._streams.items()}
-        known = [pace for pace in paces.values() if pace is not None]
-        usual = sum(known) / len(known) if known else 0.0
+        paces = {lane_number: stream.pace for lane_number, stream in self._streams.items()}
+        measured = [pace for pace in paces.values() if pace is not None]
+        usual = sum(measured) / len(measured) if measured else 0.0
         return Outlook(
             finished={question: tuple(lengths) for question, lengths in self._lengths.items()},
             running=[
-                Streaming((task.benchmark, task.question_id), self._tokens_of(flight), paces[flight.place] or usual)
+                Streaming(
+                    (task.benchmark, task.question_id), self._tokens_of(flight), paces[flight.lane_number] or usual
+                )
                 for task, flight in self._flights.items()
             ],
             waiting=to_come,
@@ -182,6 +184,6 @@ class Arrivals:
 
     def _tokens_of(self, flight: _Arriving) -> float:
         """So far; by its age where replies come as a whole."""
-        if self._any_events or not (pace := self._streams[flight.place].pace):
+        if self._any_events or not (pace := self._streams[flight.lane_number].pace):
             return flight.tokens
         return (self._clock() - flight.started) / pace

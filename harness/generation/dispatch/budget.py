@@ -103,10 +103,10 @@ class Budget:
         self._n_finished += 1
         self.holds_round = False
         self._first.discard(task)
-        kept = tokens_before(sample)
-        completion = max(0, completion_tokens(sample) - kept)
+        n_before = tokens_before(sample)
+        completion = max(0, completion_tokens(sample) - n_before)
         stated = sample.usage.prompt_tokens
-        prompt = self._longest_prompt if stated is None else stated + kept
+        prompt = self._longest_prompt if stated is None else stated + n_before
         self._longest = max(self._longest, completion)
         self._longest_prompt = max(self._longest_prompt, prompt)
         for limit in self._limits:

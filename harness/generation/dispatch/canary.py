@@ -79,11 +79,11 @@ class Canary:
             budget = "" if max_tokens is None else f" at {max_tokens} tokens"
             return f"{first} are all truncated{budget} (finish_reason length). Raise {option('max_tokens')}. {on}"
         if n_texts == 1 and len(self._questions) >= MIN_QUESTIONS:
-            said = quoted(last.text or last.reasoning or "")
-            return f"{first} of {len(self._questions)} questions are all the same: {said!r}. {on}"
+            text = quoted(last.text or last.reasoning or "")
+            return f"{first} of {len(self._questions)} questions are all the same: {text!r}. {on}"
         if self._answered is not None and self._unanswered == self._n:
-            said = quoted((last.text or "")[-200:])
-            return f"{first} give no answer that the grader finds; the last one ends in {said!r}. {on}"
+            text = quoted((last.text or "")[-200:])
+            return f"{first} give no answer that the grader finds; the last one ends in {text!r}. {on}"
         return None
 
 
@@ -110,10 +110,10 @@ class ModelName:
 class Builds:
     """The `system_fingerprint` by which servers name their build and configuration, compared with those of the run."""
 
-    def __init__(self, known: Collection[str] = ()) -> None:
+    def __init__(self, builds: Collection[str] = ()) -> None:
         self.seen: Mapping[str, tuple[str, ...]] = {}
         """By base URL, in this session. Replaced, never changed: another thread reads it."""
-        self._known = set(known)
+        self._known = set(builds)
 
     def observe(self, base_url: str, build: str | None) -> str | None:
         """What is worth knowing of it, once a value; a service of many machines has several."""

@@ -59,12 +59,12 @@ class Causes:
 
     def too_long(self) -> dict[str, dict[str, str]]:
         """Questions whose prompt exceeds the context: benchmark → question id → the server's words."""
-        found: dict[str, dict[str, str]] = {}
+        messages: dict[str, dict[str, str]] = {}
         for task in self._given_up:
             kind, _, message = self._failures[task]
             if kind == "too_long":
-                found.setdefault(task.benchmark, {})[task.question_id] = message
-        return found
+                messages.setdefault(task.benchmark, {})[task.question_id] = message
+        return messages
 
     def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
         """All causes, the commonest first; those of `n_owed` that met no failure were not asked at all."""

@@ -32,57 +32,57 @@ no continuation in between. A restart of the server accounts for one."""
 
 
 class Continuations:
-    """See the module. place: of an endpoint, as in `Lanes`."""
+    """See the module. lane_number: an endpoint's, as in `Lanes`."""
 
     def __init__(self) -> None:
-        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # by place
+        self._failures: defaultdict[int, Counter[Task]] = defaultdict(Counter)  # by lane_number
         self._in_doubt: set[int] = set()
         self._refused: set[int] = set()  # those in doubt that answered 429
         self._doubts: dict[int, int] = {}
         self._off: set[int] = set()
 
-    def allowed(self, task: Task, place: int, *, set_aside: bool) -> bool:
+    def allowed(self, task: Task, lane_number: int, *, set_aside: bool) -> bool:
         """Whether the next request for `task` at this endpoint may go on with what had been written."""
-        probe = place in self._refused or (set_aside and place in self._in_doubt)
-        return place not in self._off and not probe and self._failures[place][task] < TRIES
+        probe = lane_number in self._refused or (set_aside and lane_number in self._in_doubt)
+        return lane_number not in self._off and not probe and self._failures[lane_number][task] < TRIES
 
-    def failed(self, task: Task, place: int, *, refused: bool = False) -> int:
+    def failed(self, task: Task, lane_number: int, *, refused: bool = False) -> int:
         """A continuation brought no token; returns how many of this sample have failed there. refused: by 429."""
-        self._failures[place][task] += 1
-        self._in_doubt.add(place)
+        self._failures[lane_number][task] += 1
+        self._in_doubt.add(lane_number)
         if refused:
-            self._refused.add(place)
-        return self._failures[place][task]
+            self._refused.add(lane_number)
+        return self._failures[lane_number][task]
 
-    def answered(self, task: Task, place: int) -> None:
+    def answered(self, task: Task, lane_number: int) -> None:
         """A continuation came to a sample."""
         self.forget(task)
-        self._trust(place)
-        self._doubts.pop(place, None)
+        self._trust(lane_number)
+        self._doubts.pop(lane_number, None)
 
-    def whole_answered(self, task: Task, place: int) -> bool:
+    def whole_answered(self, task: Task, lane_number: int) -> bool:
         """A whole request came to a sample; returns whether the endpoint gets no continuation from now on."""
         self.forget(task)
-        if place not in self._in_doubt:
+        if lane_number not in self._in_doubt:
             return False
-        self._trust(place)
-        self._doubts[place] = self._doubts.get(place, 0) + 1
-        if self._doubts[place] < DOUBTS or place in self._off:
+        self._trust(lane_number)
+        self._doubts[lane_number] = self._doubts.get(lane_number, 0) + 1
+        if self._doubts[lane_number] < DOUBTS or lane_number in self._off:
             return False
-        self._off.add(place)
+        self._off.add(lane_number)
         return True
 
-    def whole_failed(self, place: int, *, by_chance: bool) -> None:
+    def whole_failed(self, lane_number: int, *, by_chance: bool) -> None:
         """A whole request failed, by the server's fault, its pace or by chance."""
-        self._trust(place)
+        self._trust(lane_number)
         if not by_chance:
-            self._failures[place].clear()
+            self._failures[lane_number].clear()
 
     def forget(self, task: Task) -> None:
         """`task` has arrived, or is given up."""
         for failures in self._failures.values():
             del failures[task]
 
-    def _trust(self, place: int) -> None:
-        self._in_doubt.discard(place)
-        self._refused.discard(place)
+    def _trust(self, lane_number: int) -> None:
+        self._in_doubt.discard(lane_number)
+        self._refused.discard(lane_number)

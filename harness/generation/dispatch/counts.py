@@ -44,11 +44,11 @@ class Counts:
         self.finished += 1
         self.truncated += sample.truncated
         self.loops += ends_in_loop(reply)
-        kept = tokens_before(sample)
+        n_before = tokens_before(sample)
         self.continued += bool(sample.salvaged_at)
-        self.kept_tokens += kept
-        self.tokens += max(0, completion_tokens(sample) - kept)
-        self.spent.add(_billed(sample.usage, kept))
+        self.kept_tokens += n_before
+        self.tokens += max(0, completion_tokens(sample) - n_before)
+        self.spent.add(_billed(sample.usage, n_before))
         for note in reply.notes:
             self.notes[note] = self.notes.get(note, 0) + 1
 
@@ -63,13 +63,13 @@ class Counts:
         return (self.tokens + self.spent.prompt_tokens) / self.finished if self.finished else None
 
 
-def _billed(usage: Usage, kept: int) -> Usage:
+def _billed(usage: Usage, n_before: int) -> Usage:
     """What the last request took: what had been written before was part of its prompt."""
-    if not kept:
+    if not n_before:
         return usage
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     return msgspec.structs.replace(
         usage,
-        prompt_tokens=None if prompt is None else prompt + kept,
-        completion_tokens=None if completion is None else max(0, completion - kept),
+        prompt_tokens=None if prompt is None else prompt + n_before,
+        completion_tokens=None if completion is None else max(0, completion - n_before),
     )

@@ -165,8 +165,8 @@ class Dispatcher:
         if len(self._flights) >= limit or not self._scheduler.n_waiting:
             return
         if len(self._lanes) > 1:  # the scheduler compares them
-            for place in range(len(self._lanes)):
-                self._scheduler.set_available(place, self._lanes.available(place))
+            for lane_number in range(len(self._lanes)):
+                self._scheduler.set_available(lane_number, self._lanes.available(lane_number))
         while len(self._flights) < limit and self._n_unwritten <= limit and not self._rate.wait():
             if not self._budget.fits():
                 break
@@ -182,19 +182,19 @@ class Dispatcher:
             self.ending.by_rule(self._budget.sentence())
 
     def _ask_one(self) -> bool:
-        for place in self._lanes.with_room():
-            lane = self._lanes[place]
-            task = self._scheduler.next(place, probe=lane.set_aside)
+        for lane_number in self._lanes.with_room():
+            lane = self._lanes[lane_number]
+            task = self._scheduler.next(lane_number, probe=lane.set_aside)
             if task is not None:
                 assert task not in self._flights, "one sample asked twice at a time"
                 mean = self.counts.tokens_per_request
                 expected = UNKNOWN_LENGTH if mean is None else mean
                 self._rate.sent(expected)
-                flight = _Flight(self._lanes.sent(place), self._retries.begin(task), expected)
+                flight = _Flight(self._lanes.sent(lane_number), self._retries.begin(task), expected)
                 self._budget.sent(task, flight.attempt)
                 self._flights[task] = flight
-                self._arrivals.began(task, place)
-                go_on = self._continuations.allowed(task, place, set_aside=lane.set_aside)
+                self._arrivals.began(task, lane_number)
+                go_on = self._continuations.allowed(task, lane_number, set_aside=lane.set_aside)
                 self._actions.append(Ask(task, lane.endpoint, flight.attempt, go_on))
                 return True
         return False
@@ -239,7 +239,7 @@ class Dispatcher:
             self.warnings.append(another)
         self._scheduler.finish(task, tokens)
         self._retries.forget(task)
-        self._learn_of_continuations(task, flight.ticket.place, sample)
+        self._learn_of_continuations(task, flight.ticket.lane_number, sample)
         self.causes.arrived(task)
         self.counts.add(sample, reply)
         if (sampling := self._settings.benchmarks[task.benchmark].sampling).temperature != 0:
@@ -254,7 +254,7 @@ class Dispatcher:
         flight = self._landed(task)
         self._rate.settle(flight.expected_tokens, 0)
         self.counts.fail(failure, self._clock())
-        lane = self._lanes[flight.ticket.place]
+        lane = self._lanes[flight.ticket.lane_number]
         endpoint = lane.endpoint.base_url
         self._log(
             "request_failed",
@@ -262,7 +262,7 @@ class Dispatcher:
             message=failure.message, attempt=flight.attempt,
         )  # fmt: skip
         if flight.given_up:
-            self._lanes.heed(flight.ticket.place, failure.retry_after)
+            self._lanes.heed(flight.ticket.lane_number, failure.retry_after)
             self._lanes.cancelled(flight.ticket)
             return
         fault = fault_of(failure, probing=lane.set_aside)
@@ -270,14 +270,14 @@ class Dispatcher:
             self._continuation_failed(task, flight.ticket, failure)
             return
         if fault in ("endpoint", "pace", "chance"):
-            self._continuations.whole_failed(flight.ticket.place, by_chance=fault == "chance")
+            self._continuations.whole_failed(flight.ticket.lane_number, by_chance=fault == "chance")
         match fault:
             case "machine":
                 self._lanes.cancelled(flight.ticket)
                 self._out_of_files(task, failure)
-            case "payload" | "run" if self._lanes.unwelcome(flight.ticket.place, failure):
+            case "payload" | "run" if self._lanes.unwelcome(flight.ticket.lane_number, failure):
                 self._lanes.cancelled(flight.ticket)
-                self._leave_out(flight.ticket.place, failure)
+                self._leave_out(flight.ticket.lane_number, failure)
                 self._again(task, failure)
             case "run":
                 self._lanes.answered_by(flight.ticket)
@@ -288,7 +288,7 @@ class Dispatcher:
                 self._refused(task, failure, endpoint)
             case "pace":
                 if self._lanes.failed(flight.ticket, failure) and not self._retries.budget.take():
-                    self._lanes.hold(flight.ticket.place)
+                    self._lanes.hold(flight.ticket.lane_number)
                 self._again(task, failure)
             case "endpoint" | "chance":
                 self._lanes.failed(flight.ticket, failure)
@@ -355,22 +355,22 @@ class Dispatcher:
 
         It costs no retry and no attempt, and tells nothing of an endpoint that is up, but that it wants less at once.
         """
-        n_failures = self._continuations.failed(task, ticket.place, refused=failure.kind == "rate_limited")
+        n_failures = self._continuations.failed(task, ticket.lane_number, refused=failure.kind == "rate_limited")
         pause = 0.0
-        if failure.kind == "rate_limited" or self._lanes[ticket.place].set_aside:
+        if failure.kind == "rate_limited" or self._lanes[ticket.lane_number].set_aside:
             self._lanes.failed(ticket, failure)
         else:
-            self._lanes.heed(ticket.place, failure.retry_after)
+            self._lanes.heed(ticket.lane_number, failure.retry_after)
             self._lanes.cancelled(ticket)
             pause = self._jitter(0.0, self._retries.policy.ceiling(n_failures))
         self._again(task, failure, pause)
 
-    def _learn_of_continuations(self, task: Task, place: int, sample: Sample) -> None:
-        """Whether the endpoint at `place`, which answered, takes continuations."""
+    def _learn_of_continuations(self, task: Task, lane_number: int, sample: Sample) -> None:
+        """Whether the endpoint of this lane, which answered, takes continuations."""
         if sample.salvaged_at:
-            self._continuations.answered(task, place)
-        elif self._continuations.whole_answered(task, place):
-            endpoint = self._lanes[place].endpoint.base_url
+            self._continuations.answered(task, lane_number)
+        elif self._continuations.whole_answered(task, lane_number):
+            endpoint = self._lanes[lane_number].endpoint.base_url
             self.warnings.append(
                 f"{endpoint} answers whole requests and fails continuations of half-written answers: "
                 f"it is asked anew for those from here on, as by {option('salvage', 'off')}."
@@ -395,11 +395,11 @@ class Dispatcher:
         self._budget.forget(task)
         self.causes.gave_up(task, kind, message, status)
 
-    def _leave_out(self, place: int, failure: RequestFailed) -> None:
+    def _leave_out(self, lane_number: int, failure: RequestFailed) -> None:
         """Go on without an endpoint that joined a run under way and refuses what the others take."""
-        lane = self._lanes[place]
+        lane = self._lanes[lane_number]
         if not lane.left:
-            self._lanes.dismiss(place)
+            self._lanes.dismiss(lane_number)
             url = lane.endpoint.base_url
             self.warnings.append(f"{url} joined the run, refused and was left out: {failure.message}")
             self._log("endpoint_left_out", endpoint=url, reason=failure.message)
@@ -426,8 +426,8 @@ class Dispatcher:
         """The server will never take this payload (or never end it)."""
         self._give_up(task, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
-            for other in self._scheduler.drop_question(task.benchmark, task.question_id):
-                self.causes.gave_up(other, failure.kind, failure.message, failure.status)
+            for waiting in self._scheduler.drop_question(task.benchmark, task.question_id):
+                self.causes.gave_up(waiting, failure.kind, failure.message, failure.status)
             if self._settings.accept_missing:
                 return
         elif failure.kind != "rejected":
@@ -481,16 +481,16 @@ class Dispatcher:
         Returns how many samples that are.
         """
         flying = [task for task, flight in self._flights.items() if not flight.given_up]
-        wanted = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
-        found = [t for t in wanted if t.question_id == question_id and index in (None, t.sample_index)]
-        self._retries.drop(found)
-        for task in found:
+        tasks = [*flying, *self._retries.postponed, *self._scheduler.waiting(question_id)]
+        cancelled = [t for t in tasks if t.question_id == question_id and index in (None, t.sample_index)]
+        self._retries.drop(cancelled)
+        for task in cancelled:
             if not self._give_up_waiting(task, "cancelled", why):
                 self._give_up(task, "cancelled", why)
             if task in flying:
                 self._flights[task].given_up = True
                 self._end([task])
-        return len(found)
+        return len(cancelled)
 
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> str:
         """From now on these endpoints, at least one. Returns a sentence that says what changed."""

@@ -5,7 +5,7 @@ down": after several in a row the endpoint is set aside and probed by single req
 the endpoint with the least outstanding by weight. The share of an endpoint set aside goes to the others, at most
 doubling theirs.
 
-Endpoints may join and leave while the run goes on. Each keeps its place (a number from 0) for good; one that left is
+Endpoints may join and leave while the run goes on. Each keeps its lane's number (from 0) for good; one that left is
 sent nothing more, and its requests in flight end.
 """
 
@@ -24,7 +24,7 @@ from harness.generation.settings import Patience
 SET_ASIDE_AFTER = 5
 """Failures in a row after which an endpoint is set aside; a quarter of its share if that is more."""
 
-MOST_OF_OTHERS = 2.0
+MAX_SHARES = 2.0
 """Multiple of its own share that an endpoint is given at most while others are down."""
 
 
@@ -103,8 +103,8 @@ class Lanes:
         """Whether any request of this session was answered."""
         self._share_out(at_once=True)
 
-    def __getitem__(self, place: int) -> Lane:
-        return self._lanes[place]
+    def __getitem__(self, lane_number: int) -> Lane:
+        return self._lanes[lane_number]
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -121,13 +121,13 @@ class Lanes:
 
         One that is known by its base URL keeps its history; one that comes back starts afresh.
         """
-        wanted = {endpoint.base_url: endpoint for endpoint in endpoints}
-        joined, left = dict(wanted), []
+        listed = {endpoint.base_url: endpoint for endpoint in endpoints}
+        joined, left = dict(listed), []
         for lane in self._lanes:
             url = lane.endpoint.base_url
             if lane.left:
                 continue
-            if url in wanted:
+            if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
                 lane.left = True
@@ -138,18 +138,18 @@ class Lanes:
         self._look_whether_down()
         return list(joined), left
 
-    def dismiss(self, place: int) -> None:
+    def dismiss(self, lane_number: int) -> None:
         """Send nothing more to this endpoint."""
-        self._lanes[place].left = True
+        self._lanes[lane_number].left = True
         self._share_out()
         self._look_whether_down()
 
-    def unwelcome(self, place: int, failure: RequestFailed) -> bool:
+    def unwelcome(self, lane_number: int, failure: RequestFailed) -> bool:
         """Whether an endpoint that joined a run under way refuses what the others take: the run can go on without it.
 
         What came on the way was not asked for its context, as those are that a run begins with.
         """
-        lane = self._lanes[place]
+        lane = self._lanes[lane_number]
         unfit = failure.kind == "too_long" or (failure.stops_run and not lane.n_done)
         return unfit and lane.joined_late and (lane.left or self.n_present > 1)
 
@@ -183,21 +183,21 @@ class Lanes:
         for lane in self._lanes:
             lane.pace.advance()
 
-    def available(self, place: int) -> bool:
+    def available(self, lane_number: int) -> bool:
         """Whether the endpoint is working off the queue, as far as one knows."""
-        return self._lanes[place].state(self._clock()) == "open"
+        return self._lanes[lane_number].state(self._clock()) == "open"
 
-    def sent(self, place: int) -> Ticket:
-        """A request goes to the endpoint at `place`; the ticket goes to one of the three below, once."""
-        return self._lanes[place].pace.sent(place)
+    def sent(self, lane_number: int) -> Ticket:
+        """A request goes to the endpoint of this lane; the ticket goes to one of the three below, once."""
+        return self._lanes[lane_number].pace.sent(lane_number)
 
     def cancelled(self, ticket: Ticket) -> None:
         """A request was ended by us: it says nothing about the endpoint."""
-        self._lanes[ticket.place].pace.ended(ticket)
+        self._lanes[ticket.lane_number].pace.ended(ticket)
 
     def answered_by(self, ticket: Ticket) -> None:
         """The endpoint answered, be it with a refusal of one payload."""
-        lane = self._lanes[ticket.place]
+        lane = self._lanes[ticket.lane_number]
         lane.pace.answered(ticket)
         lane.n_done += 1
         lane.failures_in_row = lane.waits = 0
@@ -207,11 +207,11 @@ class Lanes:
             lane.set_aside = False
             self._share_out()
 
-    def heed(self, place: int, retry_after: float | None) -> None:
+    def heed(self, lane_number: int, retry_after: float | None) -> None:
         """Leave the endpoint alone for the seconds that it asked for, if it did."""
         if retry_after is None:
             return
-        now, lane = self._clock(), self._lanes[place]
+        now, lane = self._clock(), self._lanes[lane_number]
         # A little longer, so that not all clients come back at once.
         until = now + retry_after + self._jitter(0.0, min(1.0, 0.1 * retry_after))
         lane.asked_until = max(lane.asked_until, until)
@@ -223,18 +223,18 @@ class Lanes:
 
         Whether that is a sign to slow down or to wait; refusals that come at random are none.
         """
-        now, lane = self._clock(), self._lanes[ticket.place]
+        now, lane = self._clock(), self._lanes[ticket.lane_number]
         lane.n_failed += 1
         lane.last_failure = failure
         if ticket.sent_at >= lane.asked_until:
             lane.try_owed = False
-        self.heed(ticket.place, failure.retry_after)
-        told = True
+        self.heed(ticket.lane_number, failure.retry_after)
+        slow_down = True
         if failure.kind == "rate_limited":
             # Nothing else was under way, so slower is impossible: an endpoint that says no for ever is down.
             lane.failures_in_row += lane.in_flight == 1
-            told = lane.pace.refused(ticket, told_when=failure.retry_after is not None)
-            if told and failure.retry_after is None:
+            slow_down = lane.pace.refused(ticket, told_when=failure.retry_after is not None)
+            if slow_down and failure.retry_after is None:
                 lane.until = max(lane.until, now + self._unasked_pause(lane))
         else:
             lane.pace.ended(ticket)
@@ -243,14 +243,14 @@ class Lanes:
             if not lane.set_aside:
                 lane.set_aside, lane.aside_since = True, now
             lane.down_at = now
-            self.hold(ticket.place)
+            self.hold(ticket.lane_number)
             self._share_out()
         self._look_whether_down()
-        return told
+        return slow_down
 
-    def hold(self, place: int) -> None:
+    def hold(self, lane_number: int) -> None:
         """Leave the endpoint alone for a while, longer each time until it answers."""
-        lane = self._lanes[place]
+        lane = self._lanes[lane_number]
         ceiling = min(self._patience.longest_wait, self._patience.first_wait * 2.0 ** min(lane.waits, 30))
         lane.waits += 1
         lane.until = max(lane.until, self._clock() + self._jitter(ceiling / 2, ceiling))
@@ -274,8 +274,8 @@ class Lanes:
         """Places of the endpoints that may answer yet: not of those that left, or are set aside beyond the patience."""
         alive_since = self._clock() - self.patience
         return {
-            place
-            for place, lane in enumerate(self._lanes)
+            lane_number
+            for lane_number, lane in enumerate(self._lanes)
             if not lane.left and not (lane.set_aside and lane.aside_since <= alive_since)
         }
 
@@ -283,7 +283,7 @@ class Lanes:
     def unreachable(self) -> bool:
         """Nothing was ever answered, and every endpoint's last failure was that it could not be reached at all."""
         failures = [lane.last_failure for lane in self._present()]
-        return not self.answered and all(one is not None and one.kind == "connect" for one in failures)
+        return not self.answered and all(failure is not None and failure.kind == "connect" for failure in failures)
 
     def next_change(self) -> float | None:
         """Seconds until an endpoint may be sent something, or patience with it ends; None if nothing is pending."""
@@ -335,7 +335,7 @@ class Lanes:
             lane.share = max(1, round(share))
             most = lane.share
             if not lane.set_aside and up < total:
-                most = max(most, round(min(MOST_OF_OTHERS * share, self._concurrency * lane.endpoint.weight / up)))
+                most = max(most, round(min(MAX_SHARES * share, self._concurrency * lane.endpoint.weight / up)))
             lane.pace.set_ceiling(most, at_once=at_once)
 
     def _look_whether_down(self) -> None:

@@ -30,7 +30,7 @@ from harness.generation.settings import Patience
 
 Fault = Literal["machine", "endpoint", "pace", "chance", "payload", "run"]
 
-_MOST_DOUBLINGS = 30
+_MAX_DOUBLINGS = 30
 
 
 def fault_of(failure: RequestFailed, *, probing: bool) -> Fault:
@@ -74,7 +74,7 @@ class RetryPolicy:
 
     def ceiling(self, n_failures: int) -> float:
         """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
-        return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MOST_DOUBLINGS))
+        return min(self.longest_wait, self.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
 
 
 class RetryBudget:
@@ -91,7 +91,7 @@ class RetryBudget:
         """`concurrency` requests may be in flight from now on; the budget never shrinks."""
         self._floor = max(self._floor, self._policy.floor + self._policy.floor_per_slot * concurrency)
 
-    def asked(self) -> None:
+    def count_request(self) -> None:
         """A sample was asked for the first time."""
         self.requests += 1
 
@@ -103,7 +103,7 @@ class RetryBudget:
         return True
 
 
-class Decision(NamedTuple):
+class RetryDecision(NamedTuple):
     """again_after: seconds until the sample is asked again; None: not by an endpoint that failed it, and `why`.
 
     used_up: its attempts are; an endpoint that has not failed it may still be asked.
@@ -142,10 +142,10 @@ class Retries:
         attempts = self._attempts.setdefault(task, _Attempts())
         attempts.requests += 1
         if attempts.requests == 1:
-            self.budget.asked()
+            self.budget.count_request()
         return attempts.requests
 
-    def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> Decision:
+    def failed(self, task: Task, failure: RequestFailed, fault: Fault = "chance") -> RetryDecision:
         """A request for `task` failed, by the fault "endpoint" or "chance"."""
         attempts = self._attempts[task]
         if fault == "chance":
@@ -154,12 +154,14 @@ class Retries:
             attempts.alike = attempts.alike + 1 if words == attempts.last else 1
             attempts.last = words
         if attempts.failures >= self.policy.attempts or attempts.alike >= self.policy.alike:
-            return Decision(None, f"given up after {attempts.requests} attempts", used_up=True)
+            return RetryDecision(None, f"given up after {attempts.requests} attempts", used_up=True)
         if fault == "endpoint":
-            return Decision(0.0)
+            return RetryDecision(0.0)
         if not self.budget.take():
-            return Decision(None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent")
-        return Decision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
+            return RetryDecision(
+                None, f"the run's budget of retries ({self.policy.share:.0%} of its requests) is spent"
+            )
+        return RetryDecision(self._jitter(0.0, self.policy.ceiling(attempts.failures)))
 
     def forget(self, task: Task) -> None:
         """`task` has arrived, or is given up."""

@@ -136,9 +136,9 @@ class Scheduler:
         ]
         for question in self._questions:
             question.long_prompt = (question.benchmark, question.question_id) in long_prompts
-        self._places: dict[str, dict[str, int]] = {}  # by benchmark and question
+        self._rows: dict[str, dict[str, int]] = {}  # by benchmark and question
         for i, q in enumerate(self._questions):
-            if self._places.setdefault(q.benchmark, {}).setdefault(q.question_id, i) != i:
+            if self._rows.setdefault(q.benchmark, {}).setdefault(q.question_id, i) != i:
                 raise ValueError("a question stands in the plan twice")
         self._endpoints = [_Speed() for _ in range(n_endpoints)]
         self._running: dict[Task, _Running] = {}
@@ -173,7 +173,7 @@ class Scheduler:
         if task is None and not probe:
             task = self._from_returned(endpoint, worn=True)
         if task is not None:
-            self._running[task] = _Running(self._places[task.benchmark][task.question_id], endpoint, self._clock())
+            self._running[task] = _Running(self._rows[task.benchmark][task.question_id], endpoint, self._clock())
             self._endpoints[endpoint].running.add(task)
             question = self._questions[self._running[task].question]
             if question.long_prompt:
@@ -223,7 +223,7 @@ class Scheduler:
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
         """No further sample of this question is handed out; returns those that were waiting."""
-        question = self._questions[self._places[benchmark][question_id]]
+        question = self._questions[self._rows[benchmark][question_id]]
         mine = [t for t in self._returned if (t.benchmark, t.question_id) == (benchmark, question_id)]
         for task in mine:
             self._returned.remove(task)
@@ -240,8 +240,8 @@ class Scheduler:
             self._returned.remove(task)
             self._forget(task)
             return True
-        place = self._places.get(task.benchmark, {}).get(task.question_id)
-        if place is None or task.sample_index not in (question := self._questions[place]).waiting:
+        row = self._rows.get(task.benchmark, {}).get(task.question_id)
+        if row is None or task.sample_index not in (question := self._questions[row]).waiting:
             return False
         first = question.waiting[0] == task.sample_index
         question.waiting.remove(task.sample_index)
@@ -251,9 +251,9 @@ class Scheduler:
 
     def waiting(self, question_id: str) -> list[Task]:
         """Samples of this question, in any benchmark, that may still be handed out."""
-        found = [task for task in self._returned if task.question_id == question_id]
+        tasks = [task for task in self._returned if task.question_id == question_id]
         mine = (q for q in self._questions if q.question_id == question_id)
-        return found + [Task(q.benchmark, q.question_id, index) for q in mine for index in q.waiting]
+        return tasks + [Task(q.benchmark, q.question_id, index) for q in mine for index in q.waiting]
 
     def add_endpoint(self) -> None:
         """One more endpoint, under the next number."""
@@ -270,15 +270,15 @@ class Scheduler:
         Of many questions, those of whose lengths nothing is known are one: (benchmark, `UNASKED`).
         """
         many = len(self._questions) > MANY_QUESTIONS
-        found: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for q in self._questions:
             if q.waiting:
                 key = q.benchmark, UNASKED if many and not q.n_known and q.prior is None else q.question_id
-                found[key] = found.get(key, 0) + len(q.waiting)
+                counts[key] = counts.get(key, 0) + len(q.waiting)
         for task in self._returned:
             question = task.benchmark, task.question_id
-            found[question] = found.get(question, 0) + 1
-        return found
+            counts[question] = counts.get(question, 0) + 1
+        return counts
 
     @property
     def returned(self) -> list[Task]:
@@ -312,7 +312,7 @@ class Scheduler:
 
     def _from_returned(self, endpoint: int, *, worn: bool = False) -> Task | None:
         """The first one that `endpoint` has not failed, or that is left to it. worn: which ones are meant."""
-        up = {place for place, speed in enumerate(self._endpoints) if speed.available}
+        up = {number for number, speed in enumerate(self._endpoints) if speed.available}
         for task in self._returned:
             if self._is_worn(task) is not worn:
                 continue
@@ -323,52 +323,52 @@ class Scheduler:
         return None
 
     def _is_worn(self, task: Task) -> bool:
-        question = self._questions[self._places[task.benchmark][task.question_id]]
+        question = self._questions[self._rows[task.benchmark][task.question_id]]
         hopeless = question.n_returned >= WORN and not question.n_known
         return self._n_returned[task] >= WORN or (hopeless and self._n_unasked > 0)
 
     def _from_wave(self, endpoint: int) -> Task | None:
         while self._n_waiting:
             slow = self._slow(endpoint)
-            place = self._pop(self._short if slow else self._long)
-            if place is None:
+            row = self._pop(self._short if slow else self._long)
+            if row is None:
                 if not self._open_wave():
                     return None
-            elif slow and self._would_end_last(endpoint, place):
-                heapq.heappush(self._short, (self._expected(place), self._questions[place].n_handed, place))
+            elif slow and self._would_end_last(endpoint, row):
+                heapq.heappush(self._short, (self._expected(row), self._questions[row].n_handed, row))
                 return None
             else:
-                return self._take(place if slow else self._seen(endpoint, place))
+                return self._take(row if slow else self._seen(endpoint, row))
         return None
 
     def _seen(self, endpoint: int, best: int) -> int:
         """`best`, the most urgent question, or one about as urgent that does not make `endpoint` read a new prompt."""
 
-        def costs_a_prompt(place: int) -> bool:
-            question = self._questions[place]
+        def costs_a_prompt(row: int) -> bool:
+            question = self._questions[row]
             return question.long_prompt and bool(question.seen_by) and endpoint not in question.seen_by
 
         if not costs_a_prompt(best):
             return best
-        chosen, passed = best, [best]
-        while len(passed) < _LOOKED_AT and (other := self._pop(self._long)) is not None:
-            passed.append(other)
-            if self._urgency(other) < _ABOUT * self._urgency(best):
+        choice, passed = best, [best]
+        while len(passed) < _LOOKED_AT and (row := self._pop(self._long)) is not None:
+            passed.append(row)
+            if self._urgency(row) < _ABOUT * self._urgency(best):
                 break
-            if not costs_a_prompt(other):
-                chosen = other
+            if not costs_a_prompt(row):
+                choice = row
                 break
-        for place in passed:
-            if place != chosen:
-                heapq.heappush(self._long, (-self._urgency(place), self._questions[place].n_handed, place))
-        return chosen
+        for row in passed:
+            if row != choice:
+                heapq.heappush(self._long, (-self._urgency(row), self._questions[row].n_handed, row))
+        return choice
 
     def _probe(self, endpoint: int) -> Task | None:
         fresh = [i for i, q in enumerate(self._questions) if q.wave]
         if not fresh and self._n_waiting and self._open_wave():
             fresh = [i for i, q in enumerate(self._questions) if q.wave]
         again = {
-            self._places[t.benchmark][t.question_id]: t
+            self._rows[t.benchmark][t.question_id]: t
             for t in reversed(self._returned)
             if t not in self.elsewhere_only or endpoint not in self._failed_by[t]
         }
@@ -383,15 +383,15 @@ class Scheduler:
             return again[best]
         return self._take(best)
 
-    def _take(self, place: int) -> Task:
+    def _take(self, row: int) -> Task:
         """Hand out the next sample of a question of the wave."""
-        question = self._questions[place]
+        question = self._questions[row]
         question.wave = max(0, question.wave - 1)  # a probe may go before its wave
         self._n_unasked -= not question.n_handed
         question.n_handed += 1
         self._n_waiting -= 1
         if question.wave:
-            self._push(place)
+            self._push(row)
         return Task(question.benchmark, question.question_id, question.waiting.pop(0))
 
     def _open_wave(self) -> bool:
@@ -408,38 +408,38 @@ class Scheduler:
         self._count_running()
         self._long = []
         self._short = []
-        for place, question in enumerate(self._questions):
+        for row, question in enumerate(self._questions):
             if question.wave:
-                self._long.append((-self._urgency(place), question.n_handed, place))
+                self._long.append((-self._urgency(row), question.n_handed, row))
                 if len(self._endpoints) > 1:  # none is the slower of one
-                    self._short.append((self._expected(place), question.n_handed, place))
+                    self._short.append((self._expected(row), question.n_handed, row))
         heapq.heapify(self._long)
         heapq.heapify(self._short)
 
-    def _push(self, place: int) -> None:
-        handed = self._questions[place].n_handed
-        heapq.heappush(self._long, (-self._urgency(place), handed, place))
+    def _push(self, row: int) -> None:
+        handed = self._questions[row].n_handed
+        heapq.heappush(self._long, (-self._urgency(row), handed, row))
         if len(self._endpoints) > 1:
-            heapq.heappush(self._short, (self._expected(place), handed, place))
+            heapq.heappush(self._short, (self._expected(row), handed, row))
 
     def _pop(self, heap: list[tuple[float, int, int]]) -> int | None:
-        """The place of the best question of the wave; entries that a later one replaced are skipped."""
+        """The row of the best question of the wave; entries that a later one replaced are skipped."""
         while heap:
-            _, handed, place = heapq.heappop(heap)
-            question = self._questions[place]
+            _, handed, row = heapq.heappop(heap)
+            question = self._questions[row]
             if question.wave and question.n_handed == handed:
-                return place
+                return row
         return None
 
     # ---- expected lengths
 
-    def _expected(self, place: int) -> float:
+    def _expected(self, row: int) -> float:
         """Mean of the question's finished samples and of one imagined sample of prior length, tokens.
 
         Samples that run longer than that already are counted in by a multiple of their present length: without
         them the first to finish, the short ones, would make every long question look short.
         """
-        question = self._questions[place]
+        question = self._questions[row]
         prior = question.prior if question.prior is not None else self._benchmark_mean(question.benchmark)
         weight = 2.0 if question.prior is not None else 1.0
         tokens = weight * prior + question.known_tokens + question.censored_tokens
@@ -453,16 +453,16 @@ class Scheduler:
             for r in self._running.values()
             if (done := self._progress(r)) > self._expected(r.question)
         ]
-        for place, done in late:
-            self._questions[place].censored_tokens += _CENSORED * done
-            self._questions[place].n_censored += 1
+        for row, done in late:
+            self._questions[row].censored_tokens += _CENSORED * done
+            self._questions[row].n_censored += 1
 
-    def _urgency(self, place: int) -> float:
+    def _urgency(self, row: int) -> float:
         """What "longest" orders by: the expected length, raised while the question has been tried little.
 
         A question wrongly taken for short must not be found out with its last samples (bench/schedule.py measures it).
         """
-        return self._expected(place) * (1 + _CURIOSITY / (1 + self._questions[place].n_handed))
+        return self._expected(row) * (1 + _CURIOSITY / (1 + self._questions[row].n_handed))
 
     def _benchmark_mean(self, benchmark: str) -> float:
         tokens, n = self._known[benchmark]
@@ -484,10 +484,10 @@ class Scheduler:
     def _slow(self, endpoint: int) -> bool:
         mine = self._endpoints[endpoint].seconds_per_token
         paces = [e.seconds_per_token for e in self._endpoints if e.available]
-        known = [p for p in paces if p is not None]
-        return mine is not None and bool(known) and mine > SLOWER * min(known)
+        measured = [p for p in paces if p is not None]
+        return mine is not None and bool(measured) and mine > SLOWER * min(measured)
 
-    def _would_end_last(self, endpoint: int, place: int) -> bool:
+    def _would_end_last(self, endpoint: int, row: int) -> bool:
         """Whether `endpoint` would still be busy with this sample after faster endpoints drained everything else."""
         mine = self._endpoints[endpoint].seconds_per_token
         assert mine is not None
@@ -501,7 +501,7 @@ class Scheduler:
         waiting = sum(len(q.waiting) * self._expected(i) for i, q in enumerate(self._questions) if q.waiting)
         drain = waiting / sum(len(e.running) / p for e, p in faster)
         tail = max(self._residual(self._running[t]) * p for e, p in faster for t in e.running)
-        return self._expected(place) * _PRUDENCE * mine > drain + tail
+        return self._expected(row) * _PRUDENCE * mine > drain + tail
 
     def _forget(self, task: Task) -> None:
         """What `task` met on the way matters no more."""

@@ -67,8 +67,8 @@ def snapshot(
         ),
         endpoints=endpoints,
         failed=tuple(
-            FailureProgress(kind=kind, count=n, latest=message, ago_s=now - at)
-            for kind, (n, message, at) in sorted(counts.failed.items(), key=lambda item: -item[1][2])
+            FailureProgress(kind=kind, count=n, latest=message, ago_s=now - failed_at)
+            for kind, (n, message, failed_at) in sorted(counts.failed.items(), key=lambda item: -item[1][2])
         ),
         oldest=oldest and _oldest(*oldest),
         concurrency=concurrency,

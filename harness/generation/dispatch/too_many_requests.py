@@ -16,7 +16,7 @@ trips of a refusal, if that is more) from the last refusal on; after a rise that
 The pause doubles with each round of refusals and halves with each accepted request, so that about one request in six
 is refused at most. Cut streams and 5xx say nothing about pace and are not told to it.
 
-What is left has earned its place on simulated runs (tests/generation/test_pace.py; seconds by seconds needed):
+What is left has earned its keep on simulated runs (tests/generation/test_pace.py; seconds by seconds needed):
 
 | changed | what it costs |
 | --- | --- |
@@ -62,12 +62,12 @@ _NEVER = float("-inf")
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One request on its way. place: the endpoint's; n_replies: of the endpoint when it was sent.
+    """One request on its way. lane_number: its endpoint's; n_replies: of the endpoint when it was sent.
 
     opinion: it is a second opinion. settled: it counts as accepted.
     """
 
-    place: int
+    lane_number: int
     sent_at: float
     n_replies: int
     opinion: bool = False
@@ -75,7 +75,7 @@ class Ticket:
     ended: bool = False
 
 
-class _Limit:
+class _Ceiling:
     """Requests that may be in flight: at least 1, at most `ceiling`."""
 
     def __init__(self, ceiling: int) -> None:
@@ -146,7 +146,7 @@ class _SecondOpinions:
         self._lately_refused = 0.0
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         return self._refused is not None
 
     def sent(self, ticket: Ticket) -> None:
@@ -202,7 +202,7 @@ class Pace:
         self.waits = 0
         """Rounds of refusals, less the requests accepted since: the pause after a round doubles with each."""
         self._clock = clock
-        self._limit = _Limit(ceiling)
+        self._limit = _Ceiling(ceiling)
         self._opinions = _SecondOpinions()
         self._unsettled: deque[Ticket] = deque()
         self._settled_s = SETTLED_S
@@ -221,7 +221,7 @@ class Pace:
     @property
     def wants_opinion(self) -> bool:
         """Whether one request is to be sent now, whatever the limit and the pause."""
-        return self._opinions.wanted
+        return self._opinions.is_wanted
 
     def set_ceiling(self, ceiling: int, *, at_once: bool = False) -> None:
         """at_once: the limit follows; otherwise it rises step by step, as after a refusal."""
@@ -239,9 +239,9 @@ class Pace:
                 self._judged(ticket, refused=False)
         self._limit.rise(now, self.in_flight, self._settled_s)
 
-    def sent(self, place: int) -> Ticket:
+    def sent(self, lane_number: int) -> Ticket:
         """A request goes out."""
-        ticket = Ticket(place, self._clock(), self._n_replies)
+        ticket = Ticket(lane_number, self._clock(), self._n_replies)
         self._opinions.sent(ticket)
         self._unsettled.append(ticket)
         self.in_flight += 1

@@ -18,17 +18,17 @@ Check = Callable[[Endpoint], str | None]
 
 
 class Admission:
-    """Called on the network's loop; never waits. listed: the endpoints of the run; known: those of them that are in
-    from the start, the others being down."""
+    """Called on the network's loop; never waits. listed: the endpoints of the run; present: those of them that are
+    in from the start, the others being down."""
 
     def __init__(
-        self, check: Check, listed: Sequence[Endpoint], known: Sequence[Endpoint], on_event: Callable[..., None]
+        self, check: Check, listed: Sequence[Endpoint], present: Sequence[Endpoint], on_event: Callable[..., None]
     ) -> None:
         self._check = check
         self._on_event = on_event
         self.listed = listed
-        self.known = list(known)
-        self._verdicts: dict[str, bool | None] = dict.fromkeys((one.base_url for one in known), True)
+        self.present = list(present)
+        self._verdicts: dict[str, bool | None] = dict.fromkeys((endpoint.base_url for endpoint in present), True)
         self._stopped = Event()
 
     def of(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:

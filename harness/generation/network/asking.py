@@ -16,7 +16,7 @@ from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.checksums import digest
 from harness.core.errors import ServerError
 from harness.core.records import Sample, Seam
-from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, places
+from harness.generation.comparing import UNLIKE, Unlike, bodies, compared, difference, tokens_before_seam
 from harness.generation.continuing import Continuation, WrittenAnew, continuation, onward, whole
 from harness.generation.dispatch.actions import Ask
 from harness.generation.network.descriptors import affordable
@@ -150,18 +150,18 @@ class OneByOne:
     async def _compared(self, going_on: Continuation, endpoint: Endpoint, template: RequestTemplate) -> Continuation:
         """`going_on` with what the server says of the tokens before its seam, where it says that."""
         salvage = self._settings.salvage
-        asked = places(going_on, salvage)
-        found = []
-        for place, body in zip(asked, bodies(asked, going_on.prompt or (), template, salvage), strict=True):
+        tokens = tokens_before_seam(going_on, salvage)
+        differences = []
+        for token, body in zip(tokens, bodies(tokens, going_on.prompt or (), template, salvage), strict=True):
             try:
                 reply = await self._send(endpoint, going_on.path, body)
             except RequestFailed as failure:
                 if failure.kind in GOES_ON:
                     raise
                 break  # it does not list so many, or knows no such request
-            if (one := difference(place, reply.likeliest)) is not None:
-                found.append(one)
-        return compared(going_on, found, salvage.mode)
+            if (nats := difference(token, reply.likeliest)) is not None:
+                differences.append(nats)
+        return compared(going_on, differences, salvage.mode)
 
     def _anew(self, task: Task, begun: Partial, why: str) -> None:
         """What had been written of `task` is of no use."""

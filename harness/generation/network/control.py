@@ -27,19 +27,19 @@ from harness.runs.layout import RunFolder
 NAME = "control.sock"
 
 MAX_LINE_BYTES = 64 * 1024
-"""Of a command; question ids are the longest thing in one."""
+"""Longest command, in bytes; question ids are the longest thing in one."""
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-"""Of a reply; a status has a line for every endpoint."""
+"""Longest reply, in bytes; a status has a line for every endpoint."""
 
 TIMEOUT_S = 5.0
-"""For one command, from the connection to the reply."""
+"""Seconds for one command, from the connection to the reply."""
 
 MAX_PATH_BYTES = 90
 """Longest address of a socket that every system takes (104 on some, 108 on others, less what a temporary name adds)."""
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
     """verb: see `harness.generation.network.steering`; value: its number or key, as text."""
 
     verb: str
@@ -47,10 +47,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """said: one sentence; refused: the command came to nothing; facts: what `status` reports; None
+    """sentence: what was done or why not; refused: the command came to nothing; facts: what `status` reports; None
     for the other verbs."""
 
-    said: str
+    sentence: str = msgspec.field(name="said")  # the key on the wire and in `--json`
     refused: bool = False
     facts: Progress | None = None
 
@@ -58,7 +58,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class ControlSocket:
     """Listens in `folder` and has `obey` answer each command. Used on one loop."""
 
-    def __init__(self, folder: RunFolder, obey: Callable[[Command], Answer], on_event: Callable[..., None]) -> None:
+    def __init__(
+        self, folder: RunFolder, obey: Callable[[ControlCommand], Answer], on_event: Callable[..., None]
+    ) -> None:
         self._path = folder.path / NAME
         self._obey = obey
         self._on_event = on_event
@@ -104,18 +106,20 @@ class ControlSocket:
 
     def _answer(self, line: bytes) -> Answer:
         try:
-            command = codec.decode(line, Command)
+            command = codec.decode(line, ControlCommand)
             answer = self._obey(command)
         except codec.DecodeError as error:
-            return Answer(said=f"this is no command: {error}", refused=True)
+            return Answer(sentence=f"this is no command: {error}", refused=True)
         except HarnessError as error:
-            answer = Answer(said=error.sentence.marked, refused=True)
+            answer = Answer(sentence=error.sentence.marked, refused=True)
         if command.verb != "status":  # it changes nothing, and may be asked every second
-            self._on_event("control", verb=command.verb, value=command.value, said=answer.said, refused=answer.refused)
+            self._on_event(
+                "control", verb=command.verb, value=command.value, said=answer.sentence, refused=answer.refused
+            )
         return answer
 
 
-def send(folder: RunFolder, command: Command) -> Answer:
+def send(folder: RunFolder, command: ControlCommand) -> Answer:
     """Give `command` to the run in `folder`. Raises `StoreError` when no run is going there, or it does not answer."""
     path = folder.path / NAME
     try:

@@ -21,9 +21,9 @@ def affordable(concurrency: int) -> int:
     Raises `UsageError` where it does not even allow one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = concurrency + SPARE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = concurrency + SPARE
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         except (OSError, ValueError):

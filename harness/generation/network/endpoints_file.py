@@ -38,18 +38,18 @@ class EndpointsFile:
 
     def read(self) -> tuple[Endpoint, ...]:
         """What the file says now. Raises `UsageError` naming file and line."""
-        found: dict[str, Endpoint] = {}
+        endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
-            place = f"{option('endpoints_file', self.path)}, {where}"
-            endpoint = self._endpoint(words, place)
-            if endpoint.base_url in found:
-                raise UsageError(f"{place}: {endpoint.base_url} stands there twice.")
-            found[endpoint.base_url] = endpoint
-        if not found and self.path.is_dir():
+            position = f"{option('endpoints_file', self.path)}, {where}"
+            endpoint = self._endpoint(words, position)
+            if endpoint.base_url in endpoints:
+                raise UsageError(f"{position}: {endpoint.base_url} stands there twice.")
+            endpoints[endpoint.base_url] = endpoint
+        if not endpoints and self.path.is_dir():
             raise self._refused(f"no server has registered there (no file {REGISTERED}).")
-        if not 1 <= len(found) <= MAX_ENDPOINTS:
-            raise self._refused(f"{len(found)} addresses; expected 1 to {MAX_ENDPOINTS}.")
-        return tuple(found.values())
+        if not 1 <= len(endpoints) <= MAX_ENDPOINTS:
+            raise self._refused(f"{len(endpoints)} addresses; expected 1 to {MAX_ENDPOINTS}.")
+        return tuple(endpoints.values())
 
     def _lines(self) -> list[tuple[str, list[str]]]:
         """(where it stands, words) of each line that says anything."""
@@ -93,7 +93,7 @@ class EndpointsFile:
         self._seen = None
 
     def _state(self) -> _State:
-        found = []
+        files = []
         for path in self._files():
             try:
                 now = path.stat()
@@ -101,15 +101,15 @@ class EndpointsFile:
                 if path == self.path:
                     raise
                 continue
-            found.append((path.name, now.st_mtime_ns, now.st_size, now.st_ino))
-        return tuple(found)
+            files.append((path.name, now.st_mtime_ns, now.st_size, now.st_ino))
+        return tuple(files)
 
-    def _endpoint(self, words: list[str], place: str) -> Endpoint:
+    def _endpoint(self, words: list[str], position: str) -> Endpoint:
         try:
             address, weight = split_weight(",".join(words))
             return replace(self._complete(address), weight=weight)
         except UsageError as error:
-            raise UsageError(f"{place}: {error.sentence.marked}") from error
+            raise UsageError(f"{position}: {error.sentence.marked}") from error
 
     def _refused(self, why: str) -> UsageError:
         return UsageError(why, field="endpoints_file", value=self.path)

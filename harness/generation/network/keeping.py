@@ -19,7 +19,7 @@ from harness.runs.layout import RunFolder
 KEEP_S = 5.0
 """Seconds between two looks at one stream, at least."""
 
-LEAST_A_LOOK, SHARE_A_LOOK = 4, 8
+MIN_A_LOOK, SHARE_A_LOOK = 4, 8
 """Streams that one look keeps at most: so many, and one in so many of those under way. Looks come ten times in
 `KEEP_S`, so all get their turn, and none holds up the loop for long."""
 
@@ -47,18 +47,22 @@ class Keeper:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Reads what a former session left of the samples that are owed."""
-        found = inflight.read(folder, lambda key: owed(Task(*key)))
-        self.partials = found.partials
-        self.damaged = found.damaged
+        stored = inflight.read(folder, lambda key: owed(Task(*key)))
+        self.partials = stored.partials
+        self.damaged = stored.damaged
         self._clock = clock
         self._watched: dict[Task, _Watched] = {}
         self._file = Inflight(folder, on_event)
-        if found.partials or found.damaged or found.notes:
-            tokens = inflight.kept_tokens(found.partials.values())
+        if stored.partials or stored.damaged or stored.notes:
+            tokens = inflight.kept_tokens(stored.partials.values())
             on_event(
-                "inflight_found", samples=len(found.partials), tokens=tokens, damaged=found.damaged, notes=found.notes
+                "inflight_found",
+                samples=len(stored.partials),
+                tokens=tokens,
+                damaged=stored.damaged,
+                notes=stored.notes,
             )
-            self._file.rewrite(found.partials)
+            self._file.rewrite(stored.partials)
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
         """A request for `task` goes out."""
@@ -70,8 +74,8 @@ class Keeper:
         if self._file.busy:
             return
         now = self._clock()
-        due = ((task, one) for task, one in self._watched.items() if one.due <= now)
-        for task, watched in [*islice(due, LEAST_A_LOOK + len(self._watched) // SHARE_A_LOOK)]:
+        due = ((task, watched) for task, watched in self._watched.items() if watched.due <= now)
+        for task, watched in [*islice(due, MIN_A_LOOK + len(self._watched) // SHARE_A_LOOK)]:
             self._keep(task, watched)
         if self._file.wants_rewriting:
             self._file.rewrite({**self.partials, **dict(self._all())})
@@ -110,7 +114,7 @@ class Keeper:
         self._file.close()
 
     def _all(self) -> list[tuple[Any, Partial]]:
-        seen = [(SampleKey(*task), _seen(one)) for task, one in [*self._watched.items()]]
+        seen = [(SampleKey(*task), _seen(watched)) for task, watched in [*self._watched.items()]]
         return [(key, partial) for key, partial in seen if partial is not None]
 
     def _keep(self, task: Task, watched: _Watched) -> None:

@@ -10,7 +10,7 @@ from harness.core.inert import quoted, visible
 from harness.core.wording import option
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Answer, Command
+from harness.generation.network.control import Answer, ControlCommand
 from harness.generation.network.descriptors import affordable
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.progress import Progress
@@ -45,9 +45,9 @@ class Steering:
         self._endpoints_file = endpoints_file
         self._admission = admission
         self._listed: Sequence[Endpoint] = admission.listed if admission is not None else ()
-        self._taken = admission.known if admission is not None else []
+        self._taken = admission.present if admission is not None else []
 
-    def obey(self, command: Command) -> Answer:
+    def obey(self, command: ControlCommand) -> Answer:
         """Carry out `command`. Raises `UsageError` with the reason when it cannot be done."""
         verb, value = command.verb, command.value
         if verb not in VERBS:
@@ -69,12 +69,12 @@ class Steering:
         facts = self._facts()
         if verb == "drain":
             self._dispatcher.drain("drained by `harness ctl`")
-            return Answer(said=f"draining: {facts.in_flight} requests in flight end, then the session ends")
+            return Answer(sentence=f"draining: {facts.in_flight} requests in flight end, then the session ends")
         if verb == "pause":
             self._dispatcher.pause()
-            return Answer(said=f"paused; {facts.in_flight} requests in flight go on")
+            return Answer(sentence=f"paused; {facts.in_flight} requests in flight go on")
         self._dispatcher.resume()
-        return Answer(said="resumed" if facts.paused else "the run was not paused")
+        return Answer(sentence="resumed" if facts.paused else "the run was not paused")
 
     def follow_file(self) -> str:
         """Take on what the file of endpoints says, if it has changed. Returns what came of it, in a sentence."""
@@ -97,23 +97,23 @@ class Steering:
         if not admitted or admitted == self._taken:
             return f"{left_out} endpoints are looked at, or refused" if left_out else "the file has not changed"
         self._taken = admitted
-        said = self._dispatcher.replace_endpoints(admitted)
-        return f"{said}; {left_out} more are looked at first" if left_out else said
+        sentence = self._dispatcher.replace_endpoints(admitted)
+        return f"{sentence}; {left_out} more are looked at first" if left_out else sentence
 
     def _status(self) -> Answer:
         facts = self._facts()
         state = "ending" if facts.stopping else "paused" if facts.paused else "running"
-        said = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
-        return Answer(said=said, facts=facts)
+        sentence = f"{state}: {facts.done} of {facts.total} samples, {facts.in_flight} of {facts.concurrency} in flight"
+        return Answer(sentence=sentence, facts=facts)
 
     def _concurrency(self, value: str) -> Answer:
         if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= MAX_CONCURRENCY:
             raise UsageError(f"concurrency {visible(value, 40)}: expected a number from 1 to {MAX_CONCURRENCY}.")
-        wanted = int(value[:9])
-        number = affordable(wanted)
+        requested = int(value[:9])
+        number = affordable(requested)
         self._dispatcher.set_concurrency(number)
-        limited = f"; the limit of open files (ulimit -n) allows no {wanted}" if number < wanted else ""
-        return Answer(said=f"concurrency is {number}{limited}")
+        limited = f"; the limit of open files (ulimit -n) allows no {requested}" if number < requested else ""
+        return Answer(sentence=f"concurrency is {number}{limited}")
 
     def _cancel(self, key: str) -> Answer:
         # An id may itself end in a colon and a number: the whole text goes first.
@@ -123,10 +123,12 @@ class Steering:
             n = self._dispatcher.cancel(question_id, int(index[:9]), "cancelled by `harness ctl`")
         if not n:
             raise UsageError(f"no sample of {quoted(key)} is still to come in this session.")
-        return Answer(said=f"{n} {'sample' if n == 1 else 'samples'} cancelled; owed, and asked in the next session")
+        return Answer(
+            sentence=f"{n} {'sample' if n == 1 else 'samples'} cancelled; owed, and asked in the next session"
+        )
 
     def _reload(self) -> Answer:
         if self._endpoints_file is None:
             raise UsageError(f"this run has no file of endpoints; {option('endpoints_file')} names one")
         self._endpoints_file.forget()
-        return Answer(said=self.follow_file())
+        return Answer(sentence=self.follow_file())

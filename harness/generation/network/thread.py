@@ -24,7 +24,7 @@ from harness.generation.dispatch.actions import Action, Ask, Cancel, Done, Log, 
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.forecast import Outlook, TimeLeft
 from harness.generation.network.admission import Admission
-from harness.generation.network.control import Answer, Command, ControlSocket
+from harness.generation.network.control import Answer, ControlCommand, ControlSocket
 from harness.generation.network.descriptors import Reserve
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.keeping import Keeper
@@ -261,7 +261,7 @@ class Network:
             pass
         self._wake.clear()
 
-    def _obey(self, command: Command) -> Answer:
+    def _obey(self, command: ControlCommand) -> Answer:
         try:
             return self._steering.obey(command)
         finally:

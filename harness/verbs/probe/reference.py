@@ -425,7 +425,7 @@ def begun_alike(reference: Begun, as_run: RunSpelling | None = None) -> Check:
         came = f"{n_same} of {len(theirs)} begin as those of {reference.named}{share}"
         if n_same <= MAX_ODD_SAME:
             return spoils(sent, came)
-        return warns(sent, came) if n_same < fingerprint.LEAST_SAME else sound(sent, came)
+        return warns(sent, came) if n_same < fingerprint.MIN_SAME else sound(sent, came)
 
     return Check(
         name="greedy replies", group="reference", look=look, quick=False, why=WHY,
