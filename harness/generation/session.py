@@ -109,10 +109,10 @@ class Session:
         fresh = {(sample.benchmark, sample.key) for sample in self._taken_over()}
         noted = {name: record.settings for name, record in self._manifest.benchmarks.items()}
         self._forget_empty()
-        for name, questions in self._sets.items():
+        for name, question_set in self._sets.items():
             self.fitted[name] = self._recorded_fit(name)
-            self._manifest = self._manifest.extend(name, self._record(name, questions))
-        for name, questions in self._sets.items():
+            self._manifest = self._manifest.extend(name, self._record(name, question_set))
+        for name, question_set in self._sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if name not in self._bound:
@@ -123,9 +123,9 @@ class Session:
             samples, keys = self._settings.benchmarks[name].samples, journal.keys
             fresh = {(benchmark, key) for benchmark, key in fresh if benchmark != name or key not in keys}
             keys.update(key for benchmark, key in fresh if benchmark == name)
-            ids = questions.ids
-            far = zip(ids, questions.prompt_chars, strict=True)
-            long_prompts |= {(name, question_id) for question_id, chars in far if chars >= LONG_PROMPT_CHARS}
+            ids = question_set.ids
+            lengths = zip(ids, question_set.prompt_chars, strict=True)
+            long_prompts |= {(name, question_id) for question_id, chars in lengths if chars >= LONG_PROMPT_CHARS}
             self._note_surplus(name, samples, ids, keys)
             mine = owed(name, ids, samples, keys)
             total[name] = len(ids) * samples
@@ -135,7 +135,7 @@ class Session:
         if rows:
             self._check_servers()
             self._check_context({o.benchmark for o in rows}, context_of)
-        changed = [n for n, questions in self._sets.items() if self._note_questions(n, questions, noted.get(n, {}))]
+        changed = [n for n, one_set in self._sets.items() if self._note_questions(n, one_set, noted.get(n, {}))]
         self._manifest.save(self._folder)
         for name in changed:
             stored_questions.write(self._folder.benchmark(name), self._sets[name].selection)
@@ -204,21 +204,21 @@ class Session:
             self._manifest, benchmarks=records_left, environment=environment, provenance=recorded
         )
 
-    def _record(self, name: str, questions: QuestionSet) -> BenchmarkRecord:
-        whole = len(questions.questions) == questions.n_all
+    def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
+        whole = len(question_set.questions) == question_set.n_all
         former = self._manifest.benchmarks.get(name)
         return BenchmarkRecord(
-            identity=self._settings.identity(questions, self.fitted[name]),
+            identity=self._settings.identity(question_set, self.fitted[name]),
             plan=Plan(
                 samples=self._settings.benchmarks[name].samples,
-                question_ids=None if whole else [q.question_id for q in questions.questions],
+                question_ids=None if whole else [q.question_id for q in question_set.questions],
             ),
             settings={
                 **self._settings.benchmark_record(name),
                 _MISSING: former.settings.get(_MISSING, {}) if former is not None else {},
-                **({} if questions.publish else {"publish_questions": False}),
-                **({} if questions.card_file is None else {CARD: questions.card_file}),
-                **_selected(questions),
+                **({} if question_set.publish else {"publish_questions": False}),
+                **({} if question_set.card_file is None else {CARD: question_set.card_file}),
+                **_selected(question_set),
             },
         )
 
@@ -236,14 +236,14 @@ class Session:
         self._log.write("warning", message=sentence)
         self._on_surplus(Sentence(sentence))
 
-    def _note_questions(self, name: str, questions: QuestionSet, noted: Mapping[str, Any]) -> bool:
+    def _note_questions(self, name: str, question_set: QuestionSet, noted: Mapping[str, Any]) -> bool:
         """The manifest says which questions the file will hold, so that scoring sees whether they are those.
 
         noted: the settings that the session found. False where the file holds them already, as is noted.
         """
-        unchanged = stored_questions.still_noted(noted, questions.note) if name in self._bound else {}
+        unchanged = stored_questions.still_noted(noted, question_set.note) if name in self._bound else {}
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
-        note = unchanged or stored_questions.to_note(folder, questions.selection, questions.noted)
+        note = unchanged or stored_questions.to_note(folder, question_set.selection, question_set.noted)
         record = msgspec.structs.replace(record, settings={**record.settings, **note})
         self._manifest = self._manifest.extend(name, record)
         return not unchanged
@@ -284,8 +284,7 @@ class Session:
         return fingerprint.neutral_values(self._settings.asker) if former is None else former.neutral
 
     def check_fingerprints(self, given: Mapping[str, list[str]], expected: Sequence[Endpoint] = ()) -> None:
-        """Compare how the endpoints reply with how this run's servers did; warn by name. given: by base URL.
-        expected: those of which one is missed where it is not given."""
+        """Warn of endpoints that reply otherwise than this run's servers did, or, of `expected`, gave nothing."""
         for endpoint in expected:
             if endpoint.base_url not in given:
                 self.warn(
@@ -331,14 +330,14 @@ class Session:
         context = self._smallest_context(context_of)
         if context is None:
             return
-        for name, questions in self._sets.items():
+        for name, question_set in self._sets.items():
             if name not in owing:
                 continue
             max_tokens = self._settings.benchmarks[name].sampling.max_tokens
             before = self.fitted[name]
             fresh = self._settings.fit_context and name not in self._bound
             fitted = fitted_max_tokens(
-                name, questions.questions, max_tokens if fresh or before is None else before, context, fit=fresh
+                name, question_set.questions, max_tokens if fresh or before is None else before, context, fit=fresh
             )
             if fresh and fitted != max_tokens:
                 self.fitted[name] = fitted
@@ -347,7 +346,7 @@ class Session:
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
-                self._manifest = self._manifest.extend(name, self._record(name, questions))
+                self._manifest = self._manifest.extend(name, self._record(name, question_set))
 
     def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
         if not self._settings.endpoints:
@@ -444,8 +443,8 @@ class Session:
         )
 
 
-def _selected(questions: QuestionSet) -> dict[str, list[str]]:
+def _selected(question_set: QuestionSet) -> dict[str, list[str]]:
     """What all shards together ask, where it is a choice: a shard's own plan does not tell."""
-    if questions.part is None or len(questions.selection) == questions.n_all:
+    if question_set.part is None or len(question_set.selection) == question_set.n_all:
         return {}
-    return {SELECTED: [question.question_id for question in questions.selection]}
+    return {SELECTED: [question.question_id for question in question_set.selection]}

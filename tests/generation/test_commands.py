@@ -281,12 +281,11 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: ControlCommand
             folder = RunFolder(tmp_path / "run")
             for verb, value in (("status", ""), ("concurrency", "6"), ("cancel", "q5:1"), ("cancel", "q77")):
                 answer = send(folder, ControlCommand(verb=verb, value=value))
-                seen.append(Result(int(answer.refused), answer.said, ""))
+                seen.append(Result(int(answer.refused), answer.sentence, ""))
         finally:
             released.set()
 
-    from harness.generation.network.control import ControlCommand as ControlCommand
-    from harness.generation.network.control import send
+    from harness.generation.network.control import ControlCommand, send
 
     with FaultServer(held) as server:
         helper = threading.Thread(target=steer)
@@ -323,7 +322,7 @@ def test_ctl_shows_status_as_words_and_as_json(
             eta=TimeLeft(12.0, 20.0, 40.0), concurrency=8,
     )  # fmt: skip
     monkeypatch.setattr(
-        "harness.generation.network.control.send", lambda folder, command: Answer(said="running", facts=facts)
+        "harness.generation.network.control.send", lambda folder, command: Answer(sentence="running", facts=facts)
     )
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}", encoding="utf-8")

@@ -47,10 +47,10 @@ class ControlCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """sentence: what was done or why not; refused: the command came to nothing; facts: what `status` reports; None
+    """said: one sentence; refused: the command came to nothing; facts: what `status` reports; None
     for the other verbs."""
 
-    sentence: str = msgspec.field(name="said")  # the key on the wire and in `--json`
+    sentence: str = msgspec.field(name="said")  # "said" on the wire, in `--json` and above
     refused: bool = False
     facts: Progress | None = None
 
