@@ -134,6 +134,7 @@ def test_a_chain_holds_decimals_of_its_value_only(reference: str, answer: str, e
         (r"e^{\pi\sqrt{163}}", "262537412640768744"),
         (r"\sqrt{9}+\sqrt{10^{40}+1}", r"3+10^{20}"),
         (r"(-\infty,\pi)\cup(\pi+10^{-40},\infty)", r"(-\infty,\infty)"),
+        (r"(-\infty,\pi)\cup[\pi+10^{-40},\infty)", r"(-\infty,\infty)"),
     ],
 )
 def test_near_identities_are_not_accepted(reference: str, answer: str) -> None:

@@ -1,7 +1,7 @@
 """Sets of real numbers: intervals, inequalities, unions and differences as one sorted list of disjoint intervals.
 
 An inequality in one letter becomes its solution set if it is linear in the letter, or the absolute value of something
-linear. Ends are ordered by their exact values, else by 25 decimals; ends with letters cannot be ordered, and such sets
+linear. Ends are ordered by their exact values, else by 150 decimals; ends with letters cannot be ordered, and such sets
 are only compared as written. Two sets are equal if their lists are, end by end.
 """
 
@@ -20,6 +20,8 @@ from harness.grading.compare.radicals import NotExact, rational
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
 _MINUS_INFINITY = neg(INFINITY)
+_DECIMALS = 150
+"""Decimals by which irrational ends are ordered."""
 
 
 class RealInterval(NamedTuple):
@@ -270,7 +272,7 @@ def _key(node: Node) -> Any:
     from harness.grading.compare.point import NotNumeric
 
     try:
-        number = number_of(node)
+        number = number_of(node, 2 * _DECIMALS)
     except NotNumeric as error:
         raise NotASet("ends that cannot be ordered") from error
     if hasattr(number, "_mpc_"):
@@ -279,7 +281,7 @@ def _key(node: Node) -> Any:
         number = number.real
     if abs(number) > 1e30:
         raise NotASet("ends that cannot be ordered")
-    return Fraction(int(number * 10**25), 10**25)
+    return Fraction(int(number * 10**_DECIMALS), 10**_DECIMALS)
 
 
 def _merged(pieces: list[RealInterval]) -> list[RealInterval]:
