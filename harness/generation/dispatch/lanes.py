@@ -1,12 +1,20 @@
-"""The endpoints of a run as the network thread sees them: who has room, who must be left alone, for how long. No I/O.
+"""The endpoints of a run: which of them may be sent a request now, and how long the others are left alone. No I/O.
 
-Two signals, two answers: 429 means "slow down" (`dispatch.too_many_requests`); other failures mean "it may be
-down": after several in a row the endpoint is set aside and probed by single requests at growing intervals. Work goes to
-the endpoint with the least outstanding by weight. The share of an endpoint set aside goes to the others, at most
-doubling theirs.
+Each endpoint is a *lane*, with a number from 0 that it keeps for good. What a failure means for its lane:
 
-Endpoints may join and leave while the run goes on. Each keeps its lane's number (from 0) for good; one that left is
-sent nothing more, and its requests in flight end.
+| state | requests in flight | begins | ends |
+| --- | --- | --- | --- |
+| open | at most `pace.limit` | | |
+| paused | none new until `until` | a 429, or a Retry-After | by time |
+| set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
+| left | none new; those in flight end | the user takes it off the list | never: one that comes back is a new lane |
+
+Two signals, two answers: a 429 means "slow down" (`too_many_requests` lowers `pace.limit`); other failures mean "it may
+be down". Work goes to the lane with the least in flight by weight. The share of a lane set aside goes to the others, at
+most doubling theirs. When all lanes are set aside the run's patience runs; any answer ends that, and so does a pause
+of the run, in which nobody could answer.
+
+Invariant: each `Ticket` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
 """
 
 from __future__ import annotations
@@ -22,10 +30,10 @@ from harness.generation.progress import EndpointProgress, EndpointState
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
-"""Failures in a row after which an endpoint is set aside; a quarter of its share if that is more."""
+"""An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more."""
 
 MAX_SHARES = 2.0
-"""Multiple of its own share that an endpoint is given at most while others are down."""
+"""While others are down, an endpoint gets at most its own share times this."""
 
 
 @dataclass(slots=True)

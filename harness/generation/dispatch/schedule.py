@@ -7,14 +7,24 @@ be longest goes first, so that the run does not end in a tail of stragglers.
 - order "rounds": wave r holds sample r of every question. For runs that a budget or a target may end early: within a
   round longest-first is harmless, across rounds it would leave the short questions out and bias the score.
 
-Guarantees: every owed sample is handed out exactly once, unless it was given back (then once more), dropped, or its
-round may not start. A faster endpoint takes the longest; a clearly slower one takes the shortest, and nothing that it
-would finish after the faster ones have drained the queue. Never is one sample asked twice at a time: keeping the first
-answer would favour short ones. Of questions about equally urgent, an endpoint takes one whose prompt it has seen, if
-prompts are long: its prefix cache spares it the prompt.
-A sample that an endpoint failed is asked elsewhere first. One that came back `WORN` times is asked when all else has
-been handed out: what a server can never answer would take its turn again and again, and keep the others from theirs.
-One whose question came back as often, without an answer, waits until every question was asked once.
+A sample is in one of four states; each arrow is a method:
+
+    waiting ──next──▶ running ──finish──▶ done
+       │                │  ▲
+       │                │  └──next── returned ◀──give_back── (postponed, in `retry`) ◀── running
+       └─drop_waiting───┴──drop──▶ gone: not asked again in this session
+
+| a returned sample that | is handed out |
+| --- | --- |
+| came back once or twice | before all that waits, to an endpoint that has not failed it, if one is up |
+| came back `WORN` times | when all else is handed out: a question that no server answers keeps no other from its turn |
+| is of a question that came back `WORN` times, never answered | when every question was asked once |
+| is in `elsewhere_only` | to an endpoint that has not failed it, or never |
+
+Guarantees: a sample is handed out again only after `give_back`, so it never runs twice at a time (keeping the first
+answer would favour short ones). A faster endpoint takes the longest; a clearly slower one takes the shortest, and
+nothing that it would finish after the faster ones have drained the queue. Of tied questions an endpoint takes one whose
+prompt it has seen, if prompts are long: its prefix cache spares it the prompt.
 
 Long: the order of samples is one structure, which every method of it reads and changes.
 """
@@ -33,31 +43,31 @@ UNKNOWN_LENGTH = 4096.0
 """Tokens expected of a sample before the first one has finished."""
 
 SLOWER = 1.25
-"""Ratio of seconds per token, to the fastest endpoint available, above which an endpoint counts as slow."""
+"""An endpoint counts as slow if its seconds per token exceed those of the fastest one available by this factor."""
 
 MANY_QUESTIONS = 5000
-"""Questions above which those that nothing tells apart are counted together."""
+"""With more questions than this, those of which nothing is known are counted together."""
 
 REFRESH_FINISHES = 8
-"""Finished samples after which the order is computed anew; an eighth of the open questions if that is more."""
+"""The order is computed anew after this many finished samples, or an eighth of the open questions if that is more."""
 
 WORN = 3
-"""Times that a sample came back after which the others go before it."""
+"""A sample that came back this many times goes after all others."""
 
 _CENSORED = 1.3
-"""Multiple of its present length that a sample is expected to reach which already exceeds its estimate."""
+"""A sample that exceeds its expected length is expected to reach its present length times this."""
 
 _CURIOSITY = 1.0
-"""By how much an untried question counts as longer than its expectation; falls as 1/(1 + samples handed out)."""
+"""An untried question counts as longer by this fraction, which falls as 1/(1 + samples handed out)."""
 
 _ABOUT = 0.8
-"""A question is about as urgent as another from this share of its expected length on."""
+"""Questions whose urgency is at least this fraction of the best are tied."""
 
 _LOOKED_AT = 16
-"""Questions looked at, at most, for one whose prompt the endpoint has seen."""
+"""At most this many tied questions are searched for one whose prompt the endpoint has seen."""
 
 _PRUDENCE = 1.6
-"""Multiple of its expected length at which a sample must not end last, for a slow endpoint to take it."""
+"""A slow endpoint takes a sample only if this multiple of its expected length would not finish last."""
 
 
 @dataclass(slots=True)
