@@ -120,7 +120,7 @@ build = preparing.questions.build
 
 def built(card: Any, **how: Any) -> Any:
     """`questions.build`, each card once for both doors; of a card whose data are not here, with a question of ours."""
-    how.pop("kept")  # of an earlier run, and there is none: it names the options, which differ with every test
+    how.pop("stored_by")  # of an earlier run, and there is none: it names the options, which differ with every test
     key = f"{card.name} {how}"
     if key not in BUILT and card.name not in ABSENT:
         BUILT[key] = build(card, **how)

@@ -5,6 +5,7 @@ const MAX_FORMULA = 2000; // characters; a longer one stays text
 const MAX_FORMULAS = 5000; // of one text; the rest stays as it was written
 const MAX_ELEMENTS = 5000; // of one typeset formula
 const MAX_DEPTH = 200; // elements within each other; deeper ones stall or crash a browser's layout
+const OWN_MARKS = /[\u200b\u2061-\u2064]/g; // invisible ones that KaTeX itself writes, in fractions and after functions
 const PAIRS = [
   ["$$", "$$", true],
   ["\\[", "\\]", true],
@@ -89,7 +90,7 @@ function typeset(element, formula) {
     if (acts(formula.source)) throw new Error("a character of it acts instead of being seen");
     katex.render(formula.source, made, { ...LIMITS, displayMode: formula.display, macros: {} });
     if (!bounded(made)) throw new Error("too large");
-    if (acts(made.textContent)) throw new Error("a command of it writes a character that acts"); // \char"202E
+    if (acts(made.textContent.replace(OWN_MARKS, ""))) throw new Error("a command of it writes a character that acts"); // \char"202E
   } catch {
     element.classList.add("unset"); // it stays as it was written
     return;
