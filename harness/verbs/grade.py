@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.asking.options import GradeOptions
 from harness.core.errors import UsageError
@@ -17,12 +17,13 @@ from harness.presets.grading import DEADLINE_SECONDS
 from harness.runs import Manifest, RunFolder, grades, questions
 
 
-def grade(reference: str, response: str, options: GradeOptions) -> Verdict:
-    """The verdict on `response`, with the steps that led to it, by a process that lives on for the next call.
+def grade(reference: Any, response: str, options: GradeOptions) -> Verdict:
+    """The verdict on `response`, with its steps, by a process that lives on for the next call.
 
-    A verifier of one's own gets a process for each call, since its code may keep a state. Raises `UsageError`.
+    reference: text, a number, or a list of the parts of one answer. A verifier of one's own gets a process for each
+    call, since its code may keep a state. Raises `UsageError`.
     """
-    if not reference.strip():
+    if isinstance(reference, str) and not reference.strip():
         raise UsageError("it is empty: give the right answer", field="reference")
     rules = GradeRules(
         grader=options.grader,

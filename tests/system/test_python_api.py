@@ -318,3 +318,11 @@ def test_the_readmes_example_runs(
 def test_the_page_of_the_python_door_names_all_that_is_public() -> None:
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text("utf-8")
     assert [name for name in harness.__all__ if not re.search(rf"`(?:harness\.|await )?{name}\b", page)] == []
+
+
+def test_a_reference_may_be_a_number_or_the_parts_of_one_answer() -> None:
+    parts: Any = ["1", "2"]
+    half: Any = 0.5
+    assert harness.grade(parts, r"\boxed{1, 2}")
+    assert not harness.grade(parts, r"\boxed{1, 3}")
+    assert harness.grade(half, r"\boxed{1/2}")
