@@ -30,6 +30,7 @@ from harness.scoring.estimators import (
     pass_hat_k,
     pass_jackknife,
 )
+from harness.scoring.race import PLANNED_LEVEL, boundaries, planned_looks
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 
 Array = NDArray[np.float64]
@@ -535,6 +536,43 @@ def many_tests(rng: np.random.Generator, repeats: int) -> Table:
     return Table("Any of the comparisons called different, by Holm", rows, 0.0, 0.055, "% without")
 
 
+RACES = ((30, 64), (198, 16), (500, 8))
+"""(questions, rounds at most)."""
+
+
+def race_looks(rng: np.random.Generator, repeats: int) -> Table:
+    """Races with a look after every round, between equally good models; the note is the share that finds 3 points."""
+    rows = []
+    for n_questions, most in RACES:
+        looks, rates = planned_looks(1, most), []
+        for concentration, accuracy in ((0.5, 0.5), (4.0, 0.5), (4.0, 0.9)):
+            size = _repeats(4 * repeats, n_questions)
+            chances = Cell(n_questions, accuracy, concentration).chances(rng, size)
+            spread = chances * (1 - chances)
+            better = np.clip(chances + 0.03 * spread / spread.mean(axis=-1, keepdims=True), 0, 1)
+            false = _called(rng, chances, chances, looks) != 0
+            rates.append(
+                Rate(float(false.mean()), size, 100 * float((_called(rng, better, chances, looks) > 0).mean()))
+            )
+        rows.append(Row(f"{n_questions} × {most}", rates))
+    return Table(
+        "Planned looks of a race between equally good models find a difference", rows, 0.0, 0.05, "% 3 points found"
+    )
+
+
+def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
+    """1, −1 or 0 for each race: the sign of the first difference beyond its boundary."""
+    right, other, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
+    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL), strict=True):
+        right += rng.binomial(look - before, ours)
+        other += rng.binomial(look - before, theirs)
+        before, counts = look, np.full(ours.shape[-1], float(look))
+        gap = (right - other).mean(axis=-1) / look
+        beyond = np.abs(gap) > z * np.sqrt(differences.detection(right, counts, other, counts).variance)
+        verdict = np.where((verdict == 0) & beyond, np.sign(gap), verdict)
+    return verdict
+
+
 # The mean of a suite
 
 SUITES = (
@@ -661,6 +699,7 @@ TABLES: dict[str, Callable[[np.random.Generator, int], Table]] = {
     "smallest": smallest,
     "two-models": two_models,
     "many": many_tests,
+    "race-looks": race_looks,
     "suite": suite,
     "suite-runs": suite_runs,
     "stopping": stopping,

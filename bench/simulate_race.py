@@ -2,13 +2,13 @@
 
     python bench/simulate_race.py [--repeats 100]
 
-The race's own loop (`verbs.race.play`) with the product's scheduler: each candidate has two servers, one of them
-2.5 times slower, and wrong replies are 1.6 times as long as right ones. Questions have chances of a right sample (Beta;
-concentration 0.5 or 4); the candidate's are those of the baseline, moved so that the accuracies differ by the column's
-points, the more the less certain the question. A margin of 2 points. "fixed n": samples of each question with which one
-test finds this difference in 80 % of repetitions, for somebody who knows it beforehand. "power of all": how often that
-test finds a difference with all rounds. Exit code 1 when over 5 % of the verdicts of a cell are false, by more than the
-simulation's own error.
+The race's own loop (`verbs.race.play`), with planned looks, or with --open-ended, and with the product's scheduler:
+each candidate has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as right ones.
+Questions have chances of a right sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline,
+moved so that the accuracies differ by the column's points, the more the less certain the question. A margin of 2
+points. "fixed n": samples of each question with which one test finds this difference in 80 % of repetitions, for
+somebody who knows it beforehand. "power of all": how often that test finds a difference with all rounds. Exit code 1
+when over 5 % of the verdicts of a cell are false, by more than the simulation's own error.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Run:
         return self.right[:complete]
 
 
-def play(rng: np.random.Generator, cell: Cell) -> Result:
+def play(rng: np.random.Generator, cell: Cell, *, open_ended: bool = False) -> Result:
     a, b = cell.accuracy * cell.concentration, (1 - cell.accuracy) * cell.concentration
     chances = rng.beta(a, b, size=cell.n_questions)
     spread = chances * (1 - chances)
@@ -105,7 +105,13 @@ def play(rng: np.random.Generator, cell: Cell) -> Result:
     runs = {"baseline": Run(rng, chances, cell.most), "candidate": Run(rng, moved, cell.most)}
     nothing = {name: run.right[:0] for name, run in runs.items()}
     played = race(
-        nothing, lambda name, n: runs[name].sample_to(n), most=cell.most, margin=MARGIN, step=1, on_look=lambda _: None
+        nothing,
+        lambda name, n: runs[name].sample_to(n),
+        most=cell.most,
+        margin=MARGIN,
+        step=1,
+        on_look=lambda _: None,
+        open_ended=open_ended,
     )
     standing = played.standings["candidate"]
     wrong = {
@@ -131,7 +137,9 @@ def main() -> int:
     """Exit code 1 when too many verdicts are false."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repeats", type=int, default=100)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--open-ended", action="store_true")
+    given = parser.parse_args()
+    repeats = given.repeats
     most = LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
     all_hold = True
     races = false_verdicts = 0
@@ -141,9 +149,9 @@ def main() -> int:
     for n_questions, rounds in SHAPES:
         for concentration, accuracy in MODELS:
             for shift in SHIFTS:
-                rng = np.random.default_rng(7)
+                rng = np.random.default_rng(list(map(ord, f"{n_questions} {concentration} {accuracy} {shift}")))
                 cell = Cell(n_questions, rounds, concentration, accuracy, shift)
-                results = [play(rng, cell) for _ in range(repeats)]
+                results = [play(rng, cell, open_ended=given.open_ended) for _ in range(repeats)]
                 n_false = sum(result.false for result in results)
                 decided = sum(result.verdict != "undecided" for result in results) / repeats
                 mean = sum(result.rounds for result in results) / repeats

@@ -293,6 +293,7 @@ def race(
     candidates: Mapping[str, Mapping[str, Any]],
     margin: float = 0.0,
     step: int = 2,
+    open_ended: bool = False,
     progress: bool = False,
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
@@ -300,13 +301,13 @@ def race(
     """Sample whole rounds of all candidates until it is decided how each stands to the first: the same call goes on.
 
     candidates: name → what is its own of the options, which hold for all; samples: the most that one may use. margin:
-    points below which two count as equal. step: rounds between two looks, of which on_look is told. The result holds
-    `standings`, `decided`, `folders`. Raises what `run` raises.
+    points below which two count as equal. step: rounds between two looks, of which on_look is told. open_ended: samples
+    may be raised later. The result holds `standings`, `decided`, `folders`. Raises what `run` raises.
     """
     verbs.check("race", options)
     entrants = races.candidates(tuple(candidates.items()), {"benchmarks": benchmarks, **options})
     with contextlib.closing(Collecting(shown=progress)) as watcher:
-        return races.race(entrants, RaceRules.of(margin=margin, step=step), watcher, on_look)
+        return races.race(entrants, RaceRules.of(margin=margin, step=step, open_ended=open_ended), watcher, on_look)
 
 
 def sweep(

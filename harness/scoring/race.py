@@ -1,7 +1,20 @@
-"""Whether a candidate beats a baseline, tested after every round: a confidence sequence, valid however often one looks.
+"""Whether a candidate beats a baseline, tested again and again while both are sampled. Two ways to keep 5 % of false
+verdicts:
 
-In a round both answer each of the Q questions once. d = 1 where the candidate alone is right, −1 where the baseline
-alone is, 0 where both or neither are. With a bet 0 < λ ≤ ½ and a supposed difference m,
+| | `judge_planned` | `judge` |
+| --- | --- | --- |
+| looks | fixed in advance by `--samples` and `--step` | at any time, any number, `--samples` may be raised later |
+| test | score test, 4.5 % spent over the looks | confidence sequence |
+| promise | asymptotic; by simulation 4.0 to 4.6 % | exact |
+| 3 points of 500 questions × 8, found | 82 % | 43 % |
+
+**Planned looks.** The score test of `differences` at look k, at the fraction t_k of all rounds, rejects beyond z_k
+errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
+rejected by t_k is 4.5 % · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
+family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
+
+**At any time.** In a round both answer each of the Q questions once. d = 1 where the candidate alone is right, −1 where
+the baseline alone is, 0 where both or neither are. With a bet 0 < λ ≤ ½ and a supposed difference m,
 
     W(m) = Π (1 + λ (d − m))    over all questions and rounds
 
@@ -14,17 +27,21 @@ Ramdas 2024, J. R. Stat. Soc. B 86:1). The wealth is averaged over a grid of λ,
 bet fit any difference.
 
 The two replies of a round to one question may depend on each other: one seed for both does no harm. Rounds with missing
-samples are left out. Not covered: other questions of this kind, and a model that changes during the race. Pure.
+samples are left out. Not covered, by either: other questions of this kind, and a model that changes during the race.
+Pure.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.scoring.differences import detection
 from harness.scoring.intervals import Interval
 
 BETS = np.geomspace(0.01, 0.5, 16)
@@ -35,6 +52,18 @@ LEVEL = 0.05
 
 _STEPS = 40
 """Halvings of [−1, 1] in the search for an end of the interval: down to 2e-12."""
+
+PLANNED_LEVEL = 0.045
+"""Level that planned looks spend: the normal approximation may exceed it by a tenth, and `LEVEL` is the promise."""
+
+MAX_LOOKS = 64
+"""Largest number of planned looks; more would hardly decide earlier."""
+
+SPENDING = 2.0
+"""Exponent of the fraction of all rounds by which the level is spent: few of them early, when little is known."""
+
+_GRID, _REACH = 4001, 8.0
+"""Points and half-width of the grid on which `boundaries` are computed; the path ends within ±8 but for 1e-15."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
@@ -95,6 +124,42 @@ def totals_of(candidate: NDArray[np.bool_], baseline: NDArray[np.bool_]) -> list
     ]
 
 
+def planned_looks(step: int, most: int) -> tuple[int, ...]:
+    """The rounds after which a race of at most `most` rounds is tested: every `step` of them, at most `MAX_LOOKS`
+    times."""
+    stride = step * math.ceil(most / step / MAX_LOOKS)
+    return (*range(stride, most, stride), most)
+
+
+@functools.lru_cache(maxsize=256)
+def boundaries(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
+    """z_k of the module for each look: beyond so many standard errors a difference is called, two-sided.
+
+    looks: rounds, rising; the last is the whole race. By numerical integration of the density of the paths that no
+    earlier look ended (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235), on a grid of `_GRID` points.
+    """
+    x = np.linspace(-_REACH, _REACH, _GRID)
+    width = float(x[1] - x[0])
+    alive = np.zeros(_GRID)
+    alive[_GRID // 2] = 1 / width  # all paths begin at 0
+    errors: list[float] = []
+    spent, before = 0.0, 0.0
+    for look in looks:
+        time = look / looks[-1]
+        lags = width * np.arange(-(_GRID - 1), _GRID)
+        step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
+        alive = np.convolve(alive, step)[_GRID - 1 : 2 * _GRID - 1] * width
+        share = (alpha * time**SPENDING - spent) / 2  # for each side
+        outside = np.cumsum(alive[::-1]) * width
+        i = int(np.searchsorted(outside, share))
+        inner = outside[i - 1] if i else 0.0
+        end = float(x[-1 - i]) + width * (0.5 - (share - inner) / max(float(outside[i] - inner), 1e-300))
+        alive = np.where(np.abs(x) <= end, alive, 0.0)
+        errors.append(float(end) / math.sqrt(time))
+        spent, before = alpha * time**SPENDING, time
+    return tuple(errors)
+
+
 class RaceState(NamedTuple):
     """A race after some complete rounds. interval: on each side the narrowest end of all rounds so far; fractions."""
 
@@ -111,10 +176,39 @@ def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceSt
     each of which gets an equal share of `LEVEL`. "better" and "worse" go before "equal within the margin" where both
     hold.
     """
-    low, high = -1.0, 1.0
-    for totals in rounds:
-        interval = confidence(totals, LEVEL / n_comparisons)
-        low, high = max(low, interval.low), min(high, interval.high)
+    intervals = [confidence(totals, LEVEL / n_comparisons) for totals in rounds]
+    return _state(len(rounds), rounds[-1].difference if rounds else 0.0, intervals, margin)
+
+
+def judge_planned(
+    candidate: NDArray[np.bool_],
+    baseline: NDArray[np.bool_],
+    looks: tuple[int, ...],
+    margin: float,
+    n_comparisons: int = 1,
+) -> RaceState:
+    """The verdict at the planned `looks` among these rounds, none beside them.
+
+    candidate, baseline: (rounds, Q), whether each sample is right. looks: of `planned_looks`. margin, n_comparisons: as
+    for `judge`.
+    """
+    intervals = []
+    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):
+        if look > len(candidate):
+            break
+        ours, theirs = (right[:look].sum(axis=0).astype(float) for right in (candidate, baseline))
+        counts = np.full(ours.shape, float(look))
+        difference = float((ours - theirs).mean()) / look
+        reach = z * math.sqrt(float(detection(ours, counts, theirs, counts).variance))
+        intervals.append(Interval(max(-1.0, difference - reach), min(1.0, difference + reach)))
+    difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
+    return _state(len(candidate), difference, intervals, margin)
+
+
+def _state(rounds: int, difference: float, intervals: Sequence[Interval], margin: float) -> RaceState:
+    """The state from the intervals of all looks, which hold together."""
+    low = max((interval.low for interval in intervals), default=-1.0)
+    high = min((interval.high for interval in intervals), default=1.0)
     verdict: RaceVerdict = "undecided"
     if low > high:  # the ends contradict each other, as one race in twenty may
         low, high = high, low
@@ -124,5 +218,4 @@ def judge(rounds: list[Totals], margin: float, n_comparisons: int = 1) -> RaceSt
         verdict = "worse"
     elif low > -margin and high < margin:
         verdict = "equal within the margin"
-    difference = rounds[-1].difference if rounds else 0.0
-    return RaceState(len(rounds), difference, Interval(low, high), verdict)
+    return RaceState(rounds, difference, Interval(low, high), verdict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,12 +16,21 @@ from harness.asking.options import RaceRules, RunOptions
 from harness.asking.prepare import Prepared, prepare
 from harness.asking.session import generate
 from harness.asking.watching import Watcher
-from harness.core.errors import UsageError
-from harness.core.inert import safe_name, visible
+from harness.core import codec
+from harness.core.errors import StoreError, UsageError
+from harness.core.files import write_atomically
+from harness.core.inert import quoted, safe_name, visible
+from harness.core.reading import open_untrusted
+from harness.core.records import SCHEMA_VERSION
 from harness.core.wording import option
 from harness.generation.outcome import Outcome
-from harness.scoring.race import RaceState, judge, totals_of
+from harness.scoring.race import RaceState, judge, judge_planned, planned_looks, totals_of
 from harness.verbs.graded import GradedRounds
+
+PLAN_FILE = "race.json"
+
+MAX_PLAN_BYTES = 4096
+"""A longer race.json is cut there, and is no plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +117,50 @@ class Played:
     short: str = ""
 
 
+class RacePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The file `race.json` beside the candidates' run folders: what fixes the looks of a race, for a later start.
+
+    samples: rounds that a candidate may use. candidates: their number, the baseline included.
+    """
+
+    samples: int
+    step: int
+    candidates: int
+    open_ended: bool
+    schema: int = SCHEMA_VERSION
+
+    def settled(self, folder: Path, *, begun: bool) -> RacePlan:
+        """This plan, written to `folder` at the first start. A later start may change an open-ended race only.
+
+        begun: candidates have rounds already. A race begun without a file, by an earlier version, is open-ended.
+        Raises `UsageError` for another plan than the file's, `StoreError` for a damaged file.
+        """
+        path = folder / PLAN_FILE
+        try:
+            with open_untrusted(path) as file:
+                first = codec.decode(file.read(MAX_PLAN_BYTES), RacePlan)
+        except FileNotFoundError:
+            plan = msgspec.structs.replace(self, open_ended=self.open_ended or begun)
+            write_atomically(path, codec.pretty(plan))
+            return plan
+        except (OSError, codec.DecodeError) as error:
+            raise StoreError(f"cannot read the plan of the race, {path}: {quoted(str(error))}") from error
+        if first.open_ended:
+            return first
+        if first != self:
+            raise UsageError(
+                f"this race was begun with {_in_words(first)}, and its 5 % of false verdicts hold for these looks "
+                f"only; found {_in_words(self)}. Give what it was begun with, or another {option('out')}: a race that "
+                f"was begun with {option('open_ended')} may be changed"
+            )
+        return self
+
+
+def _in_words(plan: RacePlan) -> str:
+    looks = "open-ended" if plan.open_ended else f"a look every {plan.step}"
+    return f"{plan.samples} samples, {looks}, {plan.candidates} candidates"
+
+
 SampleTo = Callable[[str, int], NDArray[np.bool_]]
 """Has a candidate sample until it has so many rounds. (rounds, questions): whether right, of its complete rounds."""
 
@@ -119,16 +173,19 @@ def play(
     margin: float,
     step: int,
     on_look: OnLook,
+    open_ended: bool = False,
 ) -> Played:
     """The race itself: who samples how much, and when it is over. No clock, no I/O, so that it can be simulated.
 
-    rounds: what each candidate has already, the baseline first; most: rounds that a candidate may use.
+    rounds: what each candidate has already, the baseline first; most: rounds that a candidate may use. open_ended:
+    tested by a confidence sequence, which holds at any look; else at the looks that `step` and `most` fix.
     """
     baseline, *others = rounds
     have = dict(rounds)
     short = ""
+    looks = None if open_ended else planned_looks(step, most)
     while True:
-        standings = {name: _standing(have[name], have[baseline], margin, len(others)) for name in others}
+        standings = {name: _standing(have[name], have[baseline], looks, margin, len(others)) for name in others}
         on_look(standings)
         running = [name for name in others if standings[name].verdict == "undecided" and standings[name].rounds < most]
         if short or not running:
@@ -150,13 +207,19 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         n_owed[name] = outcome.n_owed or outcome.n_missing
         return graded[name].of(benchmark)
 
+    have = {name: graded[name].of(benchmark) for name in entered}
+    most = min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values())
+    plan = RacePlan(samples=most, step=rules.step, candidates=len(entered), open_ended=rules.open_ended)
+    folder = next(iter(entered.values())).folder.path.parent
+    plan = plan.settled(folder, begun=any(len(rounds) for rounds in have.values()))
     played = play(
-        {name: graded[name].of(benchmark) for name in entered},
+        have,
         sample_to,
-        most=min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values()),
+        most=most,
         margin=rules.margin / 100,
         step=rules.step,
         on_look=on_look,
+        open_ended=plan.open_ended,
     )
     return Raced(
         baseline=next(iter(entered)),
@@ -168,10 +231,16 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
 
 def _standing(
-    candidate: NDArray[np.bool_], baseline: NDArray[np.bool_], margin: float, n_comparisons: int
+    candidate: NDArray[np.bool_],
+    baseline: NDArray[np.bool_],
+    looks: tuple[int, ...] | None,
+    margin: float,
+    n_comparisons: int,
 ) -> RaceState:
     common = min(len(candidate), len(baseline))
-    return judge(totals_of(candidate[:common], baseline[:common]), margin, n_comparisons)
+    if looks is None:
+        return judge(totals_of(candidate[:common], baseline[:common]), margin, n_comparisons)
+    return judge_planned(candidate[:common], baseline[:common], looks, margin, n_comparisons)
 
 
 def _sampled(prepared: Prepared, benchmark: str, n: int, watcher: Watcher | None) -> Outcome:

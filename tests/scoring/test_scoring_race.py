@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import NormalDist
 from types import ModuleType
 
 import numpy as np
@@ -11,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.scoring.race import BETS, Totals, confidence, judge, log_wealth, lower_end, totals_of
+from harness.scoring.race import (
+    BETS,
+    Totals,
+    boundaries,
+    confidence,
+    judge,
+    judge_planned,
+    log_wealth,
+    lower_end,
+    planned_looks,
+    totals_of,
+)
 from harness.verbs.race import play
 from tests.scoring.test_scoring_simulation import bench
 
@@ -71,6 +83,51 @@ def test_verdicts_are_better_worse_equal_or_none_yet() -> None:
     assert judge(alike, 0.02).verdict == "equal within the margin"
     assert judge(alike, 0.0).verdict == "undecided"
     assert judge([], 0.5).verdict == "undecided"
+
+
+def test_the_looks_are_the_steps_and_the_end_and_at_most_64() -> None:
+    assert planned_looks(2, 8) == (2, 4, 6, 8)
+    assert planned_looks(2, 5) == (2, 4, 5)
+    assert planned_looks(8, 5) == (5,)
+    assert len(planned_looks(1, 1000)) == 63
+    assert planned_looks(1, 1000)[-1] == 1000
+
+
+def test_the_boundaries_spend_the_level_over_the_looks() -> None:
+    assert boundaries((7,), 0.05) == pytest.approx((1.95996,), abs=1e-3)  # one look: the test of always
+    first, last = boundaries((4, 8), 0.05)
+    assert first == pytest.approx(NormalDist().inv_cdf(1 - 0.05 / 4 / 2), abs=2e-3)  # a quarter at half time
+    paths = np.random.default_rng(3).standard_normal((400_000, 2))
+    crossed = (np.abs(paths[:, 0]) > first) | (np.abs(paths.sum(axis=1)) / math.sqrt(2) > last)
+    assert crossed.mean() == pytest.approx(0.05, abs=0.0011)
+    assert all(b > a for a, b in zip(boundaries((4, 8), 0.05), boundaries((4, 8), 0.01), strict=True))
+
+
+def games(rng: np.random.Generator, chances: np.ndarray, rounds: int) -> np.ndarray:
+    return rng.random((rounds, len(chances))) < chances
+
+
+def test_planned_looks_find_three_points_of_500_questions_and_seldom_find_nothing() -> None:
+    rng = np.random.default_rng(5)
+    looks, found, alarms = planned_looks(1, 8), 0, 0
+    for _ in range(150):
+        chances = rng.beta(2.0, 2.0, size=500)
+        better = np.clip(chances + 0.03 * (1 - chances) / (1 - chances).mean(), 0, 1)
+        base = games(rng, chances, 8)
+        found += judge_planned(games(rng, better, 8), base, looks, 0.0).verdict == "better"
+        alarms += judge_planned(games(rng, chances, 8), base, looks, 0.0).verdict != "undecided"
+    assert found >= 0.71 * 150  # 81 % by simulation, less three standard errors
+    assert alarms <= (0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)) * 150
+
+
+def test_a_planned_verdict_needs_a_planned_look() -> None:
+    candidate, baseline = np.ones((6, 40), dtype=bool), np.zeros((6, 40), dtype=bool)
+    assert judge_planned(candidate[:3], baseline[:3], (4, 8), 0.0).verdict == "undecided"
+    decided = judge_planned(candidate[:4], baseline[:4], (4, 8), 0.0)
+    assert (decided.verdict, decided.rounds, decided.difference) == ("better", 4, 1.0)
+    assert judge_planned(baseline, candidate, (4, 8), 0.0).verdict == "worse"
+    assert judge_planned(candidate, candidate, (4, 6), 0.2).verdict == "equal within the margin"
+    assert judge_planned(candidate[:0], baseline[:0], (4, 8), 0.5).verdict == "undecided"
 
 
 def test_several_comparisons_share_the_level() -> None:

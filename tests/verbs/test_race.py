@@ -75,6 +75,24 @@ def test_equal_models_stay_undecided_and_the_exit_code_says_so(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("questions")
+def test_the_looks_of_a_race_are_fixed_at_its_start_unless_it_is_open_ended(tmp_path: Path) -> None:
+    with FaultServer(able(0.5)) as one, FaultServer(able(0.5, shift=1)) as other:
+        given = [*words(one.base_url, other.base_url), "--step", "2"]
+        assert harness(tmp_path, *given, "--samples", "4").code == 1
+        raised = harness(tmp_path, *given, "--samples", "6")
+        assert raised.code == 2
+        assert "begun with 4 samples, a look every 2, 2 candidates" in raised.err
+        assert "--open-ended" in raised.err
+        assert harness(tmp_path, *given, "--samples", "4").code == 1
+        given[given.index("out")] = "open"
+        assert harness(tmp_path, *given, "--samples", "4", "--open-ended").code == 1
+        longer = harness(tmp_path, *given, "--samples", "6", "--open-ended")
+        assert (longer.code, "after 6 rounds" in longer.out) == (1, True), longer.err
+        (tmp_path / "open" / "race.json").write_text("{")
+        assert harness(tmp_path, *given, "--samples", "6").code == 3
+
+
+@pytest.mark.usefixtures("questions")
 def test_a_margin_makes_equal_models_equal(tmp_path: Path) -> None:
     with FaultServer(able(0.98)) as one, FaultServer(able(0.98, shift=1)) as other:
         done = harness(
