@@ -81,8 +81,7 @@ class AiohttpTransport:
             carrier = _Carrier(leftovers)
             _CARRIER.set(carrier)
             try:
-                reply = await self._ask(endpoint, path, body, deadlines, max_body_bytes, arriving)
-                return carrier.checked(reply, prompt_of(body))
+                return await self._ask(endpoint, path, body, deadlines, max_body_bytes, arriving, carrier)
             except RequestFailed as failure:
                 if not (carrier.reused and failure.unanswered):
                     raise
@@ -95,6 +94,7 @@ class AiohttpTransport:
         deadlines: Deadlines,
         max_body_bytes: int,
         arriving: Arriving | None,
+        carrier: _Carrier,
     ) -> Reply:
         session = self._session(endpoint.socket_path)
         proxy = proxy_for(endpoint)
@@ -132,7 +132,7 @@ class AiohttpTransport:
                 parser.request_id = response.headers.get("x-request-id")
                 watch.is_closed = partial(_is_closed, response)
                 cut = await _read(response, parser, clock)
-                return parser.finish(clock(), cut)
+                return carrier.checked(parser.finish(clock(), cut), prompt_of(body))
         except TimeoutError as error:
             if watch.lost and not parser.finished:
                 return parser.finish(clock(), cut="the connection was lost over broken framing")
@@ -178,20 +178,23 @@ class _Carrier:
         """The request goes out on `protocol`."""
         self.protocol = protocol
         self.reused = protocol.used
-        protocol.begin(self.leftovers)
+        protocol.begin(self)
 
     def checked(self, reply: Reply, prompt: int) -> Reply:
         """`reply`, with what is to be noted of it; its connection is closed where it may hold more than the reply.
         Raises `RequestFailed` where it held a leftover."""
         if self.protocol is None:
             return reply
-        self.protocol.idle = True
+        # aiohttp frees the connection as it reads the end of the body: another request may have it by now.
+        is_ours = self.protocol.carrier is self
+        self.protocol.idle = is_ours
         try:
             self.protocol.before = self.leftovers.check(reply, self.protocol.before, prompt, used=self.reused)
         except RequestFailed:
-            self.protocol.close()
+            if is_ours:
+                self.protocol.close()
             raise
-        if self.leftovers.doubted or not ended_exactly(reply):
+        if is_ours and not ended_exactly(reply):
             self.protocol.close()
         note = self.leftovers.note()
         return reply if note is None else msgspec.structs.replace(reply, notes=(*reply.notes, note))
@@ -205,8 +208,8 @@ class _Protocol(ResponseHandler):
     """One connection. aiohttp (3.14) reads on and on while interim replies come, and drops without a word what comes
     when no request is under way.
 
-    used: it has carried a request. leftovers: of the server that it leads to. idle: no request is under way. before: of
-    the latest reply.
+    used: it has carried a request. carrier: of the latest request. leftovers: of the server that it leads to. idle: no
+    request is under way. before: of the latest reply.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -214,13 +217,20 @@ class _Protocol(ResponseHandler):
         self.used = False
         self.idle = False
         self.before: Mark | None = None
+        self.carrier: _Carrier | None = None
         self.leftovers: Leftovers | None = None
         self._n_heads = 0
         self._n_interim = 0
 
-    def begin(self, leftovers: Leftovers) -> None:
+    @property
+    def should_close(self) -> bool:
+        """After the first doubt each connection carries one request."""
+        return super().should_close or (self.leftovers is not None and self.leftovers.doubted)
+
+    def begin(self, carrier: _Carrier) -> None:
         """A request goes out."""
-        self.leftovers = leftovers
+        self.carrier = carrier
+        self.leftovers = carrier.leftovers
         self.used = True
         self.idle = False
         self._n_heads = self._n_interim = 0
