@@ -33,8 +33,8 @@ from tests.faults.server import HEAD, STALL, FaultServer, Request, Step, chunk, 
 pytestmark = pytest.mark.slow
 
 KIB = 1024
-FED_BYTES = 256 * KIB
-"""Fed to one parser of each kind of line. What is held uncounted would show in a tenth of it."""
+FED_BYTES = 128 * KIB
+"""Fed to one parser of each kind of line. What is held uncounted would be twice the slack."""
 
 SLACK_BYTES = 64 * KIB
 """Memory of a parser beside what it counts: itself, a snippet, notes, the read in which it failed."""
