@@ -68,7 +68,7 @@ class KeptProcess:
     def __init__(self, record: dict[str, Any], secrets: list[str], mark: str) -> None:
         self.record = record
         self.mark = mark
-        self.argv: list[str] = record.pop("command")
+        self.argv: list[str] = record.pop("engine_argv")
         self.environment: dict[str, str] = record.pop("environment")
         self.folder: str = record.pop("folder")
         self.log = LogFile(Path(record.pop("log")), secrets)

@@ -225,7 +225,7 @@ def _orders(spec: ServerSpec, deployment: Deployment, starting: ServerState, neu
     record = msgspec.to_builtins(starting)
     for member, process, log in zip(record["members"], deployment.processes, starting.logs, strict=True):
         member["log"] = str(log)
-        member["command"] = list(process.command.argv)
+        member["engine_argv"] = list(process.command.argv)
         member["environment"] = process.command.resolved()
         member["folder"] = str(Path.cwd() if process.keeps_folder else neutral)
     return {

@@ -221,7 +221,7 @@ def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ONE_ASKER_KEY", KEY)
-    monkeypatch.setattr(probe, "chosen", lambda *_, **__: BASE)
+    monkeypatch.setattr(probe, "select", lambda *_, **__: BASE)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -261,8 +261,8 @@ def test_a_judge_beside_the_asker_would_be_found(folder: Path, monkeypatch: pyte
 # ---- no body is made beside it
 
 ROOT = Path(harness.__file__).parent
-SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions", "viewer", "cli")
-"""Rooms from which a transport can be reached; of the others the import contracts hold that none is."""
+SENDING = ("client", "generation", "asking", "showing", "verbs", "extensions/clusters", "viewer", "cli")
+"""Rooms that ask servers. Exporters write the names of a body as columns of their files."""
 
 MAKERS = {
     "client/protocol/payload.py": "the maker of bodies, by its template",

@@ -226,7 +226,7 @@ def test_another_tools_outputs_are_scored(questions: Path) -> None:
         ({"thinking": "maybe"}, "thinking='maybe': expected 'on', 'off'"),
         ({"base_url": "http://a", "server": "b"}, "base_url and server are two ways to name the server"),
         ({"base_url": "http://a,wieght=2"}, "base_url='http://a,wieght=2': expected `weight=NUMBER`"),
-        ({"extra_body": "[1]"}, "extra_body='\\[1\\]': expected a JSON object"),
+        ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
         ({"header": ["X-Secret sk-12345"]}, "^header: expected NAME:VALUE$"),
         ({"out": ""}, "out='': the path is empty"),
         ({"preset": "qwq"}, "preset='qwq': unknown preset; .* Did you mean qwq-32b"),

@@ -297,7 +297,7 @@ def test_a_suite_s_mean_counts_each_benchmark_once_with_an_error_from_theirs(tmp
     assert done.code == 0, done.err
     found = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "results" / "s").glob("*/*/scores.json")]
     mean = sum(one["accuracy"] for one in found) / 2
-    limits = intervals.Limits(*np.array([one["sampling_interval"] for one in found]).T)
+    limits = intervals.IntervalEnds(*np.array([one["sampling_interval"] for one in found]).T)
     low, high = intervals.mean_limits(np.array([one["accuracy"] for one in found]), limits).interval()
     assert f"{100 * mean:.1f} ({100 * low:.1f}–{100 * high:.1f})" in done.out
     assert "±" not in done.out
